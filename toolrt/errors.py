@@ -1,0 +1,232 @@
+"""Every exception of toolrt, and its wording.
+
+Rules.  A tool's own failure is an outcome of its call, never an exception of the runtime.  What is raised is
+one of four kinds: the caller's mistake (`MisuseError`), a replay that met something else than its schedule
+(`ReplayDiverged`), a law that was found broken (`LawBroken`), or a bug of ours (`InternalError`, whose text
+begins "toolrt bug:").  A simulated program that cannot go on ends with a `SimulationStopped`.
+
+Each class keeps its values as attributes and builds its own text: what was refused, what was expected and
+got, where, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BatchClosed",
+    "Deadlock",
+    "DefinitionRefused",
+    "InputRefused",
+    "InternalError",
+    "LawBroken",
+    "MissingExtra",
+    "MisuseError",
+    "NotSimulated",
+    "ReplayDiverged",
+    "ScheduleRefused",
+    "SimulationStopped",
+    "StepLimit",
+    "ToolrtError",
+    "UnsupportedTrio",
+]
+
+
+class ToolrtError(Exception):
+    """The root of everything toolrt raises on its own account."""
+
+
+class MisuseError(ToolrtError):
+    """The caller asked for something that cannot be; nothing was changed."""
+
+
+class InternalError(ToolrtError):
+    """A bug of toolrt's own."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"toolrt bug: {what}")
+
+
+class MissingExtra(MisuseError, ImportError):
+    """A feature needs a package that an extra of toolrt installs.
+
+    Attributes:
+        feature: what was asked for.
+        extra: the extra that brings it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.feature = feature
+        self.extra = extra
+        ImportError.__init__(self, f'{feature} needs the "{extra}" extra: pip install "toolrt[{extra}]"')
+
+
+class DefinitionRefused(MisuseError):
+    """A tool, claim, registry or runtime was defined in a way that cannot work.
+
+    Attributes:
+        what: the thing that was being defined.
+        expected: what it must be.
+        got: what it was.
+    """
+
+    def __init__(self, what: str, expected: str, got: object) -> None:
+        self.what = what
+        self.expected = expected
+        self.got = got
+        super().__init__(f"{what}: expected {expected}, got {got!r}")
+
+
+class InputRefused(MisuseError):
+    """A file or text from outside was refused before anything was done with it.
+
+    Attributes:
+        what: what was refused (a file's name, an argument).
+        why: what is wrong with it, with what was expected and got.
+        remedy: what to do next.
+    """
+
+    def __init__(self, what: str, why: str, remedy: str) -> None:
+        self.what = what
+        self.why = why
+        self.remedy = remedy
+        super().__init__(f"{what}: {why}. {remedy}")
+
+
+class BatchClosed(MisuseError):
+    """A batch was used in a way its stage does not allow; the batch is unchanged.
+
+    Attributes:
+        batch_id: the batch.
+        action: what was asked of it.
+        why: why it cannot be.
+    """
+
+    def __init__(self, batch_id: str, action: str, why: str) -> None:
+        self.batch_id = batch_id
+        self.action = action
+        self.why = why
+        super().__init__(f"batch {batch_id}: cannot {action}: {why}")
+
+
+class LawBroken(ToolrtError, AssertionError):
+    """A law did not hold.
+
+    Attributes:
+        violations: every violation found, in trace order.
+    """
+
+    def __init__(self, violations: Sequence[object], context: str = "") -> None:
+        self.violations = tuple(violations)
+        lines = [str(violation) for violation in self.violations]
+        if context:
+            lines.append(context)
+        super().__init__("\n".join(lines))
+
+
+class UnsupportedTrio(ToolrtError):
+    """The installed Trio does not work as the simulator expects.
+
+    Attributes:
+        version: the installed version.
+        differences: each expectation that does not hold.
+    """
+
+    def __init__(self, version: str, differences: Sequence[str]) -> None:
+        self.version = version
+        self.differences = tuple(differences)
+        listed = "; ".join(self.differences)
+        super().__init__(
+            f"toolrt.sim cannot control Trio {version}: {listed}. "
+            "Install a Trio version that toolrt's pyproject.toml admits; the runtime itself is not affected."
+        )
+
+
+class NotSimulated(MisuseError):
+    """The program did something a simulation cannot control (a thread, a socket, a subprocess).
+
+    Attributes:
+        action: what it did.
+        remedy: what to use instead.
+    """
+
+    def __init__(self, action: str, remedy: str) -> None:
+        self.action = action
+        self.remedy = remedy
+        super().__init__(f"a simulated program cannot {action}: {remedy}")
+
+
+class ScheduleRefused(MisuseError):
+    """A text is not a schedule.
+
+    Attributes:
+        text: the text, shortened.
+        why: what is wrong, and where.
+    """
+
+    def __init__(self, text: str, why: str) -> None:
+        self.text = text if len(text) <= 80 else text[:77] + "..."
+        self.why = why
+        super().__init__(f"not a schedule: {self.text!r}: {why}")
+
+
+class ReplayDiverged(ToolrtError):
+    """A replay met something else than its schedule says.  It never guesses.
+
+    Attributes:
+        step: the step, counted from 0.
+        expected: what the schedule has there.
+        got: what the program offered.
+    """
+
+    def __init__(self, step: int, expected: object, got: object) -> None:
+        self.step = step
+        self.expected = expected
+        self.got = got
+        super().__init__(
+            f"replay diverged at step {step}: the schedule has {expected}, the program offered {got}. "
+            "The program has changed since the schedule was made, or it depends on something the "
+            "simulator does not control."
+        )
+
+
+class SimulationStopped(ToolrtError):
+    """A simulated program could not go on.
+
+    Attributes:
+        step: the step at which it stopped, counted from 0.
+        waiting: for each task that was alive, its path and what it waits for.
+    """
+
+    def __init__(self, text: str, step: int, waiting: Sequence[tuple[str, str]]) -> None:
+        self.step = step
+        self.waiting = tuple(waiting)
+        lines = [text, *(f"  {task} waits for {what}" for task, what in self.waiting)]
+        super().__init__("\n".join(lines))
+
+
+class Deadlock(SimulationStopped):
+    """Nothing can run and no deadline is pending."""
+
+    def __init__(self, step: int, waiting: Sequence[tuple[str, str]]) -> None:
+        super().__init__(f"deadlock at step {step}: no task can run and no deadline is pending", step, waiting)
+
+
+class StepLimit(SimulationStopped):
+    """The step limit was reached: a livelock, or a limit that is too low.
+
+    Attributes:
+        limit: the limit, in steps.
+        time_stood_still: a deadline was pending and the clock never reached it, because tasks kept running.
+    """
+
+    def __init__(self, limit: int, waiting: Sequence[tuple[str, str]], time_stood_still: bool) -> None:
+        self.limit = limit
+        self.time_stood_still = time_stood_still
+        why = (
+            "; time never moved although a deadline was pending, so this may be no livelock"
+            if time_stood_still
+            else "; a livelock, unless the program needs more steps (raise step_limit)"
+        )
+        super().__init__(f"step limit of {limit} reached{why}", limit, waiting)

@@ -1,0 +1,68 @@
+"""The one place where code says what it does: events and accesses.
+
+Rules.  Nothing here decides anything: a program that is observed behaves exactly as one that is not.
+While nobody observes, ``sink`` is None and the whole cost is one attribute load and one comparison, so
+hot code is written as::
+
+    if probe.sink is not None:
+        probe.sink.event("call.started", {"batch": batch_id, "call": call_index})
+
+Theory.  An *event* says what happened, for a reader of the trace.  An *access* says which shared resource
+the running step touched, for an explorer that must know which steps may be swapped (two steps are dependent
+when both touch one resource and one of them writes it).
+
+Limits.  The sink is one per process.  Report from the thread that runs Trio: code in a worker thread has no
+place in the order of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+__all__ = ["Resource", "Sink", "access", "event", "observed_by", "sink", "threads_inline"]
+
+#: A resource's name: a stable tuple of strings and numbers, never an ``id()``.
+Resource = tuple[Any, ...]
+
+
+class Sink(Protocol):
+    """Whoever observes: a recorder, a simulation, a telemetry exporter."""
+
+    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Take note that `kind` happened; `fields` holds JSON values and is not changed afterwards."""
+
+    def access(self, resource: Resource, write: bool) -> None:
+        """Take note that the running step read (or, with `write`, wrote) `resource`."""
+
+
+#: Who observes now, or None.  Set it with `observed_by`, read it as ``probe.sink``.
+sink: Sink | None = None
+
+#: True while a simulation runs: what would go to a worker thread runs inline, as one step.
+threads_inline: bool = False
+
+
+def event(kind: str, **fields: Any) -> None:
+    """Report an event to whoever observes.  For code that is not hot; see the module's header."""
+    if sink is not None:
+        sink.event(kind, fields)
+
+
+def access(resource: Resource, write: bool) -> None:
+    """Report that the running step read or wrote `resource`."""
+    if sink is not None:
+        sink.access(resource, write)
+
+
+@contextmanager
+def observed_by(observer: Sink | None, *, inline: bool = False) -> Iterator[None]:
+    """Let `observer` see every event and access inside the block; `inline` runs sync tools in place."""
+    global sink, threads_inline
+    before = sink, threads_inline
+    sink, threads_inline = observer, inline
+    try:
+        yield
+    finally:
+        sink, threads_inline = before
