@@ -1,0 +1,103 @@
+"""What a call will touch, and how.
+
+A resource is a path of parts, from the widest to the narrowest: ``("counter", "total")``, or
+``("file", "home", "me", "notes.txt")``.  A claim names one resource; with ``subtree=True`` it names that
+resource and everything below it, so the claim on ``()`` with ``subtree=True`` names all there is.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+
+__all__ = ["EVERYTHING", "READ", "WRITE", "Claim", "Mode", "covers"]
+
+
+class Mode(enum.Enum):
+    """How a claim touches its resource."""
+
+    #: Looks only; shares the resource with other readers.
+    READ = "read"
+    #: May change it; shares it with nobody.
+    WRITE = "write"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+READ = Mode.READ
+WRITE = Mode.WRITE
+
+
+def _parts(resource: object) -> tuple[Any, ...]:
+    if isinstance(resource, str):
+        return (resource,)
+    if isinstance(resource, tuple):
+        for part in resource:
+            if not isinstance(part, str | int):
+                raise DefinitionRefused("a claim's resource", "a tuple of strings and integers", resource)
+        return resource
+    raise DefinitionRefused("a claim's resource", "a string, or a tuple of strings and integers", resource)
+
+
+@attrs.frozen
+class Claim:
+    """One resource that a call will touch.
+
+    Two claims conflict when one of them is `WRITE` and they name a common resource.
+
+    Raises:
+        DefinitionRefused: the resource is neither a string nor a tuple of strings and integers, or the mode
+            is neither `READ` nor `WRITE`.
+    """
+
+    #: The path of the resource; a plain string is a path of one part.
+    resource: tuple[Any, ...] = attrs.field(converter=_parts)
+    #: `READ` shares with `READ`; `WRITE` shares with nothing.
+    mode: Mode = attrs.field()
+    #: Whether everything below the resource is meant too.
+    subtree: bool = False
+
+    @mode.validator
+    def _check_mode(self, _: object, mode: object) -> None:
+        if not isinstance(mode, Mode):
+            raise DefinitionRefused("a claim's mode", "toolrt.READ or toolrt.WRITE", mode)
+
+    def conflicts_with(self, other: Claim) -> bool:
+        """Whether two calls that hold these claims must not overlap."""
+        if self.mode is READ and other.mode is READ:
+            return False
+        mine, theirs = self.resource, other.resource
+        if mine == theirs:
+            return True
+        if len(mine) < len(theirs):
+            return self.subtree and theirs[: len(mine)] == mine
+        return other.subtree and mine[: len(theirs)] == theirs
+
+    def covers(self, other: Claim) -> bool:
+        """Whether who holds this claim may do all that `other` allows."""
+        if other.mode is WRITE and self.mode is READ:
+            return False
+        if self.resource == other.resource:
+            return self.subtree or not other.subtree
+        depth = len(self.resource)
+        return self.subtree and len(other.resource) > depth and other.resource[:depth] == self.resource
+
+    def __str__(self) -> str:
+        path = "/".join(str(part) for part in self.resource) or "everything"
+        below = "/**" if self.subtree and self.resource else ""
+        return f"{self.mode.value} {path}{below}"
+
+
+#: The claim of a call that may touch anything.
+EVERYTHING = Claim((), WRITE, subtree=True)
+
+
+def covers(held: Iterable[Claim], wanted: Claim) -> bool:
+    """Whether some claim of `held` covers `wanted`."""
+    return any(claim.covers(wanted) for claim in held)

@@ -1,0 +1,295 @@
+"""From a function's type hints to the schema of its input, and a strict check against it.
+
+Deriving needs the ``schema`` extra (msgspec, jsonschema-rs); a tool that gives its own schema, or says
+``schema=None``, needs nothing.  A derived check is strict: no missing, no extra and no coerced values, at any
+depth.  A schema that a tool brings along is never allowed to fetch another over the network.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from toolrt.errors import DefinitionRefused, MissingExtra
+
+__all__ = ["BareValidator", "DerivedValidator", "GivenValidator", "Mismatch", "Validator"]
+
+Schema = Mapping[str, Any]
+
+
+@attrs.frozen
+class Mismatch:
+    """One thing that is wrong with an input."""
+
+    #: Where: ``input``, ``input.edits[0].old``.
+    path: str
+    #: What was expected there.
+    expected: str
+    #: What was there.
+    got: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected {self.expected}, got {self.got}"
+
+
+def describe(value: object) -> str:
+    """A JSON value in a few words: its type, and itself if it is short."""
+    names: dict[type, str] = {
+        dict: "object", list: "array", str: "string", bool: "boolean",
+        int: "integer", float: "number", type(None): "null",
+    }  # fmt: skip
+    name = names.get(type(value), type(value).__name__)
+    if isinstance(value, str | int | float) and len(repr(value)) <= 40:
+        return f"{name} {value!r}"
+    return name
+
+
+class Validator(Protocol):
+    """Checks an input and lays it out as the function's arguments."""
+
+    #: The JSON schema that models are shown.
+    schema: Schema
+
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+        """The positional and named arguments, or everything found wrong."""
+
+
+@attrs.frozen
+class _Parameters:
+    """The parameters of a tool's function after its context."""
+
+    positional: tuple[str, ...]
+    named_only: tuple[str, ...]
+    required: frozenset[str]
+    defaults: Mapping[str, Any]
+    open_ended: bool
+
+    @classmethod
+    def of(cls, signature: inspect.Signature) -> _Parameters:
+        positional: list[str] = []
+        named: list[str] = []
+        required: set[str] = set()
+        defaults: dict[str, Any] = {}
+        open_ended = False
+        for parameter in list(signature.parameters.values())[1:]:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                open_ended = True
+                continue
+            (named if parameter.kind is parameter.KEYWORD_ONLY else positional).append(parameter.name)
+            if parameter.default is parameter.empty:
+                required.add(parameter.name)
+            else:
+                defaults[parameter.name] = parameter.default
+        return cls(tuple(positional), tuple(named), frozenset(required), defaults, open_ended)
+
+    def mismatches(self, input: Mapping[str, Any]) -> list[Mismatch]:
+        """Missing and unknown names; says nothing about the values."""
+        known = (*self.positional, *self.named_only)
+        missing = [
+            Mismatch(f"input.{name}", "a value (it is required)", "nothing")
+            for name in known
+            if name in self.required and name not in input
+        ]
+        if self.open_ended:
+            return missing
+        takes = ", ".join(known) or "no fields"
+        return missing + [
+            Mismatch(f"input.{name}", f"no such field (the tool takes {takes})", describe(value))
+            for name, value in input.items()
+            if name not in known
+        ]
+
+    def arguments(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        full = {**self.defaults, **input}
+        positional = [full.pop(name) for name in self.positional]
+        return positional, full
+
+
+class BareValidator:
+    """Checks names only: for a tool that says ``schema=None``."""
+
+    def __init__(self, signature: inspect.Signature) -> None:
+        self._parameters = _Parameters.of(signature)
+        known = (*self._parameters.positional, *self._parameters.named_only)
+        self.schema: Schema = {
+            "type": "object",
+            "properties": {name: {} for name in known},
+            "required": [name for name in known if name in self._parameters.required],
+            "additionalProperties": self._parameters.open_ended,
+        }
+
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+        return self._parameters.mismatches(input) or self._parameters.arguments(input)
+
+
+class GivenValidator:
+    """Checks against a schema the tool brings along, and the names against the function.
+
+    Without the ``schema`` extra only the names are checked.
+    """
+
+    def __init__(self, signature: inspect.Signature, schema: Schema, tool: str) -> None:
+        self._parameters = _Parameters.of(signature)
+        self.schema = schema
+        self._against = _checker(schema, f"the schema of tool {tool!r}")
+
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+        wrong = _against_schema(self._against, input) if self._against is not None else []
+        return wrong or self._parameters.mismatches(input) or self._parameters.arguments(input)
+
+
+class DerivedValidator:
+    """A strict check whose schema comes from the type hints of `function`, whose first parameter is the context.
+
+    Raises:
+        MissingExtra: msgspec or jsonschema-rs is not installed.
+        DefinitionRefused: a hint cannot be evaluated or has no schema.
+    """
+
+    def __init__(self, function: Callable[..., Any], tool: str) -> None:
+        try:
+            import msgspec
+        except ImportError:
+            raise MissingExtra(f"deriving the schema of tool {tool!r} from its type hints", "schema") from None
+        try:
+            signature = inspect.signature(function, eval_str=True)
+        except NameError as error:
+            raise DefinitionRefused(
+                f"the type hints of tool {tool!r}", "names that its module defines", str(error)
+            ) from None
+        self._parameters = _Parameters.of(signature)
+        if self._parameters.open_ended:
+            raise DefinitionRefused(
+                f"tool {tool!r}", "named parameters, or a schema of its own, or schema=None", "**parameters"
+            )
+        self._msgspec = msgspec
+        fields: list[Any] = []
+        for name in (*self._parameters.positional, *self._parameters.named_only):
+            hint = signature.parameters[name].annotation
+            hint = Any if hint is inspect.Parameter.empty else hint
+            if name in self._parameters.required:
+                fields.append((name, hint))
+            else:
+                fields.append((name, hint, msgspec.field(default_factory=_constant(self._parameters.defaults[name]))))
+        try:
+            self._type = msgspec.defstruct(tool, fields, kw_only=True, forbid_unknown_fields=True)
+            schema = msgspec.json.schema(self._type)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DefinitionRefused(
+                f"the type hints of tool {tool!r}", "types that have a JSON schema", str(error)
+            ) from None
+        self.schema: Schema = _own_schema(schema, tool, self._parameters.defaults)
+        self._nested = "$defs" in self.schema
+        self._against: Any = None
+        self._tool = tool
+        self._convert = msgspec.convert
+        self._split = len(self._parameters.positional)
+        self._astuple = msgspec.structs.astuple
+
+    def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
+        # msgspec ignores unknown keys of nested classes other than its own, so nested input is held
+        # against the schema first.
+        if self._nested and (wrong := self._held_against_schema(input)):
+            return wrong
+        try:
+            values = self._astuple(self._convert(input, self._type))
+        except self._msgspec.ValidationError as error:
+            return self._held_against_schema(input) or [_from_message(str(error), input)]
+        if not self._parameters.named_only:
+            return values, {}
+        return values[: self._split], dict(zip(self._parameters.named_only, values[self._split :], strict=True))
+
+    def _held_against_schema(self, input: Mapping[str, Any]) -> list[Mismatch]:
+        if self._against is None:
+            self._against = _checker(self.schema, f"the schema of tool {self._tool!r}")
+        return _against_schema(self._against, input) if self._against is not None else []
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _own_schema(schema: dict[str, Any], tool: str, defaults: Mapping[str, Any]) -> Schema:
+    """The struct's own part on top, other types under ``$defs``, and no object open to unknown fields."""
+    defs = dict(schema.get("$defs", {}))
+    reference = schema.get("$ref", "")
+    name = reference.rsplit("/", 1)[-1]
+    own = dict(defs.pop(name, schema))
+    own.pop("title", None)
+    own["type"] = "object"
+    own.setdefault("properties", {})
+    own["additionalProperties"] = False
+    for field, value in defaults.items():
+        if value is None or isinstance(value, str | bool | int | float):
+            own["properties"][field] = {**own["properties"].get(field, {}), "default": value}
+        elif field in own["properties"]:
+            own["properties"][field].pop("default", None)
+    closed = {
+        key: {**part, "additionalProperties": part.get("additionalProperties", False)} if "properties" in part else part
+        for key, part in defs.items()
+    }
+    if closed:
+        own["$defs"] = closed
+    return own
+
+
+def _refuse_remote(uri: str) -> Any:
+    raise ValueError(f"a tool's schema may not refer to {uri}: nothing is fetched")
+
+
+def _checker(schema: Schema, what: str) -> Any:
+    try:
+        import jsonschema_rs
+    except ImportError:
+        return None
+    try:
+        return jsonschema_rs.validator_for(dict(schema), retriever=_refuse_remote)
+    except ValueError as error:
+        first = (str(error).splitlines() or ["(no text)"])[0]
+        raise DefinitionRefused(what, "a JSON schema that refers only to itself", first) from None
+
+
+def _against_schema(checker: Any, input: Mapping[str, Any]) -> list[Mismatch]:
+    try:
+        if checker.is_valid(input):
+            return []
+        found = list(checker.iter_errors(input))
+    except ValueError as error:
+        # jsonschema-rs refuses values that JSON cannot hold, such as a set or a huge nesting.
+        return [Mismatch("input", "JSON values", str(error).splitlines()[0])]
+    return [_from_error(error) for error in found]
+
+
+def _path(parts: Sequence[str | int]) -> str:
+    return "input" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+
+
+def _from_error(error: Any) -> Mismatch:
+    path = _path(list(error.instance_path))
+    keyword = error.kind.name
+    message = str(error.message)
+    if keyword == "type":
+        expected = error.kind.as_dict().get("types", message)
+        return Mismatch(
+            path,
+            " or ".join(expected) if isinstance(expected, list) else str(expected),
+            describe(error.instance),
+        )
+    if keyword == "required":
+        return Mismatch(f"{path}.{error.kind.property}", "a value (it is required)", "nothing")
+    if keyword == "additionalProperties":
+        names = ", ".join(error.kind.unexpected)
+        return Mismatch(f"{path}.{names}", "no such field", f"field {names}")
+    return Mismatch(path, f"what the schema allows ({message})", describe(error.instance))
+
+
+def _from_message(message: str, input: Mapping[str, Any]) -> Mismatch:
+    what, _, where = message.partition(" - at `$")
+    path = "input" + where.rstrip("`")
+    if what.startswith("Expected "):
+        expected, _, got = what.removeprefix("Expected ").partition(", got ")
+        return Mismatch(path, expected.replace("`", ""), got.replace("`", "") or "something else")
+    return Mismatch(path, "what the tool's type hints say", what.replace("`", "'"))

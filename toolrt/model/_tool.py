@@ -1,0 +1,280 @@
+"""Tools: a function, and what its author promises about it.
+
+"Safe", claims and "modifiers are pure" are promises; the laws hold for tools that keep them.  What a tool does
+not promise is assumed to be the worst: undeclared is exclusive, a failing ``safe`` is not safe, failing
+``claims`` claim everything.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, overload
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.model._claim import EVERYTHING, READ, Claim
+from toolrt.model._schema import (
+    BareValidator,
+    DerivedValidator,
+    GivenValidator,
+    Mismatch,
+    Schema,
+    Validator,
+    describe,
+)
+from toolrt.model._state import State
+
+__all__ = ["DERIVED", "Arguments", "Tool", "tool"]
+
+ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
+Arguments = tuple[Any, Mapping[str, Any]]
+
+
+class _Derived:
+    """The wish that the schema come from the type hints."""
+
+    def __repr__(self) -> str:
+        return "DERIVED"
+
+
+#: The default of ``tool(schema=...)``: derive it from the type hints.
+DERIVED = _Derived()
+
+
+def _checked_bool_or_function(what: str, value: object) -> None:
+    if not isinstance(value, bool) and not callable(value):
+        raise DefinitionRefused(what, "a bool or a function of the input", value)
+
+
+@attrs.define(eq=False)
+class Tool:
+    """A function that a model may call, with its author's promises.
+
+    Calling the tool calls its function.  Make one with the `tool` decorator.
+    """
+
+    #: What the model calls it by.
+    name: str
+    #: The function; its first parameter is the `ToolContext`.
+    function: Callable[..., Any] = attrs.field(repr=False)
+    #: Whether it may overlap its neighbours under `by_safety`; True declares that it claims nothing.
+    safe: bool | Callable[[Mapping[str, Any]], bool] = False
+    #: What it will touch; None says nothing.
+    claims: ClaimsOf | tuple[Claim, ...] | None = None
+    #: Seconds of its own execution; None takes the runtime's.
+    timeout: float | None = None
+    #: Whether its failure skips every later call of the batch.
+    stops_batch: bool | Callable[[Mapping[str, Any]], bool] = False
+    #: "finish": a cancel waits for it and keeps its real result.
+    interrupt: Literal["cancel", "finish"] = "cancel"
+    #: What models are told it does.
+    description: str = ""
+    #: Who owns the resources it claims (a workspace), or None: then the runtime does.
+    owner: Any = attrs.field(default=None, repr=False)
+    #: Whether the function is a coroutine function; others run in a worker thread.
+    is_async: bool = attrs.field(init=False, repr=False)
+    _validator: Validator | None = attrs.field(init=False, default=None, repr=False)
+    _wish: Schema | _Derived | None = attrs.field(default=DERIVED, alias="schema", repr=False)
+    _defaults: Mapping[str, Any] = attrs.field(init=False, factory=dict, repr=False)
+    _bare: bool = attrs.field(init=False, default=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        what = f"tool {self.name!r}"
+        if not isinstance(self.name, str) or not self.name:
+            raise DefinitionRefused("a tool's name", "a string that is not empty", self.name)
+        if not callable(self.function):
+            raise DefinitionRefused(what, "a function", self.function)
+        _checked_bool_or_function(f"{what}: safe", self.safe)
+        _checked_bool_or_function(f"{what}: stops_batch", self.stops_batch)
+        if self.interrupt not in ("cancel", "finish"):
+            raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
+        if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
+            raise DefinitionRefused(f"{what}: timeout", "seconds above 0, or None", self.timeout)
+        if self.claims is not None and not callable(self.claims):
+            self.claims = tuple(self.claims)
+            if not all(isinstance(claim, Claim) for claim in self.claims):
+                raise DefinitionRefused(f"{what}: claims", "claims, or a function of input and state", self.claims)
+        signature = inspect.signature(self.function)
+        parameters = list(signature.parameters.values())
+        if not parameters or parameters[0].kind not in (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        ):
+            raise DefinitionRefused(what, "a function whose first parameter takes the ToolContext", str(signature))
+        if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+            raise DefinitionRefused(what, "named parameters", str(signature))
+        self.is_async = inspect.iscoroutinefunction(self.function)
+        self._bare = len(parameters) == 1
+        self._defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters[1:]
+            if parameter.default is not parameter.empty
+        }
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def validator(self) -> Validator:
+        """The strict check of this tool's input.
+
+        Raises:
+            MissingExtra: the schema must be derived and the ``schema`` extra is not installed.
+            DefinitionRefused: the type hints have no schema.
+        """
+        if self._validator is None:
+            if isinstance(self._wish, _Derived) and not self._bare:
+                self._validator = DerivedValidator(self.function, self.name)
+            elif self._wish is None or isinstance(self._wish, _Derived):
+                self._validator = BareValidator(inspect.signature(self.function))
+            else:
+                self._validator = GivenValidator(inspect.signature(self.function), self._wish, self.name)
+        return self._validator
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON schema of the input, as models are shown it."""
+        return self.validator.schema
+
+    def decode(self, input: object) -> Arguments | list[Mismatch]:
+        """The function's arguments after the context, or everything that is wrong with `input`."""
+        if type(input) is not dict and not isinstance(input, Mapping):
+            return [Mismatch("input", "object", describe(input))]
+        if not input and self._bare:
+            return _NO_ARGUMENTS
+        return (self._validator or self.validator)(input)
+
+    def complete(self, input: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`input` with the function's defaults filled in; what ``safe``, ``claims`` and ``stops_batch`` are given."""
+        if not self._defaults:
+            return input
+        return {**self._defaults, **input}
+
+    def is_safe(self, input: Mapping[str, Any]) -> bool:
+        """Whether it may overlap its neighbours for this input; False when its author's function fails."""
+        if isinstance(self.safe, bool):
+            return self.safe
+        try:
+            return self.safe(self.complete(input)) is True
+        except Exception:
+            return False
+
+    def may_stop(self, input: Mapping[str, Any]) -> bool:
+        """Whether its failure stops the batch for this input; True when its author's function fails."""
+        if isinstance(self.stops_batch, bool):
+            return self.stops_batch
+        try:
+            return bool(self.stops_batch(self.complete(input)))
+        except Exception:
+            return True
+
+    @property
+    def declares(self) -> bool:
+        """Whether it says what it touches, apart from `is_safe`."""
+        return self.claims is not None
+
+    def claims_for(self, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        """What it will touch for this input; everything when its author's function fails."""
+        if self.claims is None:
+            return ()
+        if isinstance(self.claims, tuple):
+            return self.claims
+        try:
+            claims = tuple(self.claims(self.complete(input), state))
+        except Exception:
+            return (EVERYTHING,)
+        for claim in claims:
+            if not isinstance(claim, Claim):
+                return (EVERYTHING,)
+        return claims
+
+
+_NO_ARGUMENTS: Arguments = ((), {})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def reads_only(claims: tuple[Claim, ...]) -> bool:
+    """Whether a call with these claims is declared to have no effects: all READ, at least one."""
+    return bool(claims) and all(claim.mode is READ for claim in claims)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = ...,
+    safe: bool | Callable[[Mapping[str, Any]], bool] = ...,
+    claims: ClaimsOf | Iterable[Claim] | None = ...,
+    timeout: float | None = ...,
+    stops_batch: bool | Callable[[Mapping[str, Any]], bool] = ...,
+    interrupt: Literal["cancel", "finish"] = ...,
+    schema: Schema | _Derived | None = ...,
+    description: str | None = ...,
+    owner: Any = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    safe: bool | Callable[[Mapping[str, Any]], bool] = False,
+    claims: ClaimsOf | Iterable[Claim] | None = None,
+    timeout: float | None = None,
+    stops_batch: bool | Callable[[Mapping[str, Any]], bool] = False,
+    interrupt: Literal["cancel", "finish"] = "cancel",
+    schema: Schema | _Derived | None = DERIVED,
+    description: str | None = None,
+    owner: Any = None,
+) -> Any:
+    """Make a tool of a function whose first parameter is the `ToolContext`.
+
+    An ``async def`` function runs as a Trio task; a plain ``def`` runs in a worker thread.
+
+    Args:
+        name: what the model calls it by; the function's own name by default.
+        safe: whether it may overlap its neighbours: a bool, or a function of the input.  True declares that it
+            claims nothing.
+        claims: what it will touch: claims, or a function of the input (defaults filled in) and the lane's start
+            state.  It must not wait, open or write anything.
+        timeout: seconds of its own execution, above 0; None takes the runtime's default.
+        stops_batch: whether its failure skips every later call: a bool, or a function of the input.
+        interrupt: "cancel" ends it when the batch is cancelled; "finish" lets it end by itself and keeps its result.
+        schema: a JSON schema; None checks the names only; by default it is derived from the type hints, which
+            needs the ``schema`` extra.
+        description: what models are told it does; the docstring by default.
+        owner: whose claim table orders it (a workspace); None is the runtime's own.
+
+    Raises:
+        DefinitionRefused: something here cannot work; the text says what.
+
+    Example::
+
+        @toolrt.tool(safe=True)
+        async def lookup(ctx: toolrt.ToolContext, key: str) -> str:
+            return ctx.state[key]
+    """
+
+    def decorate(target: Callable[..., Any]) -> Tool:
+        if isinstance(target, Tool):
+            raise DefinitionRefused(f"tool {target.name!r}", "a function", "a tool already")
+        given = claims if claims is None or callable(claims) else tuple(claims)
+        return Tool(
+            name=getattr(target, "__name__", "") if name is None else name,
+            function=target,
+            safe=safe,
+            claims=given,
+            timeout=timeout,
+            stops_batch=stops_batch,
+            interrupt=interrupt,
+            description=(inspect.getdoc(target) or "") if description is None else description,
+            schema=schema,
+            owner=owner,
+        )
+
+    return decorate if function is None else decorate(function)
