@@ -1,0 +1,12 @@
+"""What was observed: events, steps, accesses, and what happened before what.
+
+A production run and a simulation give the same `Trace`.  This room imports errors and the probe alone, and
+knows no Trio: whoever records says what the time is and which task runs.
+"""
+
+from toolrt.trace._plain import plain, stable_text
+from toolrt.trace._record import Access, Event, Step
+from toolrt.trace._recorder import Recorder, recording
+from toolrt.trace._trace import Trace
+
+__all__ = ["Access", "Event", "Recorder", "Step", "Trace", "plain", "recording", "stable_text"]
