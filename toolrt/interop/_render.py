@@ -1,0 +1,148 @@
+"""From results to the message that answers the model, and from tools to their definitions in a request.
+
+Rules.  One answer per result, in call order.  A result that is not OK says so in its text, ``[timed_out] ...``,
+because two of the three APIs have no field for it, and because "it failed" and "it may have happened" are not the
+same to a model.  What is rendered can always be sent: a string that UTF-8 cannot hold has the replacement
+character where it cannot, a number that JSON has no name for is given by its text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from toolrt.errors import InputRefused
+from toolrt.interop._format import named_format
+from toolrt.interop._json import MAX_NESTING, deeper_than
+from toolrt.model import Tool, ToolResult, json_value
+
+__all__ = ["Rendered", "render_results", "render_tools"]
+
+#: A JSON value: one message, or several items to append to the conversation.
+Rendered = dict[str, Any] | list[dict[str, Any]]
+
+_TOO_DEEP = f"content nested in more than {MAX_NESTING} levels, which is not sent"
+
+
+def render_results(results: Sequence[ToolResult], format: str) -> Rendered:
+    """What to send back so that the model sees these results, one each, in call order.
+
+    Content that is not a string goes as compact JSON; no content, as no text.  An outcome other than OK stands
+    before the error, and what content there is follows on the next line.
+
+    Args:
+        results: of one batch.
+        format: "anthropic": one user message; "openai-responses" or "openai": function call outputs;
+            "openai-chat" or "chat": tool messages; "calls" or "json": each result's `ToolResult.to_json`.
+
+    Raises:
+        InputRefused: there is no such format, or two results answer one call.
+
+    Ordering: by call_index, whatever order they are given in.
+    """
+    known = named_format(format)
+    ordered = sorted(results, key=lambda result: result.call_index)
+    for one, next_ in itertools.pairwise(ordered):
+        if one.call_index == next_.call_index:
+            raise InputRefused(
+                "the results", f"two of them answer call {one.call_index}", "Give the results of one batch."
+            )
+    if known == "anthropic":
+        return {"role": "user", "content": [_tool_result(result) for result in ordered]}
+    if known == "openai-responses":
+        return [
+            {"type": "function_call_output", "call_id": result.call_id, "output": _text_of(result)}
+            for result in ordered
+        ]
+    if known == "openai-chat":
+        return [{"role": "tool", "tool_call_id": result.call_id, "content": _text_of(result)} for result in ordered]
+    return [
+        {**_sendable(attrs.evolve(result, content=None).to_json()), "content": _content(result)} for result in ordered
+    ]
+
+
+def render_tools(tools: Iterable[Tool], format: str) -> list[dict[str, Any]]:
+    """The definitions of these tools, as a request's ``tools`` takes them.
+
+    OpenAI's ``strict`` is off: it admits no optional fields, and inputs are checked strictly here anyway.
+
+    Args:
+        tools: a registry, or some of its tools.
+        format: as `render_results`; "calls" gives name, description and input_schema.
+
+    Raises:
+        InputRefused: there is no such format.
+
+    Ordering: the registry's.
+    """
+    known = named_format(format)
+    rendered: list[dict[str, Any]] = []
+    for tool in tools:
+        told: dict[str, Any] = {"name": tool.name, "description": tool.description}
+        schema = _sendable(json_value(tool.schema))
+        if known == "openai-responses":
+            rendered.append({"type": "function", **told, "parameters": schema, "strict": False})
+        elif known == "openai-chat":
+            rendered.append({"type": "function", "function": {**told, "parameters": schema}})
+        else:
+            rendered.append({**told, "input_schema": schema})
+    return rendered
+
+
+def _tool_result(result: ToolResult) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id, "content": _text_of(result)}
+    if not result.ok:
+        block["is_error"] = True
+    return block
+
+
+def _text_of(result: ToolResult) -> str:
+    content = _content(result)
+    if content is None:
+        text = ""
+    elif isinstance(content, str):
+        text = content
+    else:
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    if result.ok:
+        return text
+    failure = _utf8(f"[{result.outcome.value}] {result.error or ''}".rstrip())
+    return f"{failure}\n{text}" if text else failure
+
+
+def _content(result: ToolResult) -> Any:
+    """The content as JSON can send it."""
+    try:
+        content = json_value(result.content)
+    except RecursionError:
+        too_deep = True
+    else:
+        too_deep = deeper_than(content, MAX_NESTING)
+    # A value that holds itself, or is nested without end, must not cost the other calls their answers.
+    return f"({_TOO_DEEP}: a {type(result.content).__name__})" if too_deep else _sendable(content)
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _utf8(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {_utf8(key): _sendable(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_sendable(part) for part in value]
+    return value
+
+
+def _utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Halves that meet become the character they were halves of.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
