@@ -21,6 +21,9 @@ MAX_NESTING = 200
 #: Digits of an integer.
 _MAX_DIGITS = 1_000
 
+#: Flaws of one text that are kept to look for the place of the first: enough for a person, no work for an attacker.
+_MAX_FLAWS = 100
+
 #: Characters of a key or number that an error shows.
 _SHOWN = 60
 
@@ -52,6 +55,8 @@ def strict_json(text: str) -> Any:
     flaws: list[tuple[object, str]] = []
 
     def flawed(value: object, why: str) -> Any:
+        if len(flaws) == _MAX_FLAWS:
+            raise NotStrictJSON(f"{flaws[0][1]} (the first of more than {_MAX_FLAWS} flaws)")
         flaws.append((value, why))
         return value
 
@@ -104,21 +109,22 @@ def _parts(value: object) -> list[tuple[str | int, Any]]:
 def deeper_than(value: object, levels: int) -> bool:
     """Whether arrays and objects stand in each other for more than so many levels."""
     level = [value]
-    for _ in range(levels + 1):
+    for _ in range(levels):
         level = [part for one in level for _, part in _parts(one)]
         if not level:
             return False
-    return True
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def _refuse_first(flaws: list[tuple[object, str]], value: object) -> None:
     """Raise for the first in reading order; every flaw is in `value`, or in an object that is flawed itself."""
-    # All in one walk: a text can have as many flaws as it has elements.
     why_of = {id(part): why for part, why in flaws}
-    left: list[tuple[str, Any]] = [("", value)]
+    if id(value) in why_of:
+        raise NotStrictJSON(why_of[id(value)])
+    left = [("", key, part) for key, part in reversed(_parts(value))]
     while left:
-        place, one = left.pop()
+        parent, key, one = left.pop()
+        place = at(parent, key)
         if id(one) in why_of:
-            why = why_of[id(one)]
-            raise NotStrictJSON(f"{why}, at {place}" if place else why)
-        left.extend((at(place, key), part) for key, part in reversed(_parts(one)))
+            raise NotStrictJSON(f"{why_of[id(one)]}, at {place}")
+        left.extend((place, key, part) for key, part in reversed(_parts(one)))

@@ -1,0 +1,1 @@
+"""Prices an order of a small mail-order shop."""
