@@ -1,0 +1,428 @@
+"""Tickets: who touches what, in the order they asked.
+
+Rules.
+    1. `ClaimTable.take` is synchronous.  The order of the calls to it is the order of everything.
+    2. A ticket waits for every earlier ticket that it conflicts with, and for nothing else.
+    3. A ticket waits for earlier tickets only, so no cycle can form and no deadlock is possible.
+    4. A ticket that ends before its turn leaves as if it had never been there.
+
+Theory.  This is deterministic locking: the requests of a transaction enter the lock queues in a preset order
+before any transaction runs (Thomson et al., "Calvin", SIGMOD 2012; Gelashvili et al., "Block-STM", PPoPP
+2023).  Claims that may be held together and have the same predecessors form a *group*; a group that waits
+counts its predecessors, and the one whose end brings the count to zero grants it.  Groups hang on a tree that
+has a node for each part of a resource's path.  A node remembers only what a newcomer must still wait for: the
+last writer and the readers since.  So n claims that do not conflict cost O(n), n claims on one resource cost
+O(n), and so do subtree readers that alternate with writers below them, because such a reader looks only at
+the writers since the reader before it.
+
+Limits.  A ticket that ends before its turn (denied, cancelled while waiting) breaks the shortcut that "waiting
+for the last one means waiting for all before it".  While such a *ghost* still has its place, newcomers are
+held against every living group: O(living) each, exact all the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from toolrt import probe
+from toolrt.errors import InternalError
+from toolrt.model import READ, WRITE, Claim
+
+__all__ = ["ClaimTable", "Ticket"]
+
+
+class _Node:
+    """One part of a resource's path, while a living claim names it or something below."""
+
+    __slots__ = ("children", "parent", "part", "reads", "subtree_reads", "subtree_write", "write")
+
+    def __init__(self, parent: _Node | None, part: Any) -> None:
+        self.parent = parent
+        self.part = part
+        self.children: dict[Any, _Node] = {}
+        #: Exact claims: the last writer, and the readers that came after it.
+        self.write: _Group | None = None
+        self.reads: _Group | None = None
+        #: The same for claims on the whole subtree; several when one of them could not be shared.
+        self.subtree_write: _Group | None = None
+        self.subtree_reads: tuple[_Group, ...] = ()
+
+    def is_empty(self) -> bool:
+        return not (self.children or self.write or self.reads or self.subtree_write or self.subtree_reads)
+
+    def prune(self) -> None:
+        """Remove this node, and those above it, that name nothing any more."""
+        node = self
+        while node.parent is not None and node.is_empty():
+            node.parent.children.pop(node.part, None)
+            node = node.parent
+
+    def groups_below(self) -> Iterator[_Group]:
+        """Every group at this node and below it."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            for group in (node.write, node.reads, node.subtree_write, *node.subtree_reads):
+                if group is not None:
+                    yield group
+            stack.extend(node.children.values())
+
+
+class _Group:
+    """Claims that are granted and end together: one writer, or readers with the same predecessors."""
+
+    __slots__ = ("claim", "dependents", "ghost", "node", "open", "predecessors", "serial", "since", "tickets")
+
+    def __init__(self, claim: Claim, serial: int) -> None:
+        self.claim = claim
+        self.serial = serial
+        #: The node that remembers it; None once something that waits for it has taken its place.
+        self.node: _Node | None = None
+        #: The tickets that hold this claim and have not ended.
+        self.tickets: dict[Ticket, None] = {}
+        #: The groups it waits for; empty means granted.
+        self.predecessors: set[_Group] = set()
+        #: The groups that wait for it.
+        self.dependents: list[_Group] = []
+        #: Whether another reader may still join: nothing has been ordered behind it.
+        self.open = claim.mode is READ
+        #: For subtree readers: the writers below that were ordered behind it.
+        self.since: list[_Group] = []
+        #: Whether all its tickets ended before its turn.
+        self.ghost = False
+
+
+class Ticket:
+    """A call's place in the order, for all its claims at once.
+
+    Make one with `ClaimTable.take`; give it back with `release`, exactly once.
+    """
+
+    __slots__ = ("_groups", "_missing", "_on_ready", "_serial", "_table", "owner", "released")
+
+    def __init__(self, table: ClaimTable, serial: int, owner: Any, on_ready: Callable[[Any], None] | None) -> None:
+        self._table = table
+        self._serial = serial
+        self._groups: list[_Group] = []
+        self._missing = 0
+        self._on_ready = on_ready
+        #: Whoever took it.
+        self.owner = owner
+        #: Whether it has been given back.
+        self.released = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing earlier stands in its way any more."""
+        return self._missing == 0
+
+    def release(self) -> None:
+        """Give the ticket back; whoever waited only for it is told before this returns, in the order they asked.
+
+        Raises:
+            InternalError: it was given back before.
+        """
+        self._table.release((self,))
+
+    def waits_for(self) -> list[Any]:
+        """The owners of the tickets it waits for, each once, in the order they asked."""
+        found: dict[int, Any] = {}
+        for group in self._groups:
+            for predecessor in sorted(group.predecessors, key=_serial):
+                for ticket in predecessor.tickets:
+                    found.setdefault(id(ticket), ticket.owner)
+        return list(found.values())
+
+
+def _serial(group: _Group) -> int:
+    return group.serial
+
+
+def _ticket_serial(ticket: Ticket) -> int:
+    return ticket._serial
+
+
+class ClaimTable:
+    """The order of all claims on one owner's resources.
+
+    It knows claims, never files: what a resource is belongs to its owner (a workspace, or a runtime).
+
+    Args:
+        name: names the table in what the probe reports.
+    """
+
+    def __init__(self, name: str = "claims") -> None:
+        self.name = name
+        self._root = _Node(None, None)
+        self._serial = 0
+        self._living: dict[_Group, None] = {}
+        self._ghosts = 0
+
+    def statistics(self) -> dict[str, int]:
+        """How much the table holds: ``groups``, ``waiting`` groups, ``ghosts`` and ``nodes`` below the root.
+
+        All are 0 when every ticket has been given back.
+        """
+        nodes = 0
+        stack = [self._root]
+        while stack:
+            node = stack.pop()
+            nodes += len(node.children)
+            stack.extend(node.children.values())
+        waiting = sum(1 for group in self._living if group.predecessors)
+        return {"groups": len(self._living), "waiting": waiting, "ghosts": self._ghosts, "nodes": nodes}
+
+    def take(self, claims: Sequence[Claim], owner: Any = None, on_ready: Callable[[Any], None] | None = None) -> Ticket:
+        """Take a ticket for all of `claims`, behind every earlier ticket that conflicts with one of them.
+
+        Args:
+            claims: what will be touched; none at all gives a ticket that is ready.
+            owner: whom the ticket is for.
+            on_ready: called with `owner` when the ticket becomes ready; not when it is ready at once.
+        """
+        ticket = Ticket(self, self._serial, owner, on_ready)
+        if len(claims) == 1:
+            found = [(claims[0], False)]
+        else:
+            found = _reduced(claims)
+        # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
+        planned = [(claim, *self._predecessors(claim, private)) for claim, private in found]
+        for claim, joined, predecessors in planned:
+            group = joined
+            if group is None:
+                group = self._enter(claim, predecessors)
+            group.ghost = False
+            group.tickets[ticket] = None
+            ticket._groups.append(group)
+            if group.predecessors:
+                ticket._missing += 1
+        if probe.sink is not None:
+            self._report(found)
+        return ticket
+
+    def release(self, tickets: Iterable[Ticket]) -> None:
+        """Give several tickets back as one step: see `Ticket.release`.
+
+        Cheaper than one at a time when many of them are still waiting.
+        """
+        ended: deque[_Group] = deque()
+        ghosts: list[_Group] = []
+        for ticket in tickets:
+            if ticket.released:
+                raise InternalError(f"a ticket of {ticket.owner!r} was given back twice")
+            ticket.released = True
+            for group in ticket._groups:
+                del group.tickets[ticket]
+                if group.tickets:
+                    continue
+                if group.predecessors:
+                    group.ghost = True
+                    ghosts.append(group)
+                else:
+                    ended.append(group)
+            if probe.sink is not None:
+                self._report([(group.claim, False) for group in ticket._groups])
+        ready: list[Ticket] = []
+        if ghosts:
+            self._ghosts += len(ghosts)
+            self._bypass(ghosts, ready)
+        while ended:
+            group = ended.popleft()
+            self._forget(group)
+            for dependent in group.dependents:
+                if group not in dependent.predecessors:
+                    continue
+                dependent.predecessors.remove(group)
+                if not dependent.predecessors:
+                    self._granted(dependent, ready, ended)
+        if len(ready) > 1:
+            ready.sort(key=_ticket_serial)
+        for ticket in ready:
+            if ticket._on_ready is not None and not ticket.released:
+                ticket._on_ready(ticket.owner)
+
+    # Entering
+
+    def _predecessors(self, claim: Claim, private: bool) -> tuple[_Group | None, dict[_Group, None]]:
+        """The group to join, or None, and the groups to wait for."""
+        joined, wait = self._remembered_predecessors(claim, private)
+        if self._ghosts and joined is None:
+            wait = {group: None for group in self._living if not group.ghost and group.claim.conflicts_with(claim)}
+        return joined, wait
+
+    def _remembered_predecessors(self, claim: Claim, private: bool) -> tuple[_Group | None, dict[_Group, None]]:
+        writes = claim.mode is WRITE
+        wait: dict[_Group, None] = {}
+        node = self._root
+        for part in claim.resource:
+            if node.subtree_write is not None:
+                wait[node.subtree_write] = None
+            if writes:
+                wait.update(dict.fromkeys(node.subtree_reads))
+            child = node.children.get(part)
+            if child is None:
+                return None, wait
+            node = child
+        if node.subtree_write is not None:
+            wait[node.subtree_write] = None
+        if claim.subtree:
+            return self._subtree_predecessors(node, claim, private, wait)
+        if not writes and node.reads is not None and node.reads.open:
+            return node.reads, {}
+        if node.write is not None:
+            wait[node.write] = None
+        if writes:
+            if node.reads is not None:
+                wait[node.reads] = None
+            wait.update(dict.fromkeys(node.subtree_reads))
+        return None, wait
+
+    def _subtree_predecessors(
+        self, node: _Node, claim: Claim, private: bool, wait: dict[_Group, None]
+    ) -> tuple[_Group | None, dict[_Group, None]]:
+        if claim.mode is WRITE:
+            wait.update(dict.fromkeys(node.groups_below()))
+            return None, wait
+        if not node.subtree_reads:
+            wait.update((group, None) for group in node.groups_below() if group.claim.mode is WRITE)
+            return None, wait
+        latest = node.subtree_reads[-1]
+        if latest.open and not private:
+            return latest, {}
+        if latest.open:
+            wait.update(dict.fromkeys(sorted(latest.predecessors, key=_serial)))
+        for group in node.subtree_reads:
+            # Whoever is in `since` waits for `group` and, through it, for every writer before it.
+            wait.update((writer, None) for writer in group.since if writer in self._living)
+        return None, wait
+
+    def _enter(self, claim: Claim, predecessors: Iterable[_Group]) -> _Group:
+        group = _Group(claim, self._serial)
+        self._serial += 1
+        self._living[group] = None
+        for predecessor in predecessors:
+            group.predecessors.add(predecessor)
+            predecessor.dependents.append(group)
+            predecessor.open = False
+        writes = claim.mode is WRITE
+        node = self._root
+        for part in claim.resource:
+            if writes and node.subtree_reads:
+                _order_behind(node.subtree_reads, group)
+            child = node.children.get(part)
+            if child is None:
+                child = node.children[part] = _Node(node, part)
+            node = child
+        group.node = node
+        if not claim.subtree:
+            if writes:
+                if node.subtree_reads:
+                    _order_behind(node.subtree_reads, group)
+                node.write, node.reads = group, None
+            else:
+                node.reads = group
+        elif writes:
+            for below in list(node.groups_below()):
+                below.node = None
+            node.children.clear()
+            node.write = node.reads = None
+            node.subtree_reads = ()
+            node.subtree_write = group
+        else:
+            node.subtree_reads = (*(reader for reader in node.subtree_reads if reader.open), group)
+        return group
+
+    # Ending
+
+    def _granted(self, group: _Group, ready: list[Ticket], ended: deque[_Group]) -> None:
+        if group.ghost:
+            self._ghosts -= 1
+            ended.append(group)
+            return
+        for ticket in group.tickets:
+            ticket._missing -= 1
+            if ticket._missing == 0:
+                ready.append(ticket)
+
+    def _forget(self, group: _Group) -> None:
+        del self._living[group]
+        node = group.node
+        if node is None:
+            return
+        if group is node.write:
+            node.write = None
+        elif group is node.reads:
+            node.reads = None
+        elif group is node.subtree_write:
+            node.subtree_write = None
+        else:
+            node.subtree_reads = tuple(reader for reader in node.subtree_reads if reader is not group)
+        node.prune()
+
+    def _bypass(self, ghosts: list[_Group], ready: list[Ticket]) -> None:
+        """Let whoever waited behind `ghosts` wait for what it really conflicts with instead."""
+        behind: dict[_Group, None] = {}
+        stack = list(ghosts)
+        while stack:
+            for dependent in stack.pop().dependents:
+                if dependent not in behind:
+                    behind[dependent] = None
+                    stack.append(dependent)
+        for group in sorted(behind, key=_serial):
+            if group.ghost:
+                continue
+            for other in self._living:
+                if other.serial >= group.serial:
+                    break
+                if other.ghost or other in group.predecessors or not other.claim.conflicts_with(group.claim):
+                    continue
+                if not other.tickets.keys().isdisjoint(group.tickets):
+                    continue  # a claim of the same ticket
+                group.predecessors.add(other)
+                other.dependents.append(group)
+            for ghost in [other for other in group.predecessors if other.ghost]:
+                group.predecessors.discard(ghost)
+            if not group.predecessors:
+                self._granted(group, ready, deque())
+
+    def _report(self, claims: Iterable[tuple[Claim, bool]]) -> None:
+        for claim, _ in claims:
+            probe.access(("ticket", self.name, *claim.resource), claim.mode is WRITE)
+
+
+def _order_behind(readers: tuple[_Group, ...], writer: _Group) -> None:
+    for reader in readers:
+        reader.open = False
+        reader.since.append(writer)
+
+
+def _reduced(claims: Sequence[Claim]) -> list[tuple[Claim, bool]]:
+    """The claims without those another one covers, each with whether its group must not be shared.
+
+    A subtree reader that also writes below that subtree would wait for itself in a shared group.
+    """
+    strongest: dict[tuple[tuple[Any, ...], bool], Claim] = {}
+    for claim in claims:
+        key = claim.resource, claim.subtree
+        if key not in strongest or claim.mode is WRITE:
+            strongest[key] = claim
+    subtrees = {resource: claim.mode for (resource, subtree), claim in strongest.items() if subtree}
+    if not subtrees:
+        return [(claim, False) for claim in strongest.values()]
+    kept = []
+    unshared = set()
+    for (resource, subtree), claim in strongest.items():
+        covered = False
+        for depth in range(len(resource) + (not subtree)):
+            mode = subtrees.get(resource[:depth])
+            if mode is WRITE or (mode is READ and claim.mode is READ):
+                covered = True
+            elif mode is READ:
+                unshared.add(resource[:depth])
+        if not covered:
+            kept.append(claim)
+    # Unshared readers enter first, so that the writes of the same ticket close them to newcomers.
+    marked = [(claim, claim.subtree and claim.resource in unshared) for claim in kept]
+    return sorted(marked, key=lambda pair: not pair[1])
