@@ -1,0 +1,126 @@
+"""Our plain dictionaries are what the providers' SDKs send and receive."""
+
+import importlib
+from types import ModuleType
+
+import pytest
+
+from toolrt.interop import read_response, render_results, render_tools
+from toolrt.model import Outcome, ToolCall, ToolResult, tool
+
+pydantic = pytest.importorskip("pydantic", reason="pydantic, which both SDKs bring, is not installed")
+
+RESULTS = [
+    ToolResult("a", 0, "lookup", Outcome.OK, "text"),
+    ToolResult("b", 1, "lookup", Outcome.ERROR, {"part": 1}, "it failed"),
+]
+
+
+@tool(schema={"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]})
+async def lookup(ctx: object, key: str) -> str:
+    """Find what a key stands for."""
+    return key
+
+
+def sdk(module: str) -> ModuleType:
+    """A module of an SDK, or a skip that says which is missing."""
+    package = module.partition(".")[0]
+    pytest.importorskip(package, reason=f"the {package} SDK is not installed")
+    return importlib.import_module(module)
+
+
+def assert_fits(type_: object, value: object) -> None:
+    """The value is of that request type, and no key of it is unknown there."""
+    adapter = pydantic.TypeAdapter(type_)
+    checked = adapter.validate_python(value, extra="forbid")
+    assert adapter.dump_python(checked) == value
+
+
+def test_anthropic_message_is_read() -> None:
+    """What the SDK makes of a message is read with every field it has."""
+    types = sdk("anthropic.types")
+    message = types.Message.model_validate(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [
+                {"type": "text", "text": "Looking."},
+                {"type": "tool_use", "id": "a", "name": "lookup", "input": {"key": "k"}},
+            ],
+            "stop_reason": "tool_use",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    )
+    assert read_response(message.model_dump()).calls == (ToolCall("a", "lookup", {"key": "k"}),)
+
+
+def test_anthropic_results_fit() -> None:
+    """Each block of the user message is a ToolResultBlockParam."""
+    types = sdk("anthropic.types")
+    rendered = render_results(RESULTS, "anthropic")
+    assert isinstance(rendered, dict)
+    for block in rendered["content"]:
+        assert_fits(types.ToolResultBlockParam, block)
+
+
+def test_anthropic_tools_fit() -> None:
+    """Each definition is a ToolParam."""
+    types = sdk("anthropic.types")
+    for definition in render_tools([lookup], "anthropic"):
+        assert_fits(types.ToolParam, definition)
+
+
+def test_openai_response_items_are_read() -> None:
+    """What the SDK makes of a function call is read with every field it has."""
+    types = sdk("openai.types.responses")
+    item = types.ResponseFunctionToolCall(
+        type="function_call", id="fc_1", call_id="a", name="lookup", arguments='{"key": "k"}', status="completed"
+    )
+    assert read_response({"output": [item.model_dump()]}).calls == (ToolCall("a", "lookup", {"key": "k"}),)
+
+
+def test_openai_results_fit() -> None:
+    """Each output is a FunctionCallOutput."""
+    types = sdk("openai.types.responses.response_input_param")
+    for item in render_results(RESULTS, "openai"):
+        assert_fits(types.FunctionCallOutput, item)
+
+
+def test_openai_tools_fit() -> None:
+    """Each definition is a FunctionToolParam with all that is required."""
+    types = sdk("openai.types.responses")
+    for definition in render_tools([lookup], "openai"):
+        assert_fits(types.FunctionToolParam, definition)
+
+
+def test_openai_chat_message_is_read() -> None:
+    """What the SDK makes of a chat message is read with every field it has."""
+    types = sdk("openai.types.chat")
+    message = types.ChatCompletionMessage.model_validate(
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "lookup", "arguments": '{"key": "k"}'}}
+            ],
+        }
+    )
+    dumped = {"choices": [{"index": 0, "message": message.model_dump()}]}
+    assert read_response(dumped).calls == (ToolCall("a", "lookup", {"key": "k"}),)
+
+
+def test_openai_chat_results_fit() -> None:
+    """Each answer is a ChatCompletionToolMessageParam."""
+    types = sdk("openai.types.chat")
+    for message in render_results(RESULTS, "chat"):
+        assert_fits(types.ChatCompletionToolMessageParam, message)
+
+
+def test_openai_chat_tools_fit() -> None:
+    """Each definition is a ChatCompletionFunctionToolParam."""
+    types = sdk("openai.types.chat")
+    for definition in render_tools([lookup], "chat"):
+        assert_fits(types.ChatCompletionFunctionToolParam, definition)
