@@ -1,0 +1,35 @@
+"""A workspace's files: what a name means, how the disk is reached, and the tools a model is given."""
+
+from toolrt.workspace._disk import EXACT, Disk, Entry, Folding, Kind, NotRegular, Stat, TooLarge
+from toolrt.workspace._identity import Identity, identify
+from toolrt.workspace._memory import Fault, MemoryDisk
+from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._real import RealDisk
+from toolrt.workspace._tools import SIZE_LIMIT, CallContext
+from toolrt.workspace._workspace import Workspace
+
+__all__ = [
+    "EXACT",
+    "SIZE_LIMIT",
+    "CallContext",
+    "Directory",
+    "Disk",
+    "Entry",
+    "Fault",
+    "FileProblem",
+    "Folding",
+    "HardLink",
+    "Identity",
+    "Kind",
+    "MemoryDisk",
+    "NotRegular",
+    "Planted",
+    "RealDisk",
+    "Special",
+    "Stat",
+    "Symlink",
+    "TooLarge",
+    "Workspace",
+    "identify",
+]

@@ -1,0 +1,306 @@
+"""What a name means: one key for every name of a file, and the claims that follow from it.
+
+Rules (RULES 17 and 18).  The key of a file is its entry: the parts of its real directory below the workspace's
+root, then its own name, each as the directory it stands in folds it.  A key does not depend on whether the file
+exists, nor on its inode (replacing a file changes that).  Relative names start at the state's working directory,
+absolute ones and ``~`` where the disk has them; ``.`` and ``..`` mean what the operating system takes them for,
+after links.  Finding a key looks (lstat, readlink) and never opens a file.
+
+Theory.  A name means a file only as long as every directory and link it goes through stays what it is, so a
+claim on a file comes with READ on each of those: who moves a directory or changes a link claims WRITE on it and
+is ordered with everyone who went through.  A name that cannot be followed to its end (a circle, a file in a
+directory's place, a way out) still claims what it went through: whether it is refused may depend on it.
+
+Limits.  ``..`` after a directory that does not exist yet undoes it, where the system would say ENOENT: so the key
+is the same before and after the directory is made.  Links may be followed on a way that leaves the workspace, if
+it comes back; nothing outside is claimed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import PurePath
+
+import attrs
+
+from toolrt.model import READ, Claim, Mode
+from toolrt.workspace._disk import NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
+from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
+
+__all__ = ["Identity", "identify"]
+
+#: How many links one name may go through; Linux stops at the same number.
+_MOST_LINKS = 40
+
+#: The claim of a name that means no file here: shared by all of them, and nobody writes it.
+_REFUSED = Claim(("refused",), READ)
+
+
+@attrs.frozen
+class Identity:
+    """What one name meant when it was looked at."""
+
+    #: The folded parts below the root, or None: then `problem` says why the name means no file of the workspace.
+    key: Entry | None
+    #: The same parts as they are spelled, to reach the file by; empty without a key.
+    entry: Entry
+    #: What was there, or None for nothing.
+    found: Stat | None
+    #: The keys of the directories and links it went through, in that order, without `key` itself.
+    through: tuple[Entry, ...]
+    #: Why no file tool may use the name, or None.
+    problem: FileProblem | None
+    #: Whether the directory it is in was missing too.
+    parent_missing: bool = False
+
+    @property
+    def path(self) -> str:
+        """The file relative to the workspace's root, as messages show it."""
+        if self.key is None:
+            return UNSHOWN
+        return "/".join(self.entry) or "."
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is a file with more than one name."""
+        return self.found is not None and self.found.kind is Kind.FILE and self.found.links > 1
+
+    @property
+    def event_name(self) -> str:
+        """The file as events name it: the same for all its names, hard links included."""
+        if self.found is not None and self.shared:
+            return f"hardlink:{self.found.inode}"
+        return "/".join(self.key or ())
+
+    def claims(self, mode: Mode) -> tuple[Claim, ...]:
+        """What a call claims that looks at this file (`READ`) or changes it (`WRITE`); the file's own claim is first.
+
+        A file with several names also claims ``("links", device)``: its other names are not known.
+        """
+        claims: list[Claim] = []
+        if self.key is not None:
+            claims.append(Claim(("file", *self.key), mode))
+            if self.found is not None and self.shared:
+                claims.append(Claim(("links", self.found.device), mode))
+        claims.extend(Claim(("file", *key), READ) for key in self.through)
+        return tuple(claims) or (_REFUSED,)
+
+
+def identify(disk: Disk, path: str, working_dir: PurePath | None = None) -> Identity:
+    """What `path` means on `disk` now.
+
+    Args:
+        path: a name as the model gave it.
+        working_dir: where relative names start; None and relative ones are below the disk's root.
+
+    Returns: never raises for a name, however wrong; `Identity.problem` says what is wrong.
+
+    Checkpoint: never.
+    """
+    walk = _Walk(disk)
+    try:
+        _check_text(path)
+        if path == "~" or path.startswith("~/"):
+            if disk.home is None:
+                raise FileProblem(path, "a home directory", "none on this disk", "Use a path inside the workspace.")
+            walk.follow(disk.home + path[1:])
+        elif path.startswith("/"):
+            walk.follow(path)
+        else:
+            if working_dir is not None:
+                walk.follow(working_dir.as_posix())
+            walk.follow(path)
+        problem = walk.final_problem()
+    except FileProblem as found:
+        return Identity(None, (), None, tuple(walk.through), found)
+    key = walk.key()
+    through = tuple(other for other in walk.through if other != key)
+    parent_missing = len(walk.found) > 1 and walk.found[-2] is None
+    return Identity(key, walk.entry(), walk.standing(), through, problem, parent_missing)
+
+
+def _check_text(path: str) -> None:
+    if not path:
+        raise FileProblem(UNSHOWN, "a file's name", "an empty one", "Name a file, relative to the workspace.")
+    if "\0" in path:
+        raise FileProblem(UNSHOWN, "a file's name", "one with a NUL character", "Remove the NUL character.")
+    try:
+        encoded = path.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise FileProblem(
+            UNSHOWN, "a name in Unicode", f"half a surrogate pair at character {error.start}", "Use whole characters."
+        ) from None
+    if len(encoded) > PATH_MAX or any(len(part) > NAME_MAX for part in encoded.split(b"/")):
+        longest = max(len(part) for part in encoded.split(b"/"))
+        raise FileProblem(
+            UNSHOWN,
+            f"at most {PATH_MAX} bytes, {NAME_MAX} in each part",
+            f"{len(encoded)} bytes, {longest} in the longest part",
+            "Use a shorter name.",
+        )
+
+
+_OUTSIDE = ("a path inside the workspace", "one that leads outside", "Name a file inside the workspace.")
+
+#: What "/" and the directories on the way to the root are known to be.
+_TOP = Stat(Kind.DIRECTORY, 0o755, 0, 0, 0, 0, 1)
+
+
+class _Walk:
+    """Goes along a name part by part, as the operating system does, and keeps what it went through."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._root = parts_of(disk.root)
+        # The three lists are equally long: one item for each part of the real path so far, from "/" down.
+        self._names: list[str] = list(self._root)
+        self._keys: list[str] = list(self._root)
+        #: What stands at each part; None from the first missing one on.
+        self.found: list[Stat | None] = [_TOP] * len(self._root)
+        #: The keys of all directories and links passed inside the root, in order.
+        self.through: dict[Entry, None] = {}
+        self._links = 0
+        self._directory_meant = False
+
+    def follow(self, path: str) -> None:
+        """Go along `path` from here, or from the top if it is absolute, to what it means in the end.
+
+        Raises:
+            FileProblem: it cannot be followed to its end.
+        """
+        if path.startswith("/"):
+            self._to_top()
+        pending = path.split("/")[::-1]
+        while pending:
+            part = pending.pop()
+            self._require_directory()
+            self._directory_meant = part in ("", ".", "..")
+            if part == "..":
+                self._up()
+            elif part not in ("", "."):
+                target = self._step(part)
+                if target is not None:
+                    if target.startswith("/"):
+                        self._to_top()
+                    pending.extend(target.split("/")[::-1])
+
+    def final_problem(self) -> FileProblem | None:
+        """Why what was reached is no file that a tool may use, or None.
+
+        Raises:
+            FileProblem: it is outside the workspace.
+        """
+        if not self._inside():
+            raise FileProblem(UNSHOWN, *_OUTSIDE)
+        found, shown = self.standing(), "/".join(self.entry()) or "."
+        if found is None:
+            if self._directory_meant:
+                return FileProblem(shown, "a file's name", "the name of a directory", "Leave the last slash away.")
+            return None
+        if found.kind is Kind.DIRECTORY:
+            return FileProblem(shown, "a file", "a directory", "Name a file inside it.")
+        if found.kind is not Kind.FILE:
+            return FileProblem(shown, "a regular file", found.kind.value, "It was not opened.")
+        return None
+
+    def standing(self) -> Stat | None:
+        """What stands at the path so far."""
+        return self.found[-1] if self.found else _TOP
+
+    def entry(self) -> Entry:
+        return tuple(self._names[len(self._root) :])
+
+    def key(self) -> Entry:
+        return tuple(self._keys[len(self._root) :])
+
+    def _inside(self) -> bool:
+        return tuple(self._names[: len(self._root)]) == self._root
+
+    def _to_top(self) -> None:
+        self._names.clear()
+        self._keys.clear()
+        self.found.clear()
+
+    def _up(self) -> None:
+        if self._names:
+            self._names.pop()
+            self._keys.pop()
+            self.found.pop()
+
+    def _here(self) -> str:
+        return "/" + "/".join(self._names)
+
+    def _refuse(self, name: str, error: OSError) -> FileProblem:
+        """What to say about an error at `name` in this directory, without showing what is outside."""
+        if not self._inside():
+            return FileProblem(UNSHOWN, *_OUTSIDE)
+        return from_os_error("/".join((*self.entry(), name)), error)
+
+    def _require_directory(self) -> None:
+        found = self.standing()
+        if found is None or found.kind is Kind.DIRECTORY:
+            return
+        if not self._inside():
+            raise FileProblem(UNSHOWN, *_OUTSIDE)
+        raise FileProblem(
+            "/".join(self.entry()), "a directory", found.kind.value, "Check the names of the directories."
+        )
+
+    def _step(self, part: str) -> str | None:
+        """Go to `part` of this directory; for a link stay, and return its target."""
+        depth = len(self._names)
+        if depth < len(self._root) and self._is_way_to_root(part):
+            self._push(self._root[depth], self._root[depth], _TOP)
+            return None
+        if self.standing() is None:
+            self._push(part, self._folding(depth).fold(part), None)
+            return None
+        path = f"{self._here().rstrip('/')}/{part}"
+        try:
+            found = self._disk.lstat(path)
+            target = self._disk.readlink(path) if found.kind is Kind.SYMLINK else None
+        except FileNotFoundError:
+            found, target = None, None
+        except OSError as error:
+            raise self._refuse(part, error) from None
+        key = self._folding(depth).fold(part) if self._inside() else part
+        if target is None:
+            self._push(part, key, found)
+            return None
+        if self._inside():
+            self.through[(*self.key(), key)] = None
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise self._refuse(part, OSError(errno.ELOOP, os.strerror(errno.ELOOP)))
+        return target
+
+    def _push(self, name: str, key: str, found: Stat | None) -> None:
+        self._names.append(name)
+        self._keys.append(key)
+        self.found.append(found)
+        if self._inside() and len(self._names) > len(self._root):
+            self.through[self.key()] = None
+
+    def _is_way_to_root(self, part: str) -> bool:
+        """Whether `part` of this directory, which is above the root or beside it, is the root's own next part."""
+        depth = len(self._names)
+        if tuple(self._names) != self._root[:depth]:
+            return False
+        wanted = self._root[depth]
+        if part == wanted:
+            return True
+        if _LOOSEST.fold(part) != _LOOSEST.fold(wanted):
+            return False
+        folding = self._disk.folds(self._here())
+        return folding.fold(part) == folding.fold(wanted)
+
+    def _folding(self, depth: int) -> Folding:
+        """How the directory at the first `depth` parts folds names; a missing one will as the one it is made in."""
+        while depth > 0 and self.found[depth - 1] is None:
+            depth -= 1
+        return self._disk.folds("/" + "/".join(self._names[:depth]))
+
+
+#: Takes more spellings for the same than any directory does.
+_LOOSEST = Folding(case=True, unicode=True)

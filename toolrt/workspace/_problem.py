@@ -1,0 +1,73 @@
+"""What a file tool says to the model when it refuses.
+
+Rules.  A text shows workspace-relative paths only: never an absolute path, never anything that lies outside the
+workspace, and never the text of an `OSError`, which may quote either.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from toolrt.workspace._disk import NotRegular, TooLarge
+
+__all__ = ["FileProblem", "from_os_error"]
+
+#: Stands where a path would stand that must not be shown.
+UNSHOWN = "the path"
+
+
+class FileProblem(Exception):
+    """A file tool refused, and says why; unless the text says otherwise, no file was changed.
+
+    Attributes:
+        path: the file, relative to the workspace's root; ``"the path"`` when it may not be shown.
+        expected: what was expected there.
+        got: what was there.
+        remedy: what to do next; a sentence.
+        retryable: whether the same call, sent again, may succeed.
+    """
+
+    def __init__(self, path: str, expected: str, got: str, remedy: str, *, retryable: bool = False) -> None:
+        self.path = path
+        self.expected = expected
+        self.got = got
+        self.remedy = remedy
+        self.retryable = retryable
+        super().__init__(f"{path}: expected {expected}, got {got}. {remedy}")
+
+
+_BY_ERRNO: dict[int, tuple[str, str, str]] = {
+    errno.ENOENT: ("a file", "nothing of that name", "Check the name, or create the file with write_file."),
+    errno.EISDIR: ("a file", "a directory", "Name a file inside it."),
+    errno.ENOTDIR: (
+        "directories all along the path",
+        "something else in a directory's place",
+        "Check the names of the directories.",
+    ),
+    errno.ELOOP: (
+        "a path that ends somewhere",
+        "symbolic links that lead in a circle, or that changed meanwhile",
+        "Name the file itself.",
+    ),
+    errno.ENAMETOOLONG: ("a name the disk can hold", "a longer one", "Use a shorter name."),
+    errno.EACCES: ("permission", "none for this file", "Use a file that may be read and written."),
+    errno.EPERM: ("permission", "none for this file", "Use a file that may be read and written."),
+    errno.EROFS: ("a disk that can be written", "a read-only one", "Nothing was changed."),
+    errno.ENOSPC: ("room on the disk", "none left", "The file is as it was; free some space first."),
+    errno.EDQUOT: ("room on the disk", "none left", "The file is as it was; free some space first."),
+}
+
+
+def from_os_error(path: str, error: OSError) -> FileProblem:
+    """What to tell the model about `error`, without what its own text may give away."""
+    if isinstance(error, TooLarge):
+        return FileProblem(
+            path, f"at most {error.limit} bytes", f"{error.size} bytes", "Files this large are not read or edited."
+        )
+    if isinstance(error, NotRegular):
+        return FileProblem(path, "a regular file", error.kind.value, "It was not opened.")
+    number = error.errno or 0
+    if number in _BY_ERRNO:
+        return FileProblem(path, *_BY_ERRNO[number])
+    return FileProblem(path, "the disk to do as asked", os.strerror(number), "The file is as it was.")

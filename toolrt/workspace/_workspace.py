@@ -1,0 +1,132 @@
+"""A workspace: a tree of files, the order in which calls touch them, and the tools that do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cached_property
+
+from toolrt.errors import DefinitionRefused
+from toolrt.model import Claim, Mode, State, Tool
+from toolrt.order import ClaimTable
+from toolrt.workspace._disk import Disk, Entry, Kind
+from toolrt.workspace._identity import Identity, identify
+from toolrt.workspace._real import RealDisk
+from toolrt.workspace._tools import file_tools
+
+__all__ = ["Workspace"]
+
+#: The most bytes of a file that a snapshot holds itself; of a larger one it holds the digest.
+SNAPSHOT_LIMIT = 1024 * 1024
+
+
+class Workspace:
+    """The files below one directory, with one order for all who touch them.
+
+    Whoever uses one workspace, be it several batches or several runtimes, shares its claim table (RULES 8 and 9):
+    calls that touch one file are ordered wherever they come from.  Nothing outside the directory is ever read or
+    written, by whatever name it is reached.
+
+    Args:
+        root: an existing directory on the real disk; or a disk, such as `MemoryDisk`: then the workspace is all
+            below the disk's own root.
+
+    Raises:
+        InputRefused: there is no directory at `root`.
+        DefinitionRefused: `root` is neither a path nor a disk.
+
+    Example::
+
+        workspace = Workspace(MemoryDisk({"a.txt": "one"}))
+        registry = Registry(workspace.tools())
+    """
+
+    def __init__(self, root: str | os.PathLike[str] | Disk) -> None:
+        if isinstance(root, str | os.PathLike):
+            self._disk: Disk = RealDisk(root)
+        elif isinstance(root, Disk):
+            self._disk = root
+        else:
+            raise DefinitionRefused("Workspace", "a directory's path or a disk", root)
+        self._claim_table = ClaimTable()
+
+    @property
+    def disk(self) -> Disk:
+        """Where the files are."""
+        return self._disk
+
+    @property
+    def claim_table(self) -> ClaimTable:
+        """The order of all calls that touch these files."""
+        return self._claim_table
+
+    def tools(self) -> list[Tool]:
+        """The tools of this workspace: ``read_file``, ``write_file``, ``edit_file``; always the same objects."""
+        return list(self._tools)
+
+    @cached_property
+    def _tools(self) -> list[Tool]:
+        return file_tools(self)
+
+    def identify(self, path: str, state: State | None = None) -> Identity:
+        """What `path` means now.
+
+        Args:
+            path: a name as a model gives it: relative to the state's working directory, absolute, or below ``~``.
+            state: None is the empty state, whose working directory is the root.
+
+        Returns: never raises for a name, however wrong; see `Identity.problem`.
+
+        Checkpoint: never.
+        """
+        return identify(self._disk, path, None if state is None else state.working_dir)
+
+    def claims(self, path: str, state: State, mode: Mode) -> tuple[Claim, ...]:
+        """What a tool of your own claims to read (`READ`) or change (`WRITE`) the file that `path` means.
+
+        Looks at the disk and opens nothing; the file's own claim is first.  A name that no tool may use claims
+        only READ, and your tool must refuse it: see `Identity.problem`.
+
+        Checkpoint: never.
+
+        Example::
+
+            @tool(claims=lambda input, state: workspace.claims(input["path"], state, WRITE), owner=workspace)
+            async def sort_lines(ctx, path: str) -> str: ...
+        """
+        return self.identify(path, state).claims(mode)
+
+    def snapshot(self) -> dict[str, bytes | str]:
+        """Everything in the workspace, by path relative to its root, to compare with another time or another disk.
+
+        A file has its bytes, or above 1 MiB ``sha256:`` and their digest; a symbolic link has ``-> `` and its
+        text; anything else has its kind; a directory is there only if it is empty, with a slash at its end.
+
+        Raises:
+            OSError: something cannot be read, or vanished meanwhile.
+
+        Checkpoint: never; it blocks.
+        """
+        content: dict[str, bytes | str] = {}
+        self._add_to(content, ())
+        return content
+
+    def _add_to(self, content: dict[str, bytes | str], entry: Entry) -> None:
+        root = self._disk.root.rstrip("/")
+        for name in self._disk.listdir("/".join((root, *entry)) or "/"):
+            below = (*entry, name)
+            path, shown = "/".join((root, *below)), "/".join(below)
+            kind = self._disk.lstat(path).kind
+            if kind is Kind.DIRECTORY:
+                before = len(content)
+                self._add_to(content, below)
+                if len(content) == before:
+                    content[f"{shown}/"] = ""
+            elif kind is Kind.FILE:
+                found = self._disk.peek(below)
+                large = len(found) > SNAPSHOT_LIMIT
+                content[shown] = f"sha256:{hashlib.sha256(found).hexdigest()}" if large else found
+            elif kind is Kind.SYMLINK:
+                content[shown] = f"-> {self._disk.readlink(path)}"
+            else:
+                content[shown] = kind.value
