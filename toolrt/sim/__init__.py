@@ -1,0 +1,67 @@
+"""A deterministic simulator for any Trio program.
+
+It owns every choice Trio makes: which task steps next, and when time moves.  So a schedule is a value: it can
+be drawn, enumerated, replayed and shrunk.
+
+    >>> import trio
+    >>> from toolrt import sim
+    >>> async def program():
+    ...     cell = sim.Cell(0, name="x")
+    ...     async def add():
+    ...         seen = cell.get()
+    ...         await trio.lowlevel.checkpoint()
+    ...         cell.set(seen + 1)
+    ...     async with trio.open_nursery() as nursery:
+    ...         nursery.start_soon(add)
+    ...         nursery.start_soon(add)
+    ...     return cell.get()
+    >>> report = sim.explore(program, check=lambda execution: execution.value == 2)
+    >>> report.verdict is sim.FAIL
+    True
+    >>> sorted(report.outcomes)
+    [1, 2]
+    >>> report.failures[0].minimal.switches
+    1
+
+Rules.  Call it from sync code.  A program may use all of Trio but threads, sockets and subprocesses; a sync tool
+of toolrt's own runs in place, as one step.  Time is virtual, starts at 0, and moves only when nothing can run.
+Nothing runnable and no deadline is a deadlock, reported with what each task waits for.
+
+Limits.  Choices are made at Trio's checkpoints; a program that looks at the real clock, at module-level random
+numbers, at addresses or at the order of a set is not controlled, and its replays may diverge (which is noticed).
+"""
+
+from toolrt.sim._cell import Cell
+from toolrt.sim._execution import Execution
+from toolrt.sim._explore import explore, replay, run
+from toolrt.sim._report import Failure, Report, Verdict
+from toolrt.sim._schedule import Schedule
+from toolrt.sim._strategies import Random, Strategy
+from toolrt.sim.policies import Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
+
+PASS = Verdict.PASS
+FAIL = Verdict.FAIL
+INCONCLUSIVE = Verdict.INCONCLUSIVE
+
+__all__ = [
+    "FAIL",
+    "INCONCLUSIVE",
+    "PASS",
+    "Cell",
+    "Choices",
+    "Execution",
+    "Failure",
+    "Fifo",
+    "Policy",
+    "Random",
+    "RandomWalk",
+    "Replay",
+    "Report",
+    "RunInfo",
+    "Schedule",
+    "Strategy",
+    "Verdict",
+    "explore",
+    "replay",
+    "run",
+]

@@ -1,0 +1,95 @@
+"""What came of one execution."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from toolrt.sim._schedule import Schedule
+from toolrt.trace import Access, Step, Trace
+
+if TYPE_CHECKING:
+    from toolrt.sim._hook import RawStep
+    from toolrt.trace._trace import RawEvent
+
+__all__ = ["Execution"]
+
+
+class Execution:
+    """What came of one execution: frozen when the program ended or could not go on.
+
+    Schedule and trace are built when they are first asked for.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        error: BaseException | None,
+        steps: Sequence[RawStep],
+        events: Sequence[RawEvent],
+        stopped: bool,
+        index: int,
+    ) -> None:
+        #: What the program returned; None when there is an error.
+        self.value = value
+        #: What the program raised, a `Deadlock`, a `StepLimit`, or None.
+        self.error = error
+        #: Its place among the executions of one exploration, from 0.
+        self.index = index
+        self._raw_steps = steps
+        self._raw_events = events
+        self._stopped = stopped
+
+    @cached_property
+    def _steps(self) -> tuple[Step, ...]:
+        return tuple(
+            Step(
+                index, actor.name, enabled, choice, tuple(Access(*access) for access in touched), time, causes
+            )
+            for index, (actor, enabled, choice, touched, time, causes) in enumerate(self._raw_steps)
+        )
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
+        return Schedule(self._steps, self._stopped)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Everything observed, up to the moment the execution ended."""
+        return Trace(self._raw_events, lambda: self._steps, self._meta())
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """The choices alone, one for each step: cheaper than `schedule`."""
+        return tuple(step[2] for step in self._raw_steps)
+
+    @property
+    def outcome(self) -> Any:
+        """What it is counted under in a report: its value, or the name of its error's type."""
+        return self.value if self.error is None else type(self.error).__name__
+
+    def _meta(self) -> Mapping[str, Any]:
+        # Neither policy nor seed: the same schedule gives the same trace, however it was found.
+        return {
+            **_versions(),
+            "ended": "returned" if self.error is None else type(self.error).__name__,
+        }
+
+    def __repr__(self) -> str:
+        ended = f"value={self.value!r}" if self.error is None else f"error={self.error!r}"
+        return f"<Execution of {len(self._raw_steps)} steps, {ended}>"
+
+
+@cache
+def _versions() -> dict[str, str]:
+    try:
+        own = metadata.version("toolrt")
+    except metadata.PackageNotFoundError:
+        own = "not installed"
+    return {"toolrt": own, "trio": trio.__version__, "python": ".".join(map(str, sys.version_info[:3]))}

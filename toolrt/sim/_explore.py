@@ -1,0 +1,214 @@
+"""Run one schedule, replay one, or explore many."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Any
+
+from toolrt.errors import DefinitionRefused, ReplayDiverged
+from toolrt.sim._cell import OUTSIDE
+from toolrt.sim._execution import Execution
+from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, simulate
+from toolrt.sim._judge import Check, judge
+from toolrt.sim._report import Failure, Report, Verdict
+from toolrt.sim._schedule import Schedule
+from toolrt.sim._strategies import Random, Strategy
+from toolrt.sim.policies import Fifo, Policy, RandomWalk, Replay
+from toolrt.trace import Access, Step, stable_text
+
+__all__ = ["explore", "replay", "run"]
+
+Program = Callable[[], Awaitable[Any]]
+
+# A report keeps this many failing executions; they are counted all the same.
+_FAILURES_KEPT = 100
+
+# What explore does when no strategy is given.
+_DEFAULT_EXECUTIONS = 1_000
+
+
+def run(program: Program, policy: Policy | None = None, *, step_limit: int = DEFAULT_STEP_LIMIT) -> Execution:
+    """Run `program` once, with a virtual clock, under the choices of `policy`.
+
+    Args:
+        program: an async function without arguments; any Trio program that needs no thread, socket or subprocess.
+        policy: who picks the next task at every step; `Fifo()` when None.
+        step_limit: the number of steps after which it is stopped, 1 or more.
+
+    Returns:
+        The execution.  What the program raised, a deadlock and the step limit are its `error`.
+
+    Raises:
+        DefinitionRefused: an argument is not what it must be; nothing was run.
+        NotSimulated: called inside a running Trio loop.
+        UnsupportedTrio: the installed Trio's internals are not those the simulator knows.
+        KeyboardInterrupt: Ctrl-C, or the program raised it.
+
+    What a policy raises is raised as it is.
+
+    Checkpoint: never (it is not async).
+
+    Example:
+        >>> import trio
+        >>> from toolrt import sim
+        >>> async def program():
+        ...     await trio.sleep(3600)
+        ...     return trio.current_time()
+        >>> sim.run(program).value
+        3600.0
+    """
+    job = Job(program, Fifo() if policy is None else policy, step_limit)
+
+    def driver() -> Driver[Execution]:
+        return (yield job)
+
+    return simulate(driver())
+
+
+def replay(program: Program, schedule: Schedule | str) -> Execution:
+    """Run `program` again exactly as `schedule` says.
+
+    Args:
+        program: the program the schedule was made with.
+        schedule: a `Schedule`, its JSON, or its short form.
+
+    Returns:
+        The execution; its `error` is the program's.
+
+    Raises:
+        ReplayDiverged: the program offered something else than the schedule has; it is never guessed.
+        ScheduleRefused: a text is neither form.
+
+    And what `run` raises.
+    """
+    policy = Replay(schedule)
+    wanted = policy.schedule
+    # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
+    limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
+    job = Job(program, policy, max(1, limit))
+
+    def driver() -> Driver[Execution]:
+        return (yield job)
+
+    execution = simulate(driver())
+    for before, after in zip(wanted.steps, execution.schedule.steps, strict=True):
+        # The short form does not say what was touched, nor when.
+        if before.enabled and _told(before) != _told(after):
+            raise ReplayDiverged(before.index, _in_words(before), _in_words(after))
+    if wanted.stopped != execution.schedule.stopped:
+        raise ReplayDiverged(len(wanted), "the step limit", "its end")
+    return execution
+
+
+def _told(step: Step) -> tuple[float, tuple[Access, ...]]:
+    # The number of a nameless cell made outside the execution means nothing in another process.
+    named = tuple(access for access in step.accesses if access.resource[:2] != ("cell", OUTSIDE))
+    return step.time, named
+
+
+def _in_words(step: Step) -> str:
+    time, accesses = _told(step)
+    return f"{step.task} at {time:g} s ({', '.join(map(str, accesses)) or 'touches nothing'})"
+
+
+def explore(
+    program: Program,
+    strategy: Strategy | None = None,
+    check: Check | None = None,
+    max_executions: int | None = None,
+    jobs: int = 1,
+    *,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+) -> Report:
+    """Run `program` under many schedules and judge each execution.
+
+    Args:
+        program: an async function without arguments.
+        strategy: picks the executions; None is ``Random(RandomWalk(seed=0), 1000)``.
+        check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False or
+            violations; ``None`` and ``[]`` are no complaint, but an execution with an error is then a failure;
+            exactly ``True`` says that all is well.  None: an execution fails when it has an error.
+        max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
+        jobs: the number of processes; must be 1.
+        step_limit: the number of steps after which an execution is stopped, 1 or more.
+
+    Returns:
+        The report.  An execution that the step limit ended while a deadline was pending decides nothing: the
+        verdict is then INCONCLUSIVE, unless another one failed.
+
+    Raises:
+        DefinitionRefused: an argument is not what it must be; nothing was run.
+
+    And what `run` raises; what the check raises, other than AssertionError, is raised as it is.
+
+    Checkpoint: never (it is not async).
+    """
+    if jobs != 1 or isinstance(jobs, bool):
+        raise DefinitionRefused(
+            "jobs", "1 (one process; run several explorations with different seeds instead)", jobs
+        )
+    if max_executions is not None and (
+        not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1
+    ):
+        raise DefinitionRefused(
+            "max_executions", "a number of executions, 1 or more, or None", max_executions
+        )
+    if check is not None and not callable(check):
+        raise DefinitionRefused("check", "a function of an execution, or None", check)
+    if strategy is None:
+        strategy = Random(RandomWalk(seed=0), _DEFAULT_EXECUTIONS)
+    if isinstance(strategy, type) or not callable(getattr(strategy, "policies", None)):
+        raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
+    # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
+    Job(program, Fifo(), step_limit)
+    return simulate(_exploration(program, strategy, check, max_executions, step_limit))
+
+
+def _exploration(
+    program: Program, strategy: Strategy, check: Check | None, max_executions: int | None, step_limit: int
+) -> Driver[Report]:
+    executions = failed = undecided = 0
+    outcomes: dict[Any, int] = {}
+    schedules: set[tuple[int, ...] | bytes] = set()
+    failures: list[Failure] = []
+    for policy in islice(strategy.policies(), max_executions):
+        execution = yield Job(program, policy, step_limit, executions)
+        executions += 1
+        schedules.add(_fingerprint(execution.choices))
+        key = execution.outcome
+        try:
+            outcomes[key] = outcomes.get(key, 0) + 1
+        except TypeError:
+            key = stable_text(key)
+            outcomes[key] = outcomes.get(key, 0) + 1
+        judgement = judge(execution, check)
+        undecided += judgement.undecided
+        failed += judgement.failed
+        if judgement.failed and len(failures) < _FAILURES_KEPT:
+            failures.append(Failure(program, check, step_limit, execution, judgement))
+    if failed:
+        verdict = Verdict.FAIL
+    elif undecided or not executions:
+        verdict = Verdict.INCONCLUSIVE
+    else:
+        verdict = Verdict.PASS
+    return Report(
+        verdict=verdict,
+        claim=strategy.claim(executions, len(schedules)),
+        executions=executions,
+        distinct=len(schedules),
+        complete=strategy.complete(executions),
+        outcomes=outcomes,
+        failed=failed,
+        undecided=undecided,
+        failures=failures,
+    )
+
+
+def _fingerprint(choices: tuple[int, ...]) -> tuple[int, ...] | bytes:
+    """Give what tells schedules of one program apart, in less memory when the choices are small."""
+    try:
+        return bytes(choices)
+    except ValueError:
+        return choices

@@ -1,0 +1,480 @@
+"""Decides which task steps next: one execution of one program.
+
+Rules.
+- One task steps at a time, to its next checkpoint.  Before each step the *enabled* list is made: the task that
+  stepped last, if it still can, then the others by path.  The policy picks an index; 0 is the simplest choice.
+- Tasks that are not the program's (the harness, Trio's own) are no choice.  They run straight away, in Trio's
+  loop; so do callbacks given to `run_sync_soon`.
+- When nothing can run, the tasks in `wait_all_tasks_blocked` wake; when there are none, the clock jumps to the
+  next deadline; when there is none, that is a deadlock.
+- An execution ends when its root task ends, whatever its children did: an exception that leaves a child is the
+  program's own affair, which its parent may catch, and what follows is scheduled like anything else.
+- A deadlock, the step limit, a policy that raises and Ctrl-C end it too.  From then on nothing is recorded, no
+  policy is asked and the program is cancelled; it unwinds by choice 0 under a limit of its own, and what has not
+  ended by then is closed by force.  Value, error, schedule and trace are those of the moment it ended.
+- Nothing raises through Trio's loop.  What a policy raises is kept in `fault`.
+
+Limits.  The interleavings are those of whole steps: a task that does not checkpoint is not interrupted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Mapping
+from math import inf
+from typing import Any
+
+import trio
+from trio.lowlevel import Task
+
+from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
+from toolrt.probe import Resource
+from toolrt.sim._clock import VirtualClock
+from toolrt.sim._paths import path_of_key
+from toolrt.sim._trio_internals import Seam, can_step_inside
+from toolrt.sim._waiting import waits_for
+from toolrt.sim.policies._policy import Policy, RunInfo
+from toolrt.trace._plain import frozen, plain, stable_text
+
+__all__ = ["Actor", "RawStep", "Scheduler"]
+
+# Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
+_STEPS_BETWEEN_VISITS = 1_000
+
+# How many steps an ended execution may take to unwind: so many, and so many for each living task.
+_UNWINDING_STEPS = 1_000
+_UNWINDING_STEPS_PER_TASK = 50
+
+
+class Actor:
+    """A task of the program, as the scheduler sees it."""
+
+    __slots__ = ("cause", "exits", "key", "made", "name", "spawned", "task")
+
+    def __init__(self, task: Task, key: tuple[int, ...], cause: int) -> None:
+        self.task = task
+        self.key = key
+        self.name = path_of_key(key)
+        #: How many tasks it has spawned.
+        self.spawned = 0
+        #: How many things it has made that are named by their maker.
+        self.made = 0
+        #: The step that spawned or woke it, or -1.
+        self.cause = cause
+        #: The last steps of the ended children of each of its open nurseries.
+        self.exits: dict[trio.Nursery, list[int]] = {}
+
+
+#: One step as it is kept: who, the names that were enabled, the choice, what was touched, when, and the causes.
+RawStep = tuple[Actor, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]
+
+
+class Scheduler:
+    """One execution.  It is the probe's sink while the execution lasts.
+
+    Args:
+        seam: the Trio run it happens in.
+        clock: that run's clock, already at 0.
+        program: what is executed.
+        policy: picks the choices.
+        info: what the policy is told at the start.
+        nursery: the harness's, in which the root task is spawned; cancelled when the execution is given up.
+        harness: the task to wake when the execution has ended.
+    """
+
+    def __init__(
+        self,
+        seam: Seam,
+        clock: VirtualClock,
+        program: Callable[[], Awaitable[Any]],
+        policy: Policy,
+        info: RunInfo,
+        nursery: trio.Nursery,
+        harness: Task,
+    ) -> None:
+        self._seam = seam
+        self._clock = clock
+        self._program = program
+        self._policy = policy
+        self._limit = info.step_limit
+        self._nursery = nursery
+        self._harness = harness
+        self._inside = can_step_inside()
+
+        self.value: Any = None
+        self.error: BaseException | None = None
+        #: What the policy raised, or why this execution means nothing; the caller gets it.
+        self.fault: BaseException | None = None
+        #: True once value, error, schedule and trace are what they will be.
+        self.over = False
+        #: True once the program was cancelled because it could not go on.
+        self.given_up = False
+        #: True when tasks were closed by force: the Trio run may be in any state.
+        self.spoiled = False
+        self.steps: list[RawStep] = []
+        self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
+
+        self._actors: dict[Task, Actor] = {}
+        # The runnable actors but for the one that stepped last, by path: keys, actors and names in step.
+        self._keys: list[tuple[int, ...]] = []
+        self._ready: list[Actor] = []
+        self._names: list[str] = []
+        # The actor that stepped last, and whether it still can.
+        self._last: Actor | None = None
+        self._last_ready = False
+        # The actor whose step runs now, or has just run in Trio's hands and is not settled yet.
+        self._running: Actor | None = None
+        self._pending: tuple[tuple[str, ...], int, tuple[int, ...]] | None = None
+        # Who spawned or woke what is found in the run queue: a step's index, or -1 for nobody.
+        self._origin = -1
+        self._spawner: Actor | None = None
+        self._touched: list[tuple[Resource, bool]] = []
+        self._clock_moved_at = 0
+        self._unwinding_left = 0
+        self._until_visit = _STEPS_BETWEEN_VISITS
+
+        seam.owns = self._actors.__contains__
+        seam.key_of = self._key_of
+
+    # ------------------------------------------------------------------ the program's root task
+
+    async def root(self) -> None:
+        """Run the program; the root task of the execution."""
+        if self._running is None:
+            # Trio stepped it without asking: its loop is not the one this was written for.
+            self.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
+        try:
+            awaitable = self._program()
+            if not hasattr(awaitable, "__await__"):
+                self.fault = DefinitionRefused(
+                    "a program", "an async function without arguments", self._program
+                )
+            else:
+                self.value = await awaitable
+        except BaseException as error:
+            # Nothing may leave this task: in the harness's nursery it would end the executions that follow.
+            self._end(error)
+        else:
+            self._end(None)
+
+    def _end(self, error: BaseException | None) -> None:
+        if not self.over:
+            self.over = True
+            self.error = error
+        self._wake_harness()
+
+    def _wake_harness(self) -> None:
+        harness, self._harness = self._harness, None  # type: ignore[assignment]
+        if harness is not None:
+            self._seam.wake(harness)
+
+    # ------------------------------------------------------------------ the probe's sink
+
+    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Keep an event, unless the execution is over."""
+        if self.over:
+            return
+        running = self._running
+        if running is None:
+            self.events.append((None, self._clock.now, "system", kind, fields))
+        else:
+            self.events.append((len(self.steps), self._clock.now, running.name, kind, fields))
+
+    def access(self, resource: Resource, write: bool) -> None:
+        """Keep what the running step touched."""
+        self._touched.append((resource, write))
+
+    def cell_name(self) -> tuple[Any, ...] | None:
+        """Name something new by the task that makes it, so that it is called the same in every schedule."""
+        actor = self._actors.get(self._seam.current_task())  # type: ignore[arg-type]
+        if actor is None:
+            return None
+        actor.made += 1
+        return (actor.name, actor.made - 1)
+
+    # ------------------------------------------------------------------ Trio asks
+
+    def tick(self, batch: list[Task]) -> None:
+        """Take the runnable tasks of one pass of Trio's loop; leave in `batch` those that Trio is to step."""
+        tasks = batch[:]
+        batch.clear()
+        try:
+            if self._running is not None:
+                self._settle()
+            for task in tasks:
+                self._take(task, batch)
+            if not batch:
+                self._loop(batch)
+            if self._running is None:
+                # Whatever Trio does before it asks again is nobody's step.
+                self._origin = -1
+                self._spawner = None
+        except BaseException as error:
+            batch.clear()
+            self._break(error)
+
+    def _loop(self, batch: list[Task]) -> None:
+        """Step tasks until Trio is needed: for a task that is not the program's, a callback, or a visit."""
+        seam, clock, runq = self._seam, self._clock, self._seam.runq
+        callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
+        while True:
+            while runq:
+                self._take(runq.popleft(), batch)
+            if batch or callbacks or callbacks_once:
+                return
+            if seam.has_due(clock.now):
+                seam.expire(clock.now)
+                continue
+            if not self._last_ready and not self._ready:
+                if self._harness is None:
+                    return
+                self._rest()
+                continue
+            self._until_visit -= 1
+            if self._until_visit <= 0:
+                self._until_visit = _STEPS_BETWEEN_VISITS
+                return
+            actor = self._choose()
+            if actor is None:
+                continue
+            self._running = actor
+            if not self._inside:
+                batch.append(actor.task)
+                return
+            if seam.step(actor.task):
+                self._last_ready = True
+            self._settle()
+
+    # ------------------------------------------------------------------ one step
+
+    def _choose(self) -> Actor | None:
+        """Pick the task that steps next and take it from the runnable ones; None when the execution ended."""
+        if self.given_up:
+            self._unwinding_left -= 1
+            if self._unwinding_left < 0:
+                self._close_by_force()
+                return None
+            return self._pop(0)
+        index = len(self.steps)
+        if index >= self._limit:
+            stood_still = self._seam.next_deadline() < inf and index - self._clock_moved_at > self._limit // 2
+            self._give_up(StepLimit(self._limit, self._waiting(), stood_still))
+            return None
+        if self._last_ready:
+            enabled = (self._last.name, *self._names)  # type: ignore[union-attr]
+        else:
+            enabled = tuple(self._names)
+        try:
+            choice = self._policy.choose(enabled, index)
+            if type(choice) is not int or not 0 <= choice < len(enabled):
+                choice = _checked(choice, enabled, self._policy)
+        except BaseException as error:
+            self.fault = error
+            self._give_up(None)
+            return None
+        actor = self._pop(choice)
+        causes: tuple[int, ...] = ()
+        if actor.cause >= 0:
+            if self.steps[actor.cause][0] is not actor:
+                causes = (actor.cause,)
+            actor.cause = -1
+        if actor.exits:
+            causes = self._with_joined(actor, causes)
+        self._pending = (enabled, choice, causes)
+        return actor
+
+    def _pop(self, choice: int) -> Actor:
+        """Take the actor at index `choice` of the enabled list; it becomes the one that stepped last."""
+        last = self._last
+        if self._last_ready:
+            self._last_ready = False
+            if choice == 0:
+                return last  # type: ignore[return-value]
+            choice -= 1
+            actor = self._ready.pop(choice)
+            del self._keys[choice], self._names[choice]
+            self._insert(last)  # type: ignore[arg-type]
+        else:
+            actor = self._ready.pop(choice)
+            del self._keys[choice], self._names[choice]
+        self._last = actor
+        return actor
+
+    def _insert(self, actor: Actor) -> None:
+        place = bisect_left(self._keys, actor.key)
+        self._keys.insert(place, actor.key)
+        self._ready.insert(place, actor)
+        self._names.insert(place, actor.name)
+
+    def _settle(self) -> None:
+        """Take note of the step that has just run."""
+        actor, self._running = self._running, None
+        pending, self._pending = self._pending, None
+        self._spawner = actor
+        if actor is None or pending is None:
+            return
+        touched = self._touched
+        if touched:
+            noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
+            touched.clear()
+        else:
+            noted = ()
+        enabled, choice, causes = pending
+        self._origin = index = len(self.steps)
+        self.steps.append((actor, enabled, choice, noted, self._clock.now, causes))
+        if actor.task not in self._seam.tasks:
+            nursery = actor.task.parent_nursery
+            owner = self._actors.get(nursery.parent_task) if nursery is not None else None
+            if owner is not None:
+                owner.exits.setdefault(nursery, []).append(index)  # type: ignore[arg-type]
+
+    def _with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
+        """Add the last steps of the children whose nursery `actor` has just left."""
+        closed = [nursery for nursery in actor.exits if self._seam.is_closed(nursery)]
+        joined = {step for nursery in closed for step in actor.exits.pop(nursery)}
+        return tuple(sorted(joined.union(causes)))
+
+    # ------------------------------------------------------------------ who can run
+
+    def _take(self, task: Task, strangers: list[Task]) -> None:
+        """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
+        actor = self._actors.get(task)
+        if actor is None:
+            actor = self._meet(task)
+            if actor is None:
+                strangers.append(task)
+                return
+        else:
+            actor.cause = self._origin
+            if actor is self._last:
+                self._last_ready = True
+                return
+        self._insert(actor)
+
+    def _meet(self, task: Task) -> Actor | None:
+        """Name a task seen for the first time; None when it is not the program's."""
+        nursery = task.parent_nursery
+        if nursery is None:
+            return None
+        if nursery is self._nursery:
+            key: tuple[int, ...] = ()
+        else:
+            parent = self._actors.get(nursery.parent_task)
+            if parent is None:
+                return None
+            # Who calls start_soon counts, not whose nursery it is: a name then depends on what one task did, not
+            # on the order in which several used the same nursery.
+            parent = self._spawner or parent
+            key = (*parent.key, parent.spawned)
+            parent.spawned += 1
+        actor = self._actors[task] = Actor(task, key, self._origin)
+        return actor
+
+    def _key_of(self, task: Task) -> tuple[int, ...]:
+        actor = self._actors.get(task)
+        return (-1,) if actor is None else actor.key
+
+    def _name_of(self, task: object) -> str | None:
+        actor = self._actors.get(task)  # type: ignore[call-overload]
+        return None if actor is None else actor.name
+
+    def _rest(self) -> None:
+        """Nothing can run: wake those who wait for that, else move the clock, else it is a deadlock."""
+        seam = self._seam
+        self._origin = -1
+        if seam.wake_idle_waiters():
+            return
+        deadline = seam.next_deadline()
+        if deadline < inf:
+            self._clock.now = deadline
+            self._clock_moved_at = len(self.steps)
+            seam.expire(deadline)
+        elif self.given_up:
+            self._close_by_force()
+        else:
+            self._give_up(Deadlock(len(self.steps), self._waiting()))
+
+    def _waiting(self) -> list[tuple[str, str]]:
+        """Say of each living task what it waits for, by path."""
+        living = sorted(
+            (actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key
+        )
+        return [
+            (
+                actor.name,
+                waits_for(
+                    actor.task,
+                    self._name_of,
+                    actor in self._ready or (self._last_ready and actor is self._last),
+                ),
+            )
+            for actor in living
+        ]
+
+    # ------------------------------------------------------------------ giving up
+
+    def abandon(self, fault: BaseException) -> None:
+        """End the execution from outside; the caller gets `fault`."""
+        self.fault = fault
+        if not self.given_up:
+            self._give_up(None)
+
+    def _give_up(self, error: BaseException | None) -> None:
+        if not self.over:
+            self.over = True
+            self.error = error
+        self.given_up = True
+        self._unwinding_left = _UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self._actors)
+        self._nursery.cancel_scope.cancel()
+
+    def _close_by_force(self) -> None:
+        self.spoiled = True
+        self._keys.clear()
+        self._ready.clear()
+        self._names.clear()
+        self._last_ready = False
+        self._running = self._pending = None
+        self._seam.kill_strangers()
+        self._wake_harness()
+
+    def _break(self, error: BaseException) -> None:
+        """Trio's own machinery failed under this program (an abort function raised, say)."""
+        if not self.over:
+            self.over = True
+            self.error = error
+        self.given_up = True
+        try:
+            self._close_by_force()
+        except BaseException as worse:
+            self.fault = InternalError(f"could not end an execution that broke: {worse!r}")
+            self.fault.__cause__ = worse
+            self._wake_harness()
+
+
+def _by_key(actor: Actor) -> tuple[int, ...]:
+    return actor.key
+
+
+def _checked(choice: object, enabled: tuple[str, ...], policy: object) -> int:
+    try:
+        index = choice.__index__()  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        index = None
+    if index is None or not 0 <= index < len(enabled):
+        raise DefinitionRefused(
+            f"{type(policy).__name__}.choose()", f"an index into the {len(enabled)} enabled tasks", choice
+        )
+    return int(index)
+
+
+def _in_order(touched: list[tuple[Resource, bool]]) -> tuple[tuple[Resource, bool], ...]:
+    """Sort what a step touched by name, each once; a name that cannot be hashed is made one that can."""
+    try:
+        unique = set(touched)
+    except TypeError:
+        unique = {(frozen(plain(resource)), write) for resource, write in touched}
+    return tuple(sorted(unique, key=_access_order))
+
+
+def _access_order(access: tuple[Resource, bool]) -> tuple[str, bool]:
+    return stable_text(access[0]), access[1]

@@ -1,0 +1,248 @@
+"""Runs many executions inside one Trio run.
+
+Rules.  A *driver* is a generator: it yields a `Job`, is sent the `Execution`, and so on until it returns.  It is
+called outside the Trio run, in the caller's thread, so it may do anything, even simulate something else.
+Between two executions nothing is left: tasks, async generators, RunVars, deadlines, time.  When an execution
+had to be ended by force, the next one gets a fresh Trio run.  Garbage is not collected while an execution runs:
+when a finalizer runs would depend on everything else in the process.
+
+Theory.  Starting and stopping a Trio run costs several times what one small execution does.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from math import inf
+from typing import Any, TypeVar
+
+import attrs
+import outcome
+import trio
+from trio.lowlevel import Abort, Task
+
+from toolrt import probe
+from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
+from toolrt.sim._clock import VirtualClock
+from toolrt.sim._execution import Execution
+from toolrt.sim._hook import Scheduler
+from toolrt.sim._trio_internals import Seam, check_supported, controlled, outside_run, seam_of_this_run
+from toolrt.sim.policies._policy import Policy, RunInfo
+
+__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "current_scheduler", "simulate"]
+
+T = TypeVar("T")
+
+#: After so many steps an execution is stopped, unless the caller says otherwise.
+DEFAULT_STEP_LIMIT = 10_000
+
+# The names replaced in Trio and the probe's sink are the process's: one thread simulates at a time.
+_turn = threading.RLock()
+
+_current: list[_Host] = []
+
+
+@attrs.frozen
+class Job:
+    """One execution to do."""
+
+    #: The program.
+    program: Callable[[], Awaitable[Any]] = attrs.field()
+    #: Who picks its choices.
+    policy: Policy = attrs.field()
+    #: The number of steps after which it is stopped, 1 or more.
+    step_limit: int = attrs.field(default=DEFAULT_STEP_LIMIT)
+    #: Its place among the executions of one exploration, from 0.
+    index: int = 0
+
+    @program.validator
+    def _check_program(self, _: object, value: object) -> None:
+        if not callable(value):
+            raise DefinitionRefused("a program", "an async function without arguments", value)
+
+    @policy.validator
+    def _check_policy(self, _: object, value: object) -> None:
+        if isinstance(value, type) or not (
+            callable(getattr(value, "start", None)) and callable(getattr(value, "choose", None))
+        ):
+            raise DefinitionRefused("a policy", "an object with start(info) and choose(enabled, step)", value)
+
+    @step_limit.validator
+    def _check_step_limit(self, _: object, value: object) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise DefinitionRefused("step_limit", "a number of steps, 1 or more", value)
+
+
+#: Yields jobs, is sent executions, returns the answer.
+Driver = Generator[Job, Execution, T]
+
+
+def simulate(driver: Driver[T]) -> T:
+    """Do the jobs of `driver` until it returns.
+
+    Raises:
+        UnsupportedTrio: Trio's internals are not those this was written for.
+        NotSimulated: a Trio loop is running in this thread.
+        KeyboardInterrupt: Ctrl-C; the execution is ended first.
+
+    What the driver raises, and what a policy raises once the driver lets it pass, is raised as it is.
+    """
+    if trio.lowlevel.in_trio_run():
+        raise NotSimulated(
+            "start another simulation, or be simulated from inside a running Trio loop",
+            "call toolrt.sim from a sync test or function (def, not async def)",
+        )
+    with _turn:
+        answer: T = _Host(driver).run()
+    return answer
+
+
+def current_scheduler() -> Scheduler | None:
+    """Give the execution this thread is in, if it is in one."""
+    if not _current:
+        return None
+    host = _current[-1]
+    return host.scheduler if host.seam is not None and host.seam.is_current() else None
+
+
+class _Host:
+    """The Trio runs of one `simulate`, one after the other."""
+
+    def __init__(self, driver: Driver[Any]) -> None:
+        self._driver = driver
+        self._job: Job | None = None
+        self._answer: outcome.Outcome[Any] | None = None
+        self._clock = VirtualClock(self._rest)
+        self.seam: Seam | None = None
+        self.scheduler: Scheduler | None = None
+
+    def run(self) -> Any:
+        # The driver is asked for its first job before anything is replaced: it may refuse its arguments.
+        self._advance(outcome.Value(None))
+        while self._answer is None:
+            check_supported()
+            _current.append(self)
+            try:
+                with controlled(self._tick, lambda: self.seam):
+                    trio.run(self._harness, clock=self._clock)
+            finally:
+                _current.pop()
+                self.seam = self.scheduler = None
+        return self._answer.unwrap()
+
+    @trio.lowlevel.disable_ki_protection
+    def _advance(self, result: outcome.Outcome[Any]) -> None:
+        """Give the driver what came of its job, and take the next one or its answer."""
+        try:
+            self._job = result.send(self._driver)
+        except StopIteration as stop:
+            self._answer = outcome.Value(stop.value)
+        except BaseException as error:
+            self._answer = outcome.Error(error)
+
+    def _tick(self, batch: list[Task]) -> bool:
+        seam = self.seam
+        if seam is None or not seam.is_current():
+            return False
+        if self.scheduler is not None:
+            self.scheduler.tick(batch)
+        return True
+
+    def _rest(self) -> bool:
+        if self.scheduler is not None:
+            return True
+        if self.seam is not None:
+            # An async generator that is being closed may sleep behind a shield.
+            deadline = self.seam.next_deadline()
+            if deadline < inf:
+                self._clock.now = max(self._clock.now, deadline)
+                return True
+        return False
+
+    async def _harness(self) -> None:
+        """Do jobs until the driver has answered or the Trio run is spoiled."""
+        self.seam = seam = seam_of_this_run()
+        harness = trio.lowlevel.current_task()
+        fit = True
+        while fit and self._answer is None:
+            # One nursery serves many executions; one that was given up was cancelled with its nursery.
+            async with trio.open_nursery() as nursery:
+                with trio.CancelScope(shield=True):
+                    fresh = True
+                    while fit and fresh and self._answer is None:
+                        fit, fresh = await self._execute(seam, harness, nursery)
+
+    async def _execute(self, seam: Seam, harness: Task, nursery: trio.Nursery) -> tuple[bool, bool]:
+        """Do the next job; say whether the Trio run, and whether the nursery, can be used again."""
+        job = self._job
+        assert job is not None
+        self._clock.now = 0.0
+        info = RunInfo(job.index, job.step_limit)
+        try:
+            job.policy.start(info)
+        except Exception as error:
+            self._hand_over(seam, outcome.Error(error))
+            return True, True
+        scheduler = Scheduler(seam, self._clock, job.program, job.policy, info, nursery, harness)
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with probe.observed_by(scheduler, inline=True):
+                self.scheduler = scheduler
+                nursery.start_soon(scheduler.root, name="main")
+                await _until_ended(scheduler)
+                self.scheduler = None
+                if seam.has_async_generators():
+                    await seam.close_async_generators()
+        finally:
+            self.scheduler = None
+            if collecting:
+                gc.enable()
+        if seam.strangers():
+            # System tasks that the program spawned have no nursery that would have ended them.
+            seam.kill_strangers()
+            scheduler.spoiled = True
+        seam.sweep()
+        self._hand_over(seam, _result(job, scheduler))
+        return not scheduler.spoiled, not scheduler.given_up
+
+    def _hand_over(self, seam: Seam, result: outcome.Outcome[Any]) -> None:
+        with outside_run(seam):
+            self._advance(result)
+
+
+async def _until_ended(scheduler: Scheduler) -> None:
+    """Wait until `scheduler` wakes the harness; Ctrl-C ends the execution first."""
+    try:
+        await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.SUCCEEDED)
+    except KeyboardInterrupt as interrupt:
+        scheduler.abandon(interrupt)
+        await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
+
+
+def _result(job: Job, scheduler: Scheduler) -> outcome.Outcome[Any]:
+    """Give the execution, or what has to be raised instead."""
+    fault = scheduler.fault or _interrupt_in(scheduler.error)
+    if fault is None and (finish := getattr(job.policy, "finish", None)) is not None:
+        try:
+            finish(len(scheduler.steps))
+        except Exception as error:
+            fault = error
+    if fault is not None:
+        return outcome.Error(fault)
+    stopped = isinstance(scheduler.error, StepLimit)
+    return outcome.Value(
+        Execution(scheduler.value, scheduler.error, scheduler.steps, scheduler.events, stopped, job.index)
+    )
+
+
+def _interrupt_in(error: BaseException | None) -> BaseException | None:
+    """Give the Ctrl-C that ended the program, also when a nursery has wrapped it."""
+    if isinstance(error, KeyboardInterrupt):
+        return error
+    if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:
+        interrupt = KeyboardInterrupt()
+        interrupt.__cause__ = error
+        return interrupt
+    return None

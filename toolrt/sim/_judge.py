@@ -1,0 +1,73 @@
+"""Whether one execution is right: the rules of a *check*.
+
+A check is called with the execution.  It complains by raising AssertionError, by returning False, or by
+returning violations (anything iterable that is not empty).  ``None`` and an empty list are no complaint; then an
+execution that ended with an error is still a failure.  Exactly ``True`` says that all is well, also with an
+error.  An execution that the step limit ended while the clock waited decides nothing, and is not shown to the
+check: time only moves when nothing can run, so it may have been about to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused, StepLimit
+from toolrt.sim._execution import Execution
+
+__all__ = ["Check", "Judgement", "judge"]
+
+Check = Callable[[Execution], Any]
+
+
+@attrs.frozen
+class Judgement:
+    """What is to be said of one execution."""
+
+    #: It is wrong.
+    failed: bool
+    #: It decides nothing.
+    undecided: bool = False
+    #: What the check complained of, in order.
+    violations: tuple[Any, ...] = ()
+
+    def same_kind(
+        self, other: Judgement, error: BaseException | None, other_error: BaseException | None
+    ) -> bool:
+        """Say whether two failures look like one bug: the same type of error, and complaints in both or none."""
+        return (
+            self.failed == other.failed
+            and type(error) is type(other_error)
+            and bool(self.violations) == bool(other.violations)
+        )
+
+
+def judge(execution: Execution, check: Check | None) -> Judgement:
+    """Judge `execution`.
+
+    Raises:
+        DefinitionRefused: the check returned something that is no answer.
+
+    What the check raises, other than AssertionError, is raised as it is.
+    """
+    error = execution.error
+    if isinstance(error, StepLimit) and error.time_stood_still:
+        return Judgement(failed=False, undecided=True)
+    if check is None:
+        return Judgement(failed=error is not None)
+    try:
+        answer = check(execution)
+    except AssertionError as complaint:
+        return Judgement(failed=True, violations=(complaint,))
+    if answer is True:
+        return Judgement(failed=False)
+    if answer is False:
+        return Judgement(failed=True, violations=("the check returned False",))
+    if answer is None:
+        return Judgement(failed=error is not None)
+    if isinstance(answer, Iterable) and not isinstance(answer, str | bytes):
+        violations = tuple(answer)
+        return Judgement(failed=bool(violations) or error is not None, violations=violations)
+    raise DefinitionRefused("a check's answer", "None, a bool, or an iterable of violations", answer)

@@ -1,0 +1,162 @@
+"""What an exploration found."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from toolrt.sim._execution import Execution
+from toolrt.sim._explain import explain
+from toolrt.sim._host import Driver, Job, simulate
+from toolrt.sim._judge import Check, Judgement, judge
+from toolrt.sim._schedule import Schedule
+from toolrt.sim._shrink import shrink
+from toolrt.sim.policies._choices import Choices
+from toolrt.trace import Trace, stable_text
+
+__all__ = ["Failure", "Report", "Verdict"]
+
+
+class Verdict(Enum):
+    """What an exploration has shown."""
+
+    #: No execution failed; `Report.claim` says of how many.
+    PASS = "pass"
+    #: At least one failed.
+    FAIL = "fail"
+    #: None failed, but some decided nothing, or none was run.
+    INCONCLUSIVE = "inconclusive"
+
+
+class Failure:
+    """One failing execution.
+
+    `minimal` and `explain()` run the program again, the first time they are asked for.
+    """
+
+    def __init__(
+        self,
+        program: Callable[[], Awaitable[Any]],
+        check: Check | None,
+        step_limit: int,
+        execution: Execution,
+        judgement: Judgement,
+    ) -> None:
+        self._program = program
+        self._check = check
+        self._step_limit = step_limit
+        #: The execution itself.
+        self.execution = execution
+        self._judgement = judgement
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the program raised, a `Deadlock`, a `StepLimit`, or None when only the check complained."""
+        return self.execution.error
+
+    @property
+    def violations(self) -> tuple[Any, ...]:
+        """What the check complained of, in order."""
+        return self._judgement.violations
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule as it was found."""
+        return self.execution.schedule
+
+    @property
+    def trace(self) -> Trace:
+        """The trace as it was found."""
+        return self.execution.trace
+
+    @property
+    def minimal(self) -> Schedule:
+        """A simpler schedule that fails the same way; the one that was found when there is none.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        return self._simplest[0].schedule
+
+    def explain(self) -> str:
+        """Show the minimal schedule step by step, what is wrong, and the line that runs it again.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        execution, judgement = self._simplest
+        return explain(execution, judgement.violations)
+
+    @cached_property
+    def _simplest(self) -> tuple[Execution, Judgement]:
+        judgements = {id(self.execution): self._judgement}
+
+        def attempt(choices: tuple[int, ...]) -> Driver[Execution | None]:
+            execution = yield Job(self._program, Choices(choices), self._step_limit)
+            judgement = judge(execution, self._check)
+            if not judgement.same_kind(self._judgement, execution.error, self.error):
+                return None
+            judgements[id(execution)] = judgement
+            kept.append(execution)
+            return execution
+
+        # What was judged stays alive, or an id could come twice.
+        kept: list[Execution] = []
+        best: Execution = simulate(shrink(self.execution, attempt))  # type: ignore[arg-type]
+        return best, judgements[id(best)]
+
+    def __repr__(self) -> str:
+        what = stable_text(self.error) if self.error is not None else f"{len(self.violations)} violations"
+        return f"<Failure {what}, schedule {self.schedule.short!r}>"
+
+
+@attrs.define(repr=False)
+class Report:
+    """What an exploration found; `str()` of it is for people."""
+
+    #: `Verdict.PASS`, `FAIL` or `INCONCLUSIVE`.
+    verdict: Verdict
+    #: What exactly was shown, in words and figures: ``sampled(n=1000, distinct=417)``.
+    claim: str
+    #: How many executions were run.
+    executions: int
+    #: How many different schedules were among them.
+    distinct: int
+    #: True when the whole space of the claim was run.
+    complete: bool
+    #: How often each value, or the name of the error's type, came out.
+    outcomes: dict[Any, int]
+    #: How many executions failed.
+    failed: int
+    #: How many decided nothing: the step limit ended them while the clock waited.
+    undecided: int
+    #: The first failing executions, in the order they were found; at most 100.
+    failures: list[Failure]
+
+    @property
+    def summary(self) -> str:
+        """The same as `str()`."""
+        return str(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict.name}: {self.claim}"]
+        if self.distinct == 1 and self.executions > 1:
+            lines.append("Only one schedule came up: nothing was explored.")
+        lines += [f"  {count:>7}  {stable_text(value)}" for value, count in self.outcomes.items()]
+        if self.failed:
+            lines.append(
+                f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one."
+            )
+        if self.undecided:
+            lines.append(
+                f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "
+                "a deadline was pending."
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Report {self.verdict.name} {self.claim}>"

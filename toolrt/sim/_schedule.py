@@ -1,0 +1,184 @@
+"""A schedule: the choices of one execution, enough to make it again.
+
+Rules.  The JSON form records for each step the task, what was enabled, what was touched and the virtual time;
+the short form only who stepped, for a person to paste::
+
+    main main.0*2 main.1
+
+A token is a task's path, or path*count for several steps in a row; a last token ``!`` says that the step limit
+ended the execution there.  Both forms are the same text in every process.
+
+Limits.  A schedule belongs to its program: for another one, or after a change, replaying it raises
+`ReplayDiverged`.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import attrs
+
+from toolrt.errors import ScheduleRefused
+from toolrt.sim._paths import key_of_path
+from toolrt.trace import Access, Step, plain
+from toolrt.trace._plain import compact, frozen
+
+__all__ = ["Schedule"]
+
+_VERSION = 1
+_STOPPED = "!"
+
+
+@attrs.frozen(slots=False)
+class Schedule:
+    """The choices of one execution."""
+
+    #: The steps in order.  From the short form they have only `index` and `task`: `enabled` is empty and
+    #: `choice` is -1.
+    steps: tuple[Step, ...]
+    #: True when the step limit ended the execution after the last step.
+    stopped: bool = False
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """Who stepped, step by step."""
+        return tuple(step.task for step in self.steps)
+
+    @cached_property
+    def choices(self) -> tuple[int, ...]:
+        """The choices, one for each step, as `Choices` takes them; -1 where the short form does not say."""
+        return tuple(step.choice for step in self.steps)
+
+    @cached_property
+    def switches(self) -> int:
+        """How many steps were given to another task although the one before could go on."""
+        return sum(
+            before.task != step.task and before.task in step.enabled
+            for before, step in zip(self.steps, self.steps[1:], strict=False)
+        )
+
+    @cached_property
+    def short(self) -> str:
+        """The short form."""
+        tokens = []
+        for task, group in groupby(self.tasks):
+            count = sum(1 for _ in group)
+            tokens.append(task if count == 1 else f"{task}*{count}")
+        if self.stopped:
+            tokens.append(_STOPPED)
+        return " ".join(tokens)
+
+    def to_json(self) -> str:
+        """Write it as one line of JSON, the same bytes in every process."""
+        return compact(
+            {
+                "toolrt_schedule": _VERSION,
+                "stopped": self.stopped,
+                "steps": [
+                    {
+                        "task": step.task,
+                        "enabled": list(step.enabled),
+                        "touched": [[plain(access.resource), access.write] for access in step.accesses],
+                        "time": step.time,
+                    }
+                    for step in self.steps
+                ],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Schedule:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ScheduleRefused: it is not a schedule; the message names the place.
+        """
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ScheduleRefused(text, f"not JSON: {error}") from None
+        if not isinstance(document, dict) or document.get("toolrt_schedule") != _VERSION:
+            raise ScheduleRefused(text, f'expected an object with "toolrt_schedule": {_VERSION}')
+        stopped, steps = document.get("stopped", False), document.get("steps")
+        if not isinstance(stopped, bool):
+            raise ScheduleRefused(text, f"stopped: expected true or false, got {stopped!r:.40}")
+        if not isinstance(steps, list):
+            raise ScheduleRefused(text, f"steps: expected an array, got {steps!r:.40}")
+        return cls(tuple(_step(text, index, entry) for index, entry in enumerate(steps)), stopped)
+
+    @classmethod
+    def from_short(cls, text: str) -> Schedule:
+        """Read the short form.
+
+        Raises:
+            ScheduleRefused: a token is neither a task's path nor path*count; the message names it.
+        """
+        steps: list[Step] = []
+        tokens = text.split()
+        stopped = bool(tokens) and tokens[-1] == _STOPPED
+        if stopped:
+            tokens.pop()
+        if not tokens:
+            raise ScheduleRefused(text, "it is empty; the shortest schedule is: main")
+        for place, token in enumerate(tokens):
+            task, star, count = token.partition("*")
+            try:
+                key_of_path(task)
+            except ValueError as error:
+                raise ScheduleRefused(text, f"token {place}: {error}") from None
+            if star and not (count.isascii() and count.isdecimal() and int(count) > 0):
+                raise ScheduleRefused(text, f"token {place}: {count!r} is not a count of 1 or more")
+            for _ in range(int(count) if star else 1):
+                steps.append(Step(len(steps), task, (), -1, (), 0.0))
+        return cls(tuple(steps), stopped)
+
+    @classmethod
+    def of(cls, value: object) -> Schedule:
+        """Give a schedule for a `Schedule`, its JSON or its short form.
+
+        Raises:
+            ScheduleRefused: it is none of these.
+        """
+        if isinstance(value, Schedule):
+            return value
+        if isinstance(value, str):
+            return cls.from_json(value) if value.lstrip().startswith("{") else cls.from_short(value)
+        raise ScheduleRefused(repr(value), f"expected a Schedule or a text, got a {type(value).__name__}")
+
+    def __str__(self) -> str:
+        return self.short
+
+
+def _step(text: str, index: int, entry: Any) -> Step:
+    def refuse(field: str, expected: str) -> ScheduleRefused:
+        return ScheduleRefused(text, f"steps[{index}].{field}: expected {expected}")
+
+    if not isinstance(entry, dict):
+        raise ScheduleRefused(text, f"steps[{index}]: expected an object, got {entry!r:.40}")
+    task, enabled = entry.get("task"), entry.get("enabled")
+    touched, time = entry.get("touched", []), entry.get("time", 0.0)
+    if not isinstance(task, str):
+        raise refuse("task", "a task's path")
+    if not isinstance(enabled, list) or not all(isinstance(name, str) for name in enabled):
+        raise refuse("enabled", "an array of task paths")
+    if enabled and task not in enabled:
+        raise refuse("enabled", f"{task} among {enabled}")
+    if isinstance(time, bool) or not isinstance(time, int | float):
+        raise refuse("time", "a number of seconds")
+    if not isinstance(touched, list):
+        raise refuse("touched", "an array")
+    accesses = []
+    for pair in touched:
+        match pair:
+            case [list() as resource, bool() as write]:
+                accesses.append(Access(frozen(resource), write))
+            case _:
+                raise refuse("touched", "pairs of a resource and true or false")
+    choice = enabled.index(task) if enabled else -1
+    return Step(index, task, tuple(enabled), choice, tuple(accesses), float(time))

@@ -1,0 +1,596 @@
+"""Every private name of Trio that the simulator uses, and nothing else.
+
+Rules.  No other module of `toolrt.sim` reads a name of Trio that starts with an underscore or is not
+documented.  Each such name is in `_REQUIRED`, which is checked before every simulation: a Trio whose internals
+moved is refused with the list of what moved (`UnsupportedTrio`), never half controlled.  Everything replaced
+here acts on the simulation's own run alone, hands all else to what it replaced, and is put back afterwards:
+Trio's module globals are shared by every thread.
+
+Theory.  Trio has one hook for deterministic scheduling: under Hypothesis it sorts each tick's runnable tasks and
+hands them to ``_r.shuffle``.  Our object in the place of ``_r`` empties that list and steps the tasks itself,
+one at a time, so every order of steps can happen; Trio then finds nothing left to run and goes round its loop.
+
+Limits.  `Seam.step` does what one turn of Trio's loop does.  `can_step_inside` compares that part of the
+installed Trio with the ones it was written for; where it differs, the scheduler leaves one task per tick in the
+list instead and Trio steps it: the same schedules, about half the speed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import outcome
+import trio
+from trio.lowlevel import Task
+
+from toolrt.errors import NotSimulated, UnsupportedTrio
+
+__all__ = ["Seam", "can_step_inside", "check_supported", "controlled", "outside_run", "seam_of_this_run"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+_socket: Any = sys.modules["trio._socket"]
+_subprocess: Any = sys.modules["trio._subprocess"]
+_threads: Any = sys.modules["trio._threads"]
+_thread_cache: Any = sys.modules["trio._core._thread_cache"]
+_traps: Any = sys.modules["trio._core._traps"]
+
+# Holder (a module or a class of Trio), its name for a reader, the names used.
+_REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
+    (
+        "trio._core._run",
+        _run,
+        None,
+        (
+            "_r",
+            "_ALLOW_DETERMINISTIC_SCHEDULING",
+            "GLOBAL_RUN_CONTEXT",
+            "CONTEXT_RUN_TB_FRAMES",
+            "TheIOManager",
+            "sniffio_library",
+            "unrolled_run",
+        ),
+    ),
+    (
+        "trio._core._run.Runner",
+        _run,
+        "Runner",
+        (
+            "runq",
+            "tasks",
+            "deadlines",
+            "entry_queue",
+            "asyncgens",
+            "instruments",
+            "waiting_for_idle",
+            "main_task",
+            "ki_pending",
+            "_locals",
+            "reschedule",
+            "task_exited",
+        ),
+    ),
+    (
+        "trio.lowlevel.Task",
+        _run,
+        "Task",
+        (
+            "coro",
+            "context",
+            "custom_sleep_data",
+            "_counter",
+            "_next_send_fn",
+            "_next_send",
+            "_abort_func",
+            "_cancel_status",
+            "_schedule_points",
+            "_cancel_points",
+            "_attempt_delivery_of_pending_ki",
+            "_attempt_delivery_of_any_pending_cancel",
+        ),
+    ),
+    (
+        "trio._core._run.CancelStatus",
+        _run,
+        "CancelStatus",
+        (
+            "_scope",
+            "_parent",
+            "_tasks",
+            "_children",
+            "effectively_cancelled",
+            "parent_cancellation_is_visible_to_us",
+            "recalculate",
+        ),
+    ),
+    ("trio.CancelScope", _run, "CancelScope", ("_cancel_status", "_registered_deadline", "cancel_called")),
+    ("trio._core._run.Deadlines", _run, "Deadlines", ("_heap", "_active", "next_deadline", "expire")),
+    ("trio.Nursery", _run, "Nursery", ("_closed",)),
+    ("trio._core._run.EntryQueue", _run, "EntryQueue", ("queue", "idempotent_queue")),
+    ("trio._core._run.AsyncGenerators", _run, "AsyncGenerators", ("alive", "prev_hooks", "_finalize_one")),
+    (
+        "trio._core._traps",
+        _traps,
+        None,
+        ("CancelShieldedCheckpoint", "WaitTaskRescheduled", "PermanentlyDetachCoroutineObject"),
+    ),
+    ("trio._threads", _threads, None, ("_send_message_to_trio",)),
+    ("trio._socket", _socket, None, ("_SocketType",)),
+    ("trio._subprocess", _subprocess, None, ("_open_process",)),
+    ("trio._core._thread_cache.ThreadCache", _thread_cache, "ThreadCache", ("start_thread_soon",)),
+)
+
+# The first 16 hex digits of the SHA-256 of unrolled_run (see `_loop_digest`), and the versions that have it.
+_KNOWN_LOOPS = {"af7728cbbd4221d7": "0.31 to 0.35"}
+
+# A coroutine that answers GeneratorExit with another await this many times is given up.
+_CLOSE_ATTEMPTS = 20
+
+# Real I/O: each waits for something outside the simulation.  Platforms have different ones.
+_IO_WAITS = (
+    "wait_readable",
+    "wait_writable",
+    "wait_kevent",
+    "monitor_kevent",
+    "wait_overlapped",
+    "monitor_completion_key",
+    "write_overlapped",
+    "readinto_overlapped",
+)
+
+
+################################################################
+# The self-test
+################################################################
+
+
+def check_supported() -> None:
+    """Hold the installed Trio against every private name used.
+
+    Raises:
+        UnsupportedTrio: some are not there; nothing was changed.
+    """
+    differences = []
+    for shown, module, owner, names in _REQUIRED:
+        holder = module if owner is None else getattr(module, owner, None)
+        if holder is None:
+            differences.append(f"{shown} is gone")
+            continue
+        # A plain class sets its attributes in __init__.
+        made = getattr(getattr(holder, "__init__", None), "__code__", None)
+        set_there = made.co_names if made is not None else ()
+        differences.extend(
+            f"{shown}.{name} is gone" for name in names if not hasattr(holder, name) and name not in set_there
+        )
+    if not differences and not callable(getattr(_run._r, "shuffle", None)):
+        differences.append("trio._core._run._r has no shuffle()")
+    if differences:
+        raise UnsupportedTrio(trio.__version__, differences)
+
+
+@cache
+def can_step_inside() -> bool:
+    """Say whether the installed Trio's loop is one that `Seam.step` was written for."""
+    return _loop_digest() in _KNOWN_LOOPS
+
+
+def _loop_digest() -> str:
+    """Hash the source of Trio's loop without comments, blank lines and indentation; "" when it is not there."""
+    try:
+        source = inspect.getsource(_run.unrolled_run)
+    except (OSError, TypeError):
+        return ""
+    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in source.splitlines())
+    return hashlib.sha256("\n".join(line for line in lines if line).encode()).hexdigest()[:16]
+
+
+################################################################
+# One run, as the scheduler sees it
+################################################################
+
+
+class Seam:
+    """One Trio run, as the scheduler sees it."""
+
+    def __init__(self, runner: Any) -> None:
+        self.runner = runner
+        #: Tasks that became runnable, in the order they did.
+        self.runq = runner.runq
+        #: Every living task.
+        self.tasks = runner.tasks
+        #: Callbacks that wait for Trio's loop: first here, then the ones that are kept once.
+        self.callbacks = runner.entry_queue.queue
+        self.callbacks_once = runner.entry_queue.idempotent_queue
+        self._deadlines = runner.deadlines
+        self._context = _run.GLOBAL_RUN_CONTEXT
+        self._instruments = runner.instruments
+        self._hooks = runner.instruments.data
+        self._frames_to_drop = range(1 + _run.CONTEXT_RUN_TB_FRAMES)
+        #: Gives a task's sort key; set by the host for each execution.
+        self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
+        #: Gives whether a task belongs to the simulated program; set by the host for each execution.
+        self.owns: Callable[[Task | None], bool] = lambda task: False
+        # Trio keeps these in a set ordered by address; they are closed in the order of their first iteration.
+        runner.asyncgens.alive = _AliveInOrder()
+        self._baseline = frozenset(runner.tasks)
+
+    def is_current(self) -> bool:
+        """Say whether this thread is inside this run."""
+        return getattr(self._context, "runner", None) is self.runner
+
+    def current_task(self) -> Task | None:
+        """Give the task that runs now, or None between steps."""
+        return getattr(self._context, "task", None)
+
+    def step(self, task: Task) -> bool:
+        """Run `task` to its next checkpoint, as one turn of Trio's loop does.
+
+        Returns:
+            True when the task merely passed a checkpoint: it can run again, and was not put into `runq`.
+        """
+        runner: Any = self.runner
+        self._context.task = task
+        hooks = self._hooks
+        if "before_task_step" in hooks:
+            self._instruments.call("before_task_step", task)
+        private: Any = task
+        resume = private._next_send_fn
+        value = private._next_send
+        private._next_send_fn = private._next_send = None
+        ended: Any = None
+        message: Any = None
+        runs_on = False
+        try:
+            message = private.context.run(resume, value)
+        except StopIteration as stop:
+            ended = outcome.Value(stop.value)
+        except BaseException as error:
+            # The frames of this method and of Context.run say nothing to a reader of the traceback.
+            traceback = error.__traceback__
+            for _ in self._frames_to_drop:
+                if traceback is not None:
+                    traceback = traceback.tb_next
+            ended = outcome.Error(error.with_traceback(traceback))
+            del traceback
+        # Not inside the except blocks: what is raised from here must not get `error` as its context.
+        if ended is not None:
+            runner.task_exited(task, ended)
+        else:
+            private._schedule_points += 1
+            if message is _traps.CancelShieldedCheckpoint:
+                private._next_send_fn = private.coro.send
+                private._next_send = outcome.Value(None)
+                runs_on = True
+                if "task_scheduled" in hooks:
+                    self._instruments.call("task_scheduled", task)
+            elif type(message) is _traps.WaitTaskRescheduled:
+                private._cancel_points += 1
+                private._abort_func = message.abort_func
+                # Ctrl-C is outside every cancel scope, so it is looked at first.
+                if runner.ki_pending and task is runner.main_task:
+                    private._attempt_delivery_of_pending_ki()
+                private._attempt_delivery_of_any_pending_cancel()
+            elif type(message) is _traps.PermanentlyDetachCoroutineObject:
+                runner.task_exited(task, message.final_outcome)
+            else:
+                foreign = TypeError(
+                    f"Trio got an unknown message {message!r} from a task: it awaited something made for "
+                    "another framework, such as asyncio."
+                )
+                runner.reschedule(task, foreign)
+                # Another framework's awaitable unwraps no outcome, so the error is thrown into it.
+                private._next_send_fn = private.coro.throw
+        if "after_task_step" in hooks:
+            self._instruments.call("after_task_step", task)
+        del self._context.task
+        return runs_on
+
+    def next_deadline(self) -> float:
+        """Give the earliest pending deadline in virtual seconds, or infinity."""
+        deadline: float = self._deadlines.next_deadline()
+        return deadline
+
+    def has_due(self, now: float) -> bool:
+        """Say whether a deadline (perhaps one since withdrawn) is at or before `now`."""
+        heap = self._deadlines._heap
+        return bool(heap) and heap[0][0] <= now
+
+    def expire(self, now: float) -> None:
+        """Cancel every scope whose deadline is at or before `now`, in a stable order."""
+        self._deadlines.expire(now)
+
+    def wake_idle_waiters(self) -> bool:
+        """Wake the tasks in `wait_all_tasks_blocked` with the least cushion; say whether there were any."""
+        waiting = self.runner.waiting_for_idle
+        if not waiting:
+            return False
+        least = waiting.keys()[0][0]
+        for key in [key for key in waiting if key[0] == least]:
+            self.runner.reschedule(waiting.pop(key))
+        return True
+
+    def wake(self, task: Task) -> None:
+        """Make a parked task runnable."""
+        self.runner.reschedule(task)
+
+    def is_closed(self, nursery: trio.Nursery) -> bool:
+        """Say whether the body and every child of `nursery` have ended."""
+        private: Any = nursery
+        return bool(private._closed)
+
+    def kill(self, task: Task) -> None:
+        """End `task` whatever it says; afterwards this run is not fit for another execution."""
+        private: Any = task
+        self._context.task = task
+        private._abort_func = None
+        try:
+            for _ in range(_CLOSE_ATTEMPTS):
+                try:
+                    private.context.run(private.coro.close)
+                except BaseException:
+                    # It awaited again or raised: its own business, and it gets another chance to end.
+                    continue
+                break
+        finally:
+            del self._context.task
+        if task in self.tasks:
+            self.runner.task_exited(task, outcome.Value(None))
+
+    def kill_strangers(self) -> None:
+        """End every task that was not there when the run began; nothing of them is left in the run queue."""
+        # An ending task may spawn others; one that never stops doing so is left behind.
+        for _ in range(_CLOSE_ATTEMPTS):
+            tasks = self.strangers()
+            if not tasks:
+                break
+            for task in tasks:
+                self.kill(task)
+        alive = [task for task in self.runq if task in self.tasks]
+        self.runq.clear()
+        self.runq.extend(alive)
+
+    def strangers(self) -> list[Task]:
+        """Give every living task that was not there when the run began, the youngest first."""
+        if len(self.tasks) <= len(self._baseline):
+            return []
+        private: Any = self.tasks - self._baseline
+        return sorted(private, key=lambda task: -task._counter)
+
+    async def close_async_generators(self) -> None:
+        """Close what an execution left half iterated, in the order of first iteration."""
+        asyncgens = self.runner.asyncgens
+        while asyncgens.alive:
+            left = list(asyncgens.alive)
+            asyncgens.alive = _AliveInOrder()
+            for generator in left:
+                # Like Trio at the end of a run: cancelled and shielded, its errors logged.
+                await asyncgens._finalize_one(generator, generator.__qualname__)
+
+    def has_async_generators(self) -> bool:
+        """Say whether an execution left any half iterated."""
+        return bool(self.runner.asyncgens.alive)
+
+    def sweep(self) -> None:
+        """Drop what an execution left in the run: RunVars, deadlines, idle waiters, instruments."""
+        runner = self.runner
+        if runner._locals:
+            runner._locals.clear()
+        if self._deadlines._heap:
+            self._deadlines._heap.clear()
+            self._deadlines._active = 0
+        if runner.waiting_for_idle:
+            runner.waiting_for_idle.clear()
+        if self._hooks["_all"]:
+            for instrument in list(self._hooks["_all"]):
+                self._instruments.remove_instrument(instrument)
+
+
+def seam_of_this_run() -> Seam:
+    """Give the seam of the run this thread is in; call it from its main task."""
+    return Seam(_run.GLOBAL_RUN_CONTEXT.runner)
+
+
+class _AliveInOrder(WeakKeyDictionary[Any, None]):
+    """Stands in for the weak set of Trio's async generators, and remembers the order they came in."""
+
+    def add(self, generator: Any) -> None:
+        self[generator] = None
+
+
+################################################################
+# Replacing and putting back
+################################################################
+
+
+class _Shuffler:
+    """Stands in for Trio's random generator: `shuffle` schedules our run, all else is the real one's."""
+
+    def __init__(self, real: Any, tick: Callable[[list[Task]], bool]) -> None:
+        self._real = real
+        self._tick = tick
+
+    def shuffle(self, batch: list[Task]) -> None:
+        if not self._tick(batch):
+            self._real.shuffle(batch)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+@contextmanager
+def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None]) -> Iterator[None]:
+    """Let `tick` schedule the run of `seam()` inside the block.
+
+    Args:
+        tick: is given the runnable tasks of each pass of any Trio loop in this process; False says "not mine".
+        seam: gives the run under control, or None while there is none yet.
+    """
+
+    def mine() -> Seam | None:
+        current = seam()
+        return current if current is not None and current.is_current() else None
+
+    replaced: list[tuple[Any, str, Any]] = []
+
+    def replace(holder: Any, name: str, value: Any) -> None:
+        replaced.append((holder, name, holder.__dict__[name]))
+        setattr(holder, name, value)
+
+    def refuse(holder: Any, name: str, action: str, remedy: str) -> None:
+        real = holder.__dict__[name]
+
+        @wraps(real)
+        def refused(*args: Any, **kwargs: Any) -> Any:
+            current = mine()
+            if current is not None and current.owns(current.current_task()):
+                raise NotSimulated(action, remedy)
+            return real(*args, **kwargs)
+
+        replace(holder, name, refused)
+
+    had_hypothesis = "hypothesis" in sys.modules
+    try:
+        replace(_run, "_r", _Shuffler(_run._r, tick))
+        replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
+        replace(_run.CancelStatus, "recalculate", _recalculate_in_path_order(mine))
+        replace(_run.Deadlines, "expire", _expire_in_path_order(mine))
+        thread = (
+            "a simulation is one thread: call the function directly, or give the program a stand-in for it"
+        )
+        refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
+        refuse(threading.Thread, "start", "start a thread", thread)
+        refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
+        outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
+        refuse(_socket._SocketType, "__init__", "use a socket", outside)
+        refuse(_subprocess, "_open_process", "start a subprocess", outside)
+        if "open_process" in trio.lowlevel.__dict__:
+            refuse(trio.lowlevel, "open_process", "start a subprocess", outside)
+        for name in _IO_WAITS:
+            if name in _run.TheIOManager.__dict__:
+                refuse(_run.TheIOManager, name, "wait for real input or output", outside)
+        yield
+    finally:
+        for holder, name, value in reversed(replaced):
+            setattr(holder, name, value)
+        if "hypothesis" in sys.modules and not had_hypothesis:
+            # Hypothesis was imported meanwhile and met our stand-ins; it must find the real ones.
+            _run._hypothesis_plugin_setup()
+
+
+@contextmanager
+def outside_run(seam: Seam) -> Iterator[None]:
+    """Step out of the run: inside the block `trio.run` and another simulation work as if it were not there."""
+    context = _run.GLOBAL_RUN_CONTEXT.__dict__
+    inside = dict(context)
+    hooks = sys.get_asyncgen_hooks()
+    library = _run.sniffio_library.name
+    in_main = threading.current_thread() is threading.main_thread()
+    context.clear()
+    sys.set_asyncgen_hooks(*seam.runner.asyncgens.prev_hooks)
+    _run.sniffio_library.name = None
+    wakeup = signal.set_wakeup_fd(-1) if in_main else -1
+    try:
+        yield
+    finally:
+        if in_main:
+            signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        _run.sniffio_library.name = library
+        sys.set_asyncgen_hooks(*hooks)
+        context.clear()
+        context.update(inside)
+
+
+################################################################
+# Cancelling in path order
+################################################################
+
+
+class _Ordered(dict[Any, None]):
+    """Stands in for a set of Trio's whose iteration order would be that of memory addresses."""
+
+    def add(self, item: Any) -> None:
+        self[item] = None
+
+    def remove(self, item: Any) -> None:
+        del self[item]
+
+    def discard(self, item: Any) -> None:
+        self.pop(item, None)
+
+
+def _recalculate_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any], None]:
+    real = _run.CancelStatus.recalculate
+
+    @wraps(real)
+    def recalculate(status: Any) -> None:
+        if status._tasks or status._children:
+            seam = mine()
+            if seam is not None:
+                _sort_tree(status, seam.key_of)
+        real(status)
+
+    return recalculate
+
+
+def _sort_tree(root: Any, key_of: Callable[[Task], tuple[int, ...]]) -> tuple[int, ...]:
+    """Sort the tasks and children of every status at or below `root`; give the lowest path among its tasks."""
+    tree = [root]
+    for status in tree:
+        tree.extend(status._children)
+    lowest: dict[Any, tuple[int, ...]] = {}
+    for status in reversed(tree):
+        tasks = sorted(status._tasks, key=key_of)
+        # Trio takes the last child first, so the lowest path goes last.
+        children = sorted(status._children, key=lowest.__getitem__, reverse=True)
+        status._tasks = _Ordered.fromkeys(tasks)
+        status._children = _Ordered.fromkeys(children)
+        keys = [lowest[child] for child in children]
+        if tasks:
+            keys.append(key_of(tasks[0]))
+        lowest[status] = min(keys, default=())
+    return lowest[root]
+
+
+def _expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, float], bool]:
+    real = _run.Deadlines.expire
+
+    @wraps(real)
+    def expire(deadlines: Any, now: float) -> bool:
+        seam = mine()
+        if seam is not None and seam.runner.deadlines is deadlines:
+            due = [entry for entry in deadlines._heap if entry[0] <= now]
+            if len(due) > 1:
+                _rank_due(deadlines, due, seam.key_of)
+        return bool(real(deadlines, now))
+
+    return expire
+
+
+def _rank_due(deadlines: Any, due: list[Any], key_of: Callable[[Task], tuple[int, ...]]) -> None:
+    """Replace the address that breaks a tie between equal deadlines by a rank in path order, outer scope first."""
+    order: dict[Any, tuple[tuple[int, ...], int]] = {}
+    for _, _, scope in due:
+        status = scope._cancel_status
+        if status is None:
+            order[scope] = ((), 0)
+            continue
+        depth, above = 0, status._parent
+        while above is not None:
+            depth, above = depth + 1, above._parent
+        order[scope] = (_sort_tree(status, key_of), depth)
+    rank = {scope: place for place, scope in enumerate(sorted(order, key=order.__getitem__))}
+    heap = [(deadline, rank.get(scope, address), scope) for deadline, address, scope in deadlines._heap]
+    # A sorted list is a heap.
+    heap.sort(key=lambda entry: entry[:2])
+    deadlines._heap[:] = heap

@@ -1,0 +1,9 @@
+"""Policies: each picks the next choice of one execution."""
+
+from toolrt.sim.policies._choices import Choices
+from toolrt.sim.policies._fifo import Fifo
+from toolrt.sim.policies._policy import Policy, RunInfo
+from toolrt.sim.policies._random_walk import RandomWalk
+from toolrt.sim.policies._replay import Replay
+
+__all__ = ["Choices", "Fifo", "Policy", "RandomWalk", "Replay", "RunInfo"]

@@ -1,0 +1,47 @@
+"""The choices as a list of small integers, one for each step.
+
+Rules.  It never raises, whatever the list holds: a choice past the last enabled task is the last, a negative
+one is 0, and past the end of the list every choice is 0.  So any list is a schedule of any program, which is
+what a shrinker and a Hypothesis strategy need: a simpler list is a simpler schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolrt.errors import DefinitionRefused
+from toolrt.sim.policies._policy import RunInfo
+
+__all__ = ["Choices"]
+
+
+class Choices:
+    """Make the given choices, then choice 0.
+
+    Args:
+        choices: for each step an index into the enabled list.
+
+    Raises:
+        DefinitionRefused: it is not a sequence of integers.
+    """
+
+    def __init__(self, choices: Sequence[int] = ()) -> None:
+        try:
+            self._choices = tuple(choices)
+            fine = all(isinstance(choice, int) for choice in self._choices)
+        except TypeError:
+            fine = False
+        if not fine:
+            raise DefinitionRefused("Choices(choices)", "a sequence of integers", choices)
+
+    def start(self, info: RunInfo) -> None:
+        """Do nothing: the place in the list is the step's index."""
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        """Make the choice at the step's place."""
+        if step >= len(self._choices):
+            return 0
+        return max(0, min(int(self._choices[step]), len(enabled) - 1))
+
+    def __repr__(self) -> str:
+        return f"Choices({list(self._choices)})"

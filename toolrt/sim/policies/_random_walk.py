@@ -1,0 +1,54 @@
+"""At every step, any enabled task with the same probability.
+
+The baseline that other samplers are compared with.  A bug that needs one particular choice at k steps with n
+tasks each is found with probability n**-k: good at shallow bugs, hopeless at deep ones.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from toolrt.errors import DefinitionRefused
+from toolrt.sim.policies._policy import RunInfo
+
+__all__ = ["RandomWalk"]
+
+# An odd constant whose multiples are spread over all 64 bits (2**64 divided by the golden ratio): neighbouring
+# seeds give samples that share no seed.
+_SPREAD = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+
+
+class RandomWalk:
+    """Pick each step among the enabled tasks with equal probability.
+
+    Args:
+        seed: an integer; the same seed makes the same choices wherever the same tasks are enabled.
+
+    Raises:
+        DefinitionRefused: the seed is not an integer.
+    """
+
+    def __init__(self, seed: int) -> None:
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise DefinitionRefused("RandomWalk(seed)", "an integer", seed)
+        #: The seed it was made with.
+        self.seed = seed
+        self._random = Random()
+        self._draw = self._random.random
+
+    def start(self, info: RunInfo) -> None:
+        """Begin the sequence of choices again."""
+        self._random.seed(self.seed)
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        """Pick any."""
+        count = len(enabled)
+        return int(self._draw() * count) if count > 1 else 0
+
+    def derive(self, index: int) -> RandomWalk:
+        """Give the walk for execution `index` of a sample that starts from this seed."""
+        return RandomWalk(((self.seed + 1) * _SPREAD + index) & _MASK)
+
+    def __repr__(self) -> str:
+        return f"RandomWalk(seed={self.seed})"
