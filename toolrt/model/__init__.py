@@ -6,23 +6,30 @@ from toolrt.model._registry import Registry
 from toolrt.model._schema import Mismatch
 from toolrt.model._state import State
 from toolrt.model._tool import Arguments, Tool, reads_only, tool
+from toolrt.model._update import BatchOutcome, Progress, RejectedModifier, ResultReady, StateMerged, Update
 
 __all__ = [
     "EVERYTHING",
     "READ",
     "WRITE",
     "Arguments",
+    "BatchOutcome",
     "Claim",
     "Mismatch",
     "Mode",
     "Modifier",
     "Outcome",
+    "Progress",
     "Registry",
+    "RejectedModifier",
+    "ResultReady",
     "State",
+    "StateMerged",
     "Tool",
     "ToolCall",
     "ToolOutput",
     "ToolResult",
+    "Update",
     "covers",
     "json_value",
     "reads_only",

@@ -1,5 +1,42 @@
 """The order of everything: claims, tickets, lanes, result slots.  Pure; knows neither Trio nor time."""
 
+from toolrt.order._cursor import PROGRESS_BOUND, Cursor
+from toolrt.order._lanes import (
+    STATE_KEY,
+    Lane,
+    LanePolicy,
+    StateKeys,
+    by_claims,
+    by_safety,
+    claims_of,
+    parallel,
+    partition,
+    serial,
+    shares_a_lane,
+)
+from toolrt.order._merge import merged
 from toolrt.order._tickets import ClaimTable, Ticket
+from toolrt.order._tracked import TRANSITIONS, Happening, Status, TrackedCall
 
-__all__ = ["ClaimTable", "Ticket"]
+__all__ = [
+    "PROGRESS_BOUND",
+    "STATE_KEY",
+    "TRANSITIONS",
+    "ClaimTable",
+    "Cursor",
+    "Happening",
+    "Lane",
+    "LanePolicy",
+    "StateKeys",
+    "Status",
+    "Ticket",
+    "TrackedCall",
+    "by_claims",
+    "by_safety",
+    "claims_of",
+    "merged",
+    "parallel",
+    "partition",
+    "serial",
+    "shares_a_lane",
+]

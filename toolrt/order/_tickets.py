@@ -73,10 +73,23 @@ class _Node:
 class _Group:
     """Claims that are granted and end together: one writer, or readers with the same predecessors."""
 
-    __slots__ = ("claim", "dependents", "ghost", "node", "open", "predecessors", "serial", "since", "tickets")
+    __slots__ = (
+        "claim",
+        "dependents",
+        "ghost",
+        "node",
+        "open",
+        "predecessors",
+        "serial",
+        "since",
+        "tickets",
+        "unshared",
+    )
 
-    def __init__(self, claim: Claim, serial: int) -> None:
+    def __init__(self, claim: Claim, serial: int, unshared: bool) -> None:
         self.claim = claim
+        #: Whether its ticket also writes below this subtree, without waiting for it.
+        self.unshared = unshared
         self.serial = serial
         #: The node that remembers it; None once something that waits for it has taken its place.
         self.node: _Node | None = None
@@ -188,12 +201,11 @@ class ClaimTable:
         else:
             found = _reduced(claims)
         # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
-        planned = [(claim, *self._predecessors(claim, private)) for claim, private in found]
-        for claim, joined, predecessors in planned:
+        planned = [(claim, unshared, *self._predecessors(claim, unshared)) for claim, unshared in found]
+        for claim, unshared, joined, predecessors in planned:
             group = joined
             if group is None:
-                group = self._enter(claim, predecessors)
-            group.ghost = False
+                group = self._enter(claim, unshared, predecessors)
             group.tickets[ticket] = None
             ticket._groups.append(group)
             if group.predecessors:
@@ -245,14 +257,15 @@ class ClaimTable:
 
     # Entering
 
-    def _predecessors(self, claim: Claim, private: bool) -> tuple[_Group | None, dict[_Group, None]]:
+    def _predecessors(self, claim: Claim, unshared: bool) -> tuple[_Group | None, dict[_Group, None]]:
         """The group to join, or None, and the groups to wait for."""
-        joined, wait = self._remembered_predecessors(claim, private)
-        if self._ghosts and joined is None:
+        joined, wait = self._remembered_predecessors(claim, unshared)
+        if self._ghosts and (joined is None or joined.ghost):
+            joined = None
             wait = {group: None for group in self._living if not group.ghost and group.claim.conflicts_with(claim)}
         return joined, wait
 
-    def _remembered_predecessors(self, claim: Claim, private: bool) -> tuple[_Group | None, dict[_Group, None]]:
+    def _remembered_predecessors(self, claim: Claim, unshared: bool) -> tuple[_Group | None, dict[_Group, None]]:
         writes = claim.mode is WRITE
         wait: dict[_Group, None] = {}
         node = self._root
@@ -268,7 +281,7 @@ class ClaimTable:
         if node.subtree_write is not None:
             wait[node.subtree_write] = None
         if claim.subtree:
-            return self._subtree_predecessors(node, claim, private, wait)
+            return self._subtree_predecessors(node, claim, unshared, wait)
         if not writes and node.reads is not None and node.reads.open:
             return node.reads, {}
         if node.write is not None:
@@ -280,7 +293,7 @@ class ClaimTable:
         return None, wait
 
     def _subtree_predecessors(
-        self, node: _Node, claim: Claim, private: bool, wait: dict[_Group, None]
+        self, node: _Node, claim: Claim, unshared: bool, wait: dict[_Group, None]
     ) -> tuple[_Group | None, dict[_Group, None]]:
         if claim.mode is WRITE:
             wait.update(dict.fromkeys(node.groups_below()))
@@ -289,17 +302,19 @@ class ClaimTable:
             wait.update((group, None) for group in node.groups_below() if group.claim.mode is WRITE)
             return None, wait
         latest = node.subtree_reads[-1]
-        if latest.open and not private:
+        if latest.open and not unshared:
             return latest, {}
         if latest.open:
             wait.update(dict.fromkeys(sorted(latest.predecessors, key=_serial)))
         for group in node.subtree_reads:
             # Whoever is in `since` waits for `group` and, through it, for every writer before it.
             wait.update((writer, None) for writer in group.since if writer in self._living)
+            if group.unshared:
+                wait.update(dict.fromkeys(sorted(group.predecessors, key=_serial)))
         return None, wait
 
-    def _enter(self, claim: Claim, predecessors: Iterable[_Group]) -> _Group:
-        group = _Group(claim, self._serial)
+    def _enter(self, claim: Claim, unshared: bool, predecessors: Iterable[_Group]) -> _Group:
+        group = _Group(claim, self._serial, unshared)
         self._serial += 1
         self._living[group] = None
         for predecessor in predecessors:

@@ -1,0 +1,141 @@
+"""Lanes: which calls may overlap.
+
+Rules.
+    1. A lane is a maximal run of calls that may overlap, or one call alone.
+    2. Its place in a lane is fixed when a call is submitted, from static facts: what the tool declares and its
+       ``safe(input)``.  When the model happens to speak decides nothing, so a lane is closed by a call that
+       cannot join it, or by the seal, never by idleness.
+    3. What the claims are is known when the lane's start state is.  A call whose claim on a state key conflicts
+       with an earlier call of its lane opens a new lane then, and takes along what was behind it: it must see
+       the state that the earlier call leaves.
+
+A policy is a function ``(tool, input) -> bool``: whether the call may share a lane.  The four here are the ones
+with a name; one that raises means no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from toolrt.model import EVERYTHING, Claim, Registry, State, Tool, ToolCall
+
+__all__ = [
+    "STATE_KEY",
+    "Lane",
+    "LanePolicy",
+    "StateKeys",
+    "by_claims",
+    "by_safety",
+    "claims_of",
+    "parallel",
+    "partition",
+    "serial",
+    "shares_a_lane",
+]
+
+LanePolicy = Callable[[Tool, Mapping[str, Any]], bool]
+
+#: The first part of a resource that is a key of the state: ``Claim((STATE_KEY, "total"), WRITE)``.
+STATE_KEY = "state"
+
+
+def by_safety(tool: Tool, input: Mapping[str, Any]) -> bool:
+    """Calls whose tool says it is safe for this input share a lane; all others run alone."""
+    return tool.is_safe(input)
+
+
+def by_claims(tool: Tool, input: Mapping[str, Any]) -> bool:
+    """Calls that declare what they touch share a lane, and so do safe ones; all others run alone."""
+    return tool.declares or tool.is_safe(input)
+
+
+def parallel(tool: Tool, input: Mapping[str, Any]) -> bool:
+    """All calls share one lane; only tickets order anything."""
+    return True
+
+
+def serial(tool: Tool, input: Mapping[str, Any]) -> bool:
+    """Every call runs alone: what everything else is compared with."""
+    return False
+
+
+def shares_a_lane(policy: LanePolicy, tool: Tool, input: Mapping[str, Any]) -> bool:
+    """Whether `policy` lets the call share a lane; False when the policy fails."""
+    try:
+        return bool(policy(tool, input))
+    except Exception:
+        return False
+
+
+_EXCLUSIVE = (EVERYTHING,)
+
+
+def claims_of(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) -> tuple[Claim, ...]:
+    """What the call claims in a lane that starts with `state`."""
+    if not shared:
+        return _EXCLUSIVE
+    if tool.claims is not None:
+        return tool.claims_for(input, state)
+    return () if tool.is_safe(input) else _EXCLUSIVE
+
+
+class StateKeys:
+    """The claims on state keys of one lane's calls so far."""
+
+    __slots__ = ("_claims",)
+
+    def __init__(self) -> None:
+        self._claims: list[Claim] = []
+
+    def admits(self, claims: Iterable[Claim]) -> bool:
+        """Whether a call with `claims` may join; if so, its claims on state keys count from now on."""
+        mine = [claim for claim in claims if claim.resource and claim.resource[0] == STATE_KEY]
+        if not mine:
+            return True
+        if any(claim.conflicts_with(earlier) for claim in mine for earlier in self._claims):
+            return False
+        self._claims += [claim for claim in mine if claim not in self._claims]
+        return True
+
+
+@attrs.frozen
+class Lane:
+    """One lane of a plan."""
+
+    #: Its place among the batch's lanes, from 0.
+    index: int
+    #: Whether its calls may overlap; False for one exclusive call.
+    safe: bool
+    #: Its calls, in call order.
+    calls: tuple[ToolCall, ...]
+
+
+def partition(
+    calls: Sequence[ToolCall],
+    registry: Registry,
+    state: State | None = None,
+    policy: LanePolicy = by_claims,
+) -> list[Lane]:
+    """The lanes in which a runtime would run `calls`, without running them.
+
+    Invalid calls belong to no lane.  Claims on state keys are looked up with `state`, as if no earlier lane
+    changed it.
+    """
+    state = State() if state is None else state
+    lanes: list[tuple[bool, list[ToolCall]]] = []
+    keys = StateKeys()
+    for call in calls:
+        tool = registry.get(call.name)
+        if tool is None or isinstance(tool.decode(call.input), list):
+            continue
+        shared = shares_a_lane(policy, tool, call.input)
+        claims = claims_of(tool, call.input, state, shared)
+        if not (lanes and shared and lanes[-1][0] and keys.admits(claims)):
+            lanes.append((shared, []))
+            keys = StateKeys()
+            keys.admits(claims)
+        lanes[-1][1].append(call)
+    return [Lane(index, shared, tuple(members)) for index, (shared, members) in enumerate(lanes)]

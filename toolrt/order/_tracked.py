@@ -1,0 +1,207 @@
+"""The runtime's record of one call, and the four states it goes through.
+
+Theory.  A call waits (queued), runs (executing), has its result (completed) and has been handed to the reader
+(yielded).  The table below is the whole machine; a pair that is not in it is a bug of ours and raises with the
+story of that call.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolrt.errors import InternalError
+from toolrt.model import Arguments, Claim, Modifier, Tool, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from toolrt.order._tickets import Ticket
+
+__all__ = ["TRANSITIONS", "Happening", "Status", "TrackedCall"]
+
+
+class Status(enum.Enum):
+    """Where a call is."""
+
+    #: It has its slot and waits: for its lane, its tickets, an approval or a place below the limit.
+    QUEUED = "queued"
+    #: Its tool is running.
+    EXECUTING = "executing"
+    #: Its result is fixed.
+    COMPLETED = "completed"
+    #: Its result was handed to the reader, or the batch has ended.
+    YIELDED = "yielded"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Happening(enum.Enum):
+    """What can happen to a call."""
+
+    #: Its tool's first step is about to run.
+    START = "start"
+    #: Its result is fixed.
+    SETTLE = "settle"
+    #: Its result is replaced: an earlier call stopped the batch.
+    SKIP = "skip"
+    #: Its result is handed to the reader, or the batch ends.
+    YIELD = "yield"
+
+
+#: The whole machine.  `SKIP` is possible until the result is handed over.
+TRANSITIONS: Mapping[tuple[Status, Happening], Status] = {
+    (Status.QUEUED, Happening.START): Status.EXECUTING,
+    (Status.QUEUED, Happening.SETTLE): Status.COMPLETED,
+    (Status.QUEUED, Happening.SKIP): Status.COMPLETED,
+    (Status.EXECUTING, Happening.SETTLE): Status.COMPLETED,
+    (Status.EXECUTING, Happening.SKIP): Status.COMPLETED,
+    (Status.COMPLETED, Happening.SKIP): Status.COMPLETED,
+    (Status.COMPLETED, Happening.YIELD): Status.YIELDED,
+}
+
+
+class TrackedCall:
+    """One call of a batch: what the model asked for, where it is, and what it has given so far."""
+
+    __slots__ = (
+        "_ended_at",
+        "_ready_at",
+        "_started_at",
+        "_submitted_at",
+        "arguments",
+        "awaiting_approval",
+        "batch_id",
+        "call",
+        "call_index",
+        "claims",
+        "dropped",
+        "held",
+        "input",
+        "lane",
+        "modifiers",
+        "pending",
+        "pending_progress",
+        "progress_count",
+        "progress_dropped",
+        "reads_only",
+        "result",
+        "safe",
+        "scope",
+        "status",
+        "stops",
+        "tickets",
+        "tool",
+    )
+
+    def __init__(self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float) -> None:
+        self.call = call
+        self.batch_id = batch_id
+        #: Its place in the batch, from 0.
+        self.call_index = call_index
+        self.status = Status.QUEUED
+        #: Whether it may overlap its neighbours.
+        self.safe = False
+        #: The index of its lane; None before that lane has started, and for calls that never get there.
+        self.lane: int | None = None
+        self.tool: Tool | None = None
+        #: What the tool is given: the model's input, or the approval's rewrite of it.
+        self.input: Any = call.input
+        self.arguments: Arguments | None = None
+        #: What it claims, once its lane's start state is known.
+        self.claims: tuple[Claim, ...] = ()
+        #: Its places in the order, while it holds them.
+        self.tickets: list[Ticket] = []
+        #: Whether its failure stops the batch.
+        self.stops = False
+        #: Whether it is declared to have no effects.
+        self.reads_only = False
+        #: How many of tickets and approval are still missing before it may start.
+        self.pending = 0
+        self.awaiting_approval = False
+        #: Whether it holds a slot.
+        self.held = False
+        #: Its result was fixed by a stop or cancel while it ran: what it still gives is thrown away.
+        self.dropped = False
+        #: The scope it runs in, if something may have to cancel it alone.
+        self.scope: Any = None
+        self.result: ToolResult | None = None
+        #: Modifiers of a call that returned, until its lane has ended.
+        self.modifiers: tuple[Modifier, ...] = ()
+        #: Progress not yet handed to the reader.
+        self.pending_progress: list[Any] = []
+        #: How many progress messages it has sent.
+        self.progress_count = 0
+        #: How many of them no reader will see.
+        self.progress_dropped = 0
+        self._submitted_at = submitted_at
+        self._ready_at: float | None = None
+        self._started_at: float | None = None
+        self._ended_at: float | None = None
+
+    @property
+    def call_id(self) -> str:
+        """The id the model gave it."""
+        return self.call.call_id
+
+    @property
+    def name(self) -> str:
+        """The tool's name, as the model gave it."""
+        return self.call.name
+
+    @property
+    def results(self) -> list[ToolResult]:
+        """Its result, once that is fixed; else nothing."""
+        return [] if self.result is None else [self.result]
+
+    @property
+    def waits_for(self) -> list[Any]:
+        """What keeps a queued call from starting.
+
+        The ``call_index`` of each call of this batch whose ticket is in the way, ``"batch_id#call_index"`` for
+        those of other batches, then ``"approval"``; ``"lane"`` before its lane has started; ``"slot"`` when
+        only the limit is in the way.  Empty when it does not wait.
+        """
+        if self.status is not Status.QUEUED:
+            return []
+        if self.lane is None:
+            return ["lane"]
+        found: list[Any] = []
+        for ticket in self.tickets:
+            for owner in ticket.waits_for():
+                mine = owner.batch_id == self.batch_id
+                found.append(owner.call_index if mine else f"{owner.batch_id}#{owner.call_index}")
+        if self.awaiting_approval:
+            found.append("approval")
+        return list(dict.fromkeys(found)) or ["slot"]
+
+    @property
+    def waited(self) -> float | None:
+        """Seconds from its submission to its start; None if it has not started."""
+        return None if self._started_at is None else self._started_at - self._submitted_at
+
+    @property
+    def ran(self) -> float | None:
+        """Seconds of its own execution; None while that lasts or if it never started."""
+        if self._started_at is None or self._ended_at is None:
+            return None
+        return self._ended_at - self._started_at
+
+    def happen(self, happening: Happening) -> None:
+        """Go to the next status.
+
+        Raises:
+            InternalError: the table has no such transition.
+        """
+        after = TRANSITIONS.get((self.status, happening))
+        if after is None:
+            raise InternalError(f"{happening.value} is impossible for {self.story()}")
+        self.status = after
+
+    def story(self) -> str:
+        """The call in one line, for errors."""
+        outcome = "" if self.result is None else f", {self.result.outcome.value}"
+        return f"call {self.call_index} ({self.name}, id {self.call_id!r}): {self.status.value}{outcome}"
+
+    def __repr__(self) -> str:
+        return f"<{self.story()}>"
