@@ -165,6 +165,7 @@ def test_long_keys_are_shortened() -> None:
         pytest.param('[{"name": "a"}] {}', "Extra data at line 1, column 17", id="two-values"),
         pytest.param("[", "Expecting value at line 1, column 2", id="cut-off"),
         pytest.param(b'[{"name": "\xff"}]', "it is not UTF-8: byte 0xff at offset 11", id="not-utf-8"),
+        pytest.param('[{"name": "\ud800"}]', "[0].name: half of a surrogate pair", id="string-not-utf-8"),
         pytest.param('[{"name": "a"}]'.encode("utf-16"), "it is UTF-16, not UTF-8", id="utf-16"),
         pytest.param('[{"name": "a", "input": {"n": NaN}}]', "NaN is not JSON, at [0].input.n", id="nan"),
         pytest.param("[1, -Infinity]", "-Infinity is not JSON, at [1]", id="infinity"),

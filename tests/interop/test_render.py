@@ -109,6 +109,11 @@ def test_failure_without_error_is_its_outcome() -> None:
     assert text_of(ToolResult("a", 0, "t", Outcome.INTERRUPTED)) == "[interrupted]"
 
 
+def test_failure_that_utf_8_cannot_hold_is_replaced() -> None:
+    """An error is sent as content is."""
+    assert text_of(ToolResult("a", 0, "t", Outcome.ERROR, None, "cut \ud83d")) == "[error] cut \ufffd"
+
+
 def test_failure_keeps_its_content() -> None:
     """What a failed tool had to say follows its error."""
     assert text_of(HALF) == '[error] it failed\n{"exit":1,"out":"é"}'
