@@ -20,7 +20,7 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from math import inf
 from typing import Any
 
@@ -49,12 +49,14 @@ _UNWINDING_STEPS_PER_TASK = 50
 class Actor:
     """A task of the program, as the scheduler sees it."""
 
-    __slots__ = ("cause", "exits", "key", "made", "name", "spawned", "task")
+    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "spawned", "task")
 
     def __init__(self, task: Task, key: tuple[int, ...], cause: int) -> None:
         self.task = task
         self.key = key
         self.name = path_of_key(key)
+        #: The enabled list when it alone can run.
+        self.alone = (self.name,)
         #: How many tasks it has spawned.
         self.spawned = 0
         #: How many things it has made that are named by their maker.
@@ -99,7 +101,6 @@ class Scheduler:
         self._limit = info.step_limit
         self._nursery = nursery
         self._harness = harness
-        self._inside = can_step_inside()
 
         self.value: Any = None
         self.error: BaseException | None = None
@@ -122,19 +123,20 @@ class Scheduler:
         # The actor that stepped last, and whether it still can.
         self._last: Actor | None = None
         self._last_ready = False
-        # The actor whose step runs now, or has just run in Trio's hands and is not settled yet.
+        # The actor whose step runs now.
         self._running: Actor | None = None
-        self._pending: tuple[tuple[str, ...], int, tuple[int, ...]] | None = None
+        # Tasks in the run queue that are not the program's.
+        self._strangers: list[Task] = []
         # Who spawned or woke what is found in the run queue: a step's index, or -1 for nobody.
         self._origin = -1
         self._spawner: Actor | None = None
         self._touched: list[tuple[Resource, bool]] = []
         self._clock_moved_at = 0
         self._unwinding_left = 0
-        self._until_visit = _STEPS_BETWEEN_VISITS
 
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
+        self._passes = self._schedule()
 
     # ------------------------------------------------------------------ the program's root task
 
@@ -181,8 +183,9 @@ class Scheduler:
             self.events.append((len(self.steps), self._clock.now, running.name, kind, fields))
 
     def access(self, resource: Resource, write: bool) -> None:
-        """Keep what the running step touched."""
-        self._touched.append((resource, write))
+        """Keep what the running step touched, unless the execution is over."""
+        if not self.over:
+            self._touched.append((resource, write))
 
     def cell_name(self) -> tuple[Any, ...] | None:
         """Name something new by the task that makes it, so that it is called the same in every schedule."""
@@ -196,92 +199,141 @@ class Scheduler:
 
     def tick(self, batch: list[Task]) -> None:
         """Take the runnable tasks of one pass of Trio's loop; leave in `batch` those that Trio is to step."""
-        tasks = batch[:]
+        self._seam.runq.extend(batch)
         batch.clear()
         try:
-            if self._running is not None:
-                self._settle()
-            for task in tasks:
-                self._take(task, batch)
-            if not batch:
-                self._loop(batch)
-            if self._running is None:
+            batch.extend(next(self._passes))
+        except BaseException as error:
+            self._break(error)
+            batch[:] = next(self._passes)
+
+    def _schedule(self) -> Iterator[list[Task]]:
+        """Step tasks until Trio is needed; yield those that Trio is to step, and go on once it has.
+
+        Trio is needed for tasks that are not the program's, for callbacks, for a visit now and then, and for
+        every single step when its loop is not the one that `Seam.step` was written for.
+        """
+        # The hottest loop there is: what is read at every step is in a local name, and little is a call.
+        seam, clock, actors, runq, tasks = (
+            self._seam,
+            self._clock,
+            self._actors,
+            self._seam.runq,
+            self._seam.tasks,
+        )
+        callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
+        inside, step_inside, has_due = can_step_inside(), seam.step, seam.has_due
+        steps, touched, strangers = self.steps, self._touched, self._strangers
+        ready, names, pick = self._ready, self._names, self._policy.choose
+        pause_at = min(self._limit, _STEPS_BETWEEN_VISITS)
+        while True:
+            while runq:
+                self._take(runq.popleft())
+            if strangers or callbacks or callbacks_once:
                 # Whatever Trio does before it asks again is nobody's step.
                 self._origin = -1
                 self._spawner = None
-        except BaseException as error:
-            batch.clear()
-            self._break(error)
-
-    def _loop(self, batch: list[Task]) -> None:
-        """Step tasks until Trio is needed: for a task that is not the program's, a callback, or a visit."""
-        seam, clock, runq = self._seam, self._clock, self._seam.runq
-        callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
-        while True:
-            while runq:
-                self._take(runq.popleft(), batch)
-            if batch or callbacks or callbacks_once:
-                return
-            if seam.has_due(clock.now):
+                yield strangers
+                strangers.clear()
+                continue
+            if has_due(clock.now):
                 seam.expire(clock.now)
                 continue
-            if not self._last_ready and not self._ready:
+            last_ready = self._last_ready
+            if not last_ready and not ready:
                 if self._harness is None:
-                    return
-                self._rest()
+                    yield []
+                else:
+                    self._rest()
                 continue
-            self._until_visit -= 1
-            if self._until_visit <= 0:
-                self._until_visit = _STEPS_BETWEEN_VISITS
-                return
-            actor = self._choose()
-            if actor is None:
+
+            if self.given_up:
+                yield from self._unwind(inside)
                 continue
-            self._running = actor
-            if not self._inside:
-                batch.append(actor.task)
-                return
-            if seam.step(actor.task):
+            index = len(steps)
+            if index >= pause_at:
+                if index >= self._limit:
+                    self._give_up(self._step_limit_reached(index))
+                else:
+                    pause_at = min(self._limit, index + _STEPS_BETWEEN_VISITS)
+                    yield []
+                continue
+            last: Any = self._last
+            if not last_ready:
+                enabled = tuple(names)
+            elif names:
+                enabled = (last.name, *names)
+            else:
+                enabled = last.alone
+            try:
+                choice = pick(enabled, index)
+                if type(choice) is not int or not 0 <= choice < len(enabled):
+                    choice = _checked(choice, enabled, self._policy)
+            except BaseException as error:
+                self.fault = error
+                self._give_up(None)
+                continue
+            if choice == 0 and last_ready:
+                self._last_ready = False
+                actor: Actor = last
+            else:
+                actor = self._pop(choice)
+            causes: tuple[int, ...] = ()
+            if actor.cause >= 0:
+                if steps[actor.cause][0] is not actor:
+                    causes = (actor.cause,)
+                actor.cause = -1
+            if actor.exits:
+                causes = self._with_joined(actor, causes)
+
+            task = actor.task
+            self._running = self._spawner = actor
+            # What the step spawns and wakes has it for a cause.
+            self._origin = index
+            if inside:
+                goes_on = step_inside(task)
+            else:
+                yield [task]
+                goes_on = False
+            self._running = None
+
+            if not touched:
+                steps.append((actor, enabled, choice, (), clock.now, causes))
+            else:
+                noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
+                touched.clear()
+                steps.append((actor, enabled, choice, noted, clock.now, causes))
+            if goes_on:
                 self._last_ready = True
-            self._settle()
+            elif task not in tasks:
+                nursery: Any = task.parent_nursery
+                owner = actors.get(nursery.parent_task)
+                if owner is not None:
+                    owner.exits.setdefault(nursery, []).append(index)
+
+    def _pass_on(self) -> Iterator[list[Task]]:
+        """Let Trio step whatever there is: the program is gone, the harness is not."""
+        while True:
+            tasks = list(self._seam.runq)
+            self._seam.runq.clear()
+            yield tasks
+
+    def _unwind(self, inside: bool) -> Iterator[list[Task]]:
+        """Take one step of an execution that is over: by choice 0, and unrecorded."""
+        self._unwinding_left -= 1
+        if self._unwinding_left < 0:
+            self._close_by_force()
+            return
+        actor = self._pop(0)
+        self._running = self._spawner = actor
+        self._origin = -1
+        if inside:
+            self._last_ready = self._seam.step(actor.task)
+        else:
+            yield [actor.task]
+        self._running = None
 
     # ------------------------------------------------------------------ one step
-
-    def _choose(self) -> Actor | None:
-        """Pick the task that steps next and take it from the runnable ones; None when the execution ended."""
-        if self.given_up:
-            self._unwinding_left -= 1
-            if self._unwinding_left < 0:
-                self._close_by_force()
-                return None
-            return self._pop(0)
-        index = len(self.steps)
-        if index >= self._limit:
-            stood_still = self._seam.next_deadline() < inf and index - self._clock_moved_at > self._limit // 2
-            self._give_up(StepLimit(self._limit, self._waiting(), stood_still))
-            return None
-        if self._last_ready:
-            enabled = (self._last.name, *self._names)  # type: ignore[union-attr]
-        else:
-            enabled = tuple(self._names)
-        try:
-            choice = self._policy.choose(enabled, index)
-            if type(choice) is not int or not 0 <= choice < len(enabled):
-                choice = _checked(choice, enabled, self._policy)
-        except BaseException as error:
-            self.fault = error
-            self._give_up(None)
-            return None
-        actor = self._pop(choice)
-        causes: tuple[int, ...] = ()
-        if actor.cause >= 0:
-            if self.steps[actor.cause][0] is not actor:
-                causes = (actor.cause,)
-            actor.cause = -1
-        if actor.exits:
-            causes = self._with_joined(actor, causes)
-        self._pending = (enabled, choice, causes)
-        return actor
 
     def _pop(self, choice: int) -> Actor:
         """Take the actor at index `choice` of the enabled list; it becomes the one that stepped last."""
@@ -306,28 +358,6 @@ class Scheduler:
         self._ready.insert(place, actor)
         self._names.insert(place, actor.name)
 
-    def _settle(self) -> None:
-        """Take note of the step that has just run."""
-        actor, self._running = self._running, None
-        pending, self._pending = self._pending, None
-        self._spawner = actor
-        if actor is None or pending is None:
-            return
-        touched = self._touched
-        if touched:
-            noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
-            touched.clear()
-        else:
-            noted = ()
-        enabled, choice, causes = pending
-        self._origin = index = len(self.steps)
-        self.steps.append((actor, enabled, choice, noted, self._clock.now, causes))
-        if actor.task not in self._seam.tasks:
-            nursery = actor.task.parent_nursery
-            owner = self._actors.get(nursery.parent_task) if nursery is not None else None
-            if owner is not None:
-                owner.exits.setdefault(nursery, []).append(index)  # type: ignore[arg-type]
-
     def _with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
         """Add the last steps of the children whose nursery `actor` has just left."""
         closed = [nursery for nursery in actor.exits if self._seam.is_closed(nursery)]
@@ -336,13 +366,13 @@ class Scheduler:
 
     # ------------------------------------------------------------------ who can run
 
-    def _take(self, task: Task, strangers: list[Task]) -> None:
+    def _take(self, task: Task) -> None:
         """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
         actor = self._actors.get(task)
         if actor is None:
             actor = self._meet(task)
             if actor is None:
-                strangers.append(task)
+                self._strangers.append(task)
                 return
         else:
             actor.cause = self._origin
@@ -413,6 +443,12 @@ class Scheduler:
 
     # ------------------------------------------------------------------ giving up
 
+    def _step_limit_reached(self, steps: int) -> StepLimit:
+        pending = self._seam.next_deadline() < inf
+        return StepLimit(
+            self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2
+        )
+
     def abandon(self, fault: BaseException) -> None:
         """End the execution from outside; the caller gets `fault`."""
         self.fault = fault
@@ -433,12 +469,14 @@ class Scheduler:
         self._ready.clear()
         self._names.clear()
         self._last_ready = False
-        self._running = self._pending = None
+        self._running = None
+        self._strangers.clear()
         self._seam.kill_strangers()
         self._wake_harness()
 
     def _break(self, error: BaseException) -> None:
         """Trio's own machinery failed under this program (an abort function raised, say)."""
+        self._passes = self._pass_on()
         if not self.over:
             self.over = True
             self.error = error
@@ -473,7 +511,11 @@ def _in_order(touched: list[tuple[Resource, bool]]) -> tuple[tuple[Resource, boo
         unique = set(touched)
     except TypeError:
         unique = {(frozen(plain(resource)), write) for resource, write in touched}
-    return tuple(sorted(unique, key=_access_order))
+    try:
+        return tuple(sorted(unique))
+    except TypeError:
+        # Names of different shapes: a number where the other has a string.
+        return tuple(sorted(unique, key=_access_order))
 
 
 def _access_order(access: tuple[Resource, bool]) -> tuple[str, bool]:

@@ -208,8 +208,7 @@ class _Host:
         return not scheduler.spoiled, not scheduler.given_up
 
     def _hand_over(self, seam: Seam, result: outcome.Outcome[Any]) -> None:
-        with outside_run(seam):
-            self._advance(result)
+        outside_run(seam, lambda: self._advance(result))
 
 
 async def _until_ended(scheduler: Scheduler) -> None:

@@ -216,6 +216,7 @@ class Seam:
         self._context = _run.GLOBAL_RUN_CONTEXT
         self._instruments = runner.instruments
         self._hooks = runner.instruments.data
+        self.in_main_thread = threading.current_thread() is threading.main_thread()
         self._frames_to_drop = range(1 + _run.CONTEXT_RUN_TB_FRAMES)
         #: Gives a task's sort key; set by the host for each execution.
         self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
@@ -270,7 +271,7 @@ class Seam:
             private._schedule_points += 1
             if message is _traps.CancelShieldedCheckpoint:
                 private._next_send_fn = private.coro.send
-                private._next_send = outcome.Value(None)
+                private._next_send = _PASSED
                 runs_on = True
                 if "task_scheduled" in hooks:
                     self._instruments.call("task_scheduled", task)
@@ -401,6 +402,16 @@ def seam_of_this_run() -> Seam:
     return Seam(_run.GLOBAL_RUN_CONTEXT.runner)
 
 
+class _Passed:
+    """What a task is sent after a checkpoint it merely passed: ``outcome.Value(None)``, but to be used again."""
+
+    def unwrap(self) -> None:
+        """Give None, as often as asked."""
+
+
+_PASSED = _Passed()
+
+
 class _AliveInOrder(WeakKeyDictionary[Any, None]):
     """Stands in for the weak set of Trio's async generators, and remembers the order they came in."""
 
@@ -488,22 +499,20 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
             _run._hypothesis_plugin_setup()
 
 
-@contextmanager
-def outside_run(seam: Seam) -> Iterator[None]:
-    """Step out of the run: inside the block `trio.run` and another simulation work as if it were not there."""
+def outside_run(seam: Seam, call: Callable[[], None]) -> None:
+    """Call `call` outside the run: `trio.run` and another simulation work in it as if the run were not there."""
     context = _run.GLOBAL_RUN_CONTEXT.__dict__
     inside = dict(context)
     hooks = sys.get_asyncgen_hooks()
     library = _run.sniffio_library.name
-    in_main = threading.current_thread() is threading.main_thread()
     context.clear()
     sys.set_asyncgen_hooks(*seam.runner.asyncgens.prev_hooks)
     _run.sniffio_library.name = None
-    wakeup = signal.set_wakeup_fd(-1) if in_main else -1
+    wakeup = signal.set_wakeup_fd(-1) if seam.in_main_thread else -1
     try:
-        yield
+        call()
     finally:
-        if in_main:
+        if seam.in_main_thread:
             signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         _run.sniffio_library.name = library
         sys.set_asyncgen_hooks(*hooks)

@@ -34,12 +34,10 @@ class RandomWalk:
             raise DefinitionRefused("RandomWalk(seed)", "an integer", seed)
         #: The seed it was made with.
         self.seed = seed
-        self._random = Random()
-        self._draw = self._random.random
 
     def start(self, info: RunInfo) -> None:
         """Begin the sequence of choices again."""
-        self._random.seed(self.seed)
+        self._draw = Random(self.seed).random
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick any."""
