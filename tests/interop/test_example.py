@@ -1,5 +1,6 @@
 """The example under docs: its two responses are one, and its calls end as its README says."""
 
+import functools
 import itertools
 import os
 import shutil
@@ -14,13 +15,18 @@ from toolrt.interop import parse_response
 from toolrt.model import ToolCall
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-CALLS = parse_response((EXAMPLES / "response.json").read_bytes(), "response.json").calls
 
 #: Calls that touch shop/cart.py; by the README, those that edit it need this order.
 CART = (0, 2, 3, 5, 6, 8, 10, 13)
 CART_EDITS = (2, 3, 6, 8, 10)
 FAILS = 9
 INVALID = 11
+
+
+@functools.cache
+def calls() -> tuple[ToolCall, ...]:
+    """The example's calls."""
+    return parse_response((EXAMPLES / "response.json").read_bytes(), "response.json").calls
 
 
 class Failed(Exception):
@@ -52,7 +58,7 @@ def performed(order: Sequence[int], root: Path) -> dict[int, str | None]:
     answers: dict[int, str | None] = {}
     for index in order:
         try:
-            answers[index] = perform(CALLS[index], root)
+            answers[index] = perform(calls()[index], root)
         except Failed:
             answers[index] = None
     return answers
@@ -71,7 +77,7 @@ def files(root: Path) -> dict[str, str]:
 def in_order(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[int, str | None], Path]:
     """The answers, and the shop afterwards."""
     root = tmp_path_factory.mktemp("example") / "shop"
-    return performed(range(len(CALLS)), root), root
+    return performed(range(len(calls())), root), root
 
 
 def total(root: Path, *order: str) -> str:
@@ -82,19 +88,19 @@ def total(root: Path, *order: str) -> str:
 
 def test_example_has_its_14_calls() -> None:
     """The README counts them."""
-    assert len(CALLS) == 14
+    assert len(calls()) == 14
 
 
 def test_example_in_openai_form_is_the_same_calls() -> None:
     """Names and inputs agree; ids are each provider's own."""
     other = parse_response((EXAMPLES / "response-openai.json").read_bytes(), "response-openai.json")
     assert other.format == "openai-responses"
-    assert [(call.name, call.input) for call in other.calls] == [(call.name, call.input) for call in CALLS]
+    assert [(call.name, call.input) for call in other.calls] == [(call.name, call.input) for call in calls()]
 
 
 def test_example_ids_are_distinct() -> None:
     """The example is an ordinary response."""
-    assert len({call.call_id for call in CALLS}) == len(CALLS)
+    assert len({call.call_id for call in calls()}) == len(calls())
 
 
 def test_example_fails_only_where_said(in_order: tuple[dict[int, str | None], Path]) -> None:
@@ -107,9 +113,9 @@ def test_example_reaches_one_file_by_four_names() -> None:
     """The calls on shop/cart.py are those the README names, and they spell it in four ways."""
     shop = EXAMPLES / "shop"
     cart = (shop / "shop" / "cart.py").resolve()
-    touching = [index for index, call in enumerate(CALLS) if (shop / call.input["path"]).resolve() == cart]
+    touching = [index for index, call in enumerate(calls()) if (shop / call.input["path"]).resolve() == cart]
     assert tuple(touching) == CART
-    assert {CALLS[index].input["path"] for index in CART} == {
+    assert {calls()[index].input["path"] for index in CART} == {
         "shop/cart.py",
         "./shop/cart.py",
         "data/../shop/cart.py",
@@ -122,7 +128,7 @@ def test_example_edits_need_their_order(
     first: int, second: int, tmp_path: Path, in_order: tuple[dict[int, str | None], Path]
 ) -> None:
     """Exchanging two neighbouring edits of the file leaves another file."""
-    order = list(range(len(CALLS)))
+    order = list(range(len(calls())))
     order[first], order[second] = second, first
     performed(order, tmp_path / "shop")
     assert files(tmp_path / "shop") != files(in_order[1])
@@ -142,8 +148,8 @@ def test_example_reads_see_what_precedes_them(in_order: tuple[dict[int, str | No
     answers, root = in_order
     before, between, after = (answers[index] or "" for index in (0, 5, 13))
     assert before == (EXAMPLES / "shop" / "shop" / "cart.py").read_text()
-    assert CALLS[3].input["new"] in between
-    assert CALLS[6].input["new"] not in between
+    assert calls()[3].input["new"] in between
+    assert calls()[6].input["new"] not in between
     assert after == (root / "shop" / "cart.py").read_text()
 
 
@@ -151,7 +157,7 @@ def test_example_links_stay_links(in_order: tuple[dict[int, str | None], Path]) 
     """Writing and editing through a link changes what it leads to."""
     after = files(in_order[1])
     assert (after["data/prices.csv"], after["shop/basket.py"]) == ("-> prices-2026.csv", "-> cart.py")
-    assert after["data/prices-2026.csv"] == CALLS[7].input["content"]
+    assert after["data/prices-2026.csv"] == calls()[7].input["content"]
 
 
 def test_example_leaves_the_readme_of_the_shop_alone(in_order: tuple[dict[int, str | None], Path]) -> None:
