@@ -1,0 +1,20 @@
+"""The laws as predicates over traces, and what holds them to account.
+
+A law looks at one trace, of a simulation or of a production run alike, and names every place where it does not
+hold::
+
+    from toolrt import invariants
+
+    for violation in invariants.check(execution.trace):
+        print(violation)
+
+`LAWS` has the fourteen laws of the design by name; it is never changed.  Laws of your own are made with `law` and
+handed to `check`.  Whether a law could see anything at all is shown by the mutants (`toolrt.invariants.mutants`):
+small broken variants of the runtime, at least one for each law, which that law alone must catch.
+"""
+
+from toolrt.invariants._check import LAWS, check, require
+from toolrt.invariants._equality import trace_digest
+from toolrt.invariants._law import Law, Predicate, Violation, law
+
+__all__ = ["LAWS", "Law", "Predicate", "Violation", "check", "law", "require", "trace_digest"]

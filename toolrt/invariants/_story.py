@@ -1,0 +1,326 @@
+"""A trace told by batch, lane and call: what the laws look at.
+
+Rules.  Nothing is judged here.  An event that names a batch nobody opened, or a call nobody submitted, still
+gets its place, so that a law can see it.  A batch id that is opened again begins another batch.
+
+Limits.  Two batches with one id that are open at the same time are told apart by nothing: give batches of
+different runtimes different ids when they share a trace.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from toolrt.model import EVERYTHING, Claim, Mode
+from toolrt.trace import Event, Trace
+
+__all__ = ["NEVER", "BatchStory", "CallStory", "LaneStory", "Story", "story_of"]
+
+#: Later than every event of a trace.
+NEVER = 1 << 62
+
+#: What only finished calls carry: the tool returned, raised, or ran out of time.
+RETURNED = ("ok", "error")
+
+
+@attrs.define
+class CallStory:
+    """What happened to one call."""
+
+    batch: BatchStory = attrs.field(repr=False)
+    index: int
+    submitted: Event | None = None
+    ticket: Event | None = None
+    asked: Event | None = None
+    answered: Event | None = None
+    started: Event | None = None
+    ended: Event | None = None
+    settled: list[Event] = attrs.field(factory=list)
+    sent: list[Event] = attrs.field(factory=list)
+    progress_delivered: list[Event] = attrs.field(factory=list)
+    result_delivered: list[Event] = attrs.field(factory=list)
+    #: Effects and file events the tool reported.
+    touched: list[Event] = attrs.field(factory=list)
+    _claims: tuple[Claim, ...] | None = None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What its ticket holds; everything for a call that runs alone; nothing without a ticket."""
+        if self._claims is None:
+            if self.ticket is None:
+                return ()
+            if not self.shared:
+                self._claims = (EVERYTHING,)
+            else:
+                self._claims = tuple(
+                    Claim(tuple(parts), Mode(mode), subtree)
+                    for mode, parts, subtree in self.ticket.fields.get("claims", ())
+                )
+        return self._claims
+
+    @property
+    def shared(self) -> bool:
+        """Whether its lane may hold other calls."""
+        return self.ticket is None or bool(self.ticket.fields.get("shared", True))
+
+    @property
+    def stops(self) -> bool:
+        """Whether its failure skips what follows."""
+        return self.ticket is not None and bool(self.ticket.fields.get("stops", False))
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it declared to have no effects."""
+        return self.ticket is not None and bool(self.ticket.fields.get("reads_only", False))
+
+    @property
+    def lane(self) -> int | None:
+        """The lane's index, or None for a call that has none."""
+        return None if self.ticket is None else self.ticket.fields.get("lane")
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended, after all; None when it did not."""
+        return self.settled[-1].fields["outcome"] if self.settled else None
+
+    def conflicts_with(self, earlier: CallStory) -> bool:
+        """Whether it must wait for a call whose ticket is older.
+
+        Besides the claims there is the control claim of the batch (RULE 11): a call that stops the batch holds
+        WRITE on it, and every later one that has effects holds READ.
+        """
+        if self.batch is earlier.batch and self.batch.stops_from is not None:
+            first = self.batch.stops_from
+            mine = "write" if self.stops else None if self.reads_only or self.index < first else "read"
+            theirs = "write" if earlier.stops else None if earlier.reads_only or earlier.index < first else "read"
+            if mine and theirs and "write" in (mine, theirs):
+                return True
+        return any(a.conflicts_with(b) for a in self.claims for b in earlier.claims)
+
+
+@attrs.define
+class LaneStory:
+    """What happened to one lane."""
+
+    index: int
+    started: Event | None = None
+    merged: Event | None = None
+    applied: list[Event] = attrs.field(factory=list)
+    delivered: list[Event] = attrs.field(factory=list)
+    #: The calls that took their tickets in it, and those `lane.started` named.
+    calls: dict[int, None] = attrs.field(factory=dict)
+
+    @property
+    def shared(self) -> bool:
+        """Whether it may hold more than one call."""
+        return self.started is None or bool(self.started.fields.get("shared", True))
+
+
+@attrs.define
+class BatchStory:
+    """What happened to one batch."""
+
+    id: str
+    opened: Event | None = None
+    sealed: Event | None = None
+    left: Event | None = None
+    cancelled: Event | None = None
+    stopped: list[Event] = attrs.field(factory=list)
+    asks: list[Event] = attrs.field(factory=list)
+    calls: dict[int, CallStory] = attrs.field(factory=dict)
+    lanes: dict[int, LaneStory] = attrs.field(factory=dict)
+    #: What the reader was handed, in that order.
+    delivered: list[Event] = attrs.field(factory=list)
+    #: Everything that happened in it, in order.
+    events: list[Event] = attrs.field(factory=list)
+    #: The lowest call that stops the batch, or None.
+    stops_from: int | None = None
+
+    def call(self, index: int) -> CallStory:
+        """The call of that index."""
+        if index not in self.calls:
+            self.calls[index] = CallStory(self, index)
+        return self.calls[index]
+
+    def lane(self, index: int) -> LaneStory:
+        """The lane of that index."""
+        if index not in self.lanes:
+            self.lanes[index] = LaneStory(index)
+        return self.lanes[index]
+
+    @property
+    def limit(self) -> int | None:
+        """How many calls may run at once; None is any number."""
+        return None if self.opened is None else self.opened.fields.get("limit")
+
+    @property
+    def cancelled_at(self) -> int:
+        """The place in the trace at which it was cancelled, or NEVER."""
+        return NEVER if self.cancelled is None else self.cancelled.seq
+
+    @property
+    def left_at(self) -> int:
+        """The place in the trace at which it was over, or NEVER."""
+        return NEVER if self.left is None else self.left.seq
+
+    def stopped_by(self, index: int) -> Event | None:
+        """The first stop that reaches the call of that index, or None."""
+        return next((event for event in self.stopped if event.fields["by"] < index), None)
+
+    def outcomes(self) -> Iterator[tuple[CallStory, str]]:
+        """Every call that has ended, with how it did."""
+        for call in self.calls.values():
+            if call.outcome is not None:
+                yield call, call.outcome
+
+
+class Story:
+    """One trace, told."""
+
+    def __init__(self, trace: Trace) -> None:
+        #: The batches, in the order they were opened.
+        self.batches: list[BatchStory] = []
+        self.events = trace.events
+        #: Whether time is virtual: it moves only when nothing can run.
+        self.virtual = any(event.step is not None and event.step >= 0 for event in self.events[:1])
+        self._open: dict[str, BatchStory] = {}
+        for event in self.events:
+            if "batch" in event.fields:
+                self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        name = event.fields["batch"]
+        batch = self._open.get(name)
+        if batch is None or (event.kind == "batch.opened" and batch.opened is not None):
+            batch = self._open[name] = BatchStory(name)
+            self.batches.append(batch)
+        batch.events.append(event)
+        _TELLERS.get(event.kind, _nothing)(batch, event)
+
+    @cached_property
+    def instants(self) -> list[int]:
+        """The places of the last events before time moves, and of the last event of all."""
+        times = [event.time for event in self.events]
+        return [at for at, time in enumerate(times) if at + 1 == len(times) or times[at + 1] > time]
+
+
+def _nothing(batch: BatchStory, event: Event) -> None:
+    pass
+
+
+def _opened(batch: BatchStory, event: Event) -> None:
+    batch.opened = event
+
+
+def _sealed(batch: BatchStory, event: Event) -> None:
+    batch.sealed = event
+
+
+def _left(batch: BatchStory, event: Event) -> None:
+    batch.left = event
+
+
+def _cancelled(batch: BatchStory, event: Event) -> None:
+    if batch.cancelled is None:
+        batch.cancelled = event
+
+
+def _stopped(batch: BatchStory, event: Event) -> None:
+    batch.stopped.append(event)
+
+
+def _reader_asked(batch: BatchStory, event: Event) -> None:
+    batch.asks.append(event)
+
+
+def _ticket(batch: BatchStory, event: Event) -> None:
+    call = batch.call(event.fields["call"])
+    call.ticket = event
+    batch.lane(event.fields["lane"]).calls[call.index] = None
+    if call.stops and (batch.stops_from is None or call.index < batch.stops_from):
+        batch.stops_from = call.index
+
+
+def _lane_started(batch: BatchStory, event: Event) -> None:
+    lane = batch.lane(event.fields["lane"])
+    lane.started = event
+    lane.calls.update(dict.fromkeys(event.fields.get("calls", ())))
+
+
+def _lane_merged(batch: BatchStory, event: Event) -> None:
+    batch.lane(event.fields["lane"]).merged = event
+
+
+def _applied(batch: BatchStory, event: Event) -> None:
+    batch.lane(event.fields["lane"]).applied.append(event)
+
+
+def _merge_delivered(batch: BatchStory, event: Event) -> None:
+    batch.lane(event.fields["lane"]).delivered.append(event)
+    batch.delivered.append(event)
+
+
+def _of_call(batch: BatchStory, event: Event) -> None:
+    """Events that happen once to a call: the field of its story is the last word of the kind."""
+    setattr(batch.call(event.fields["call"]), event.kind.split(".")[1], event)
+
+
+def _listed(name: str, delivered: bool = False) -> Any:
+    def tell(batch: BatchStory, event: Event) -> None:
+        getattr(batch.call(event.fields["call"]), name).append(event)
+        if delivered:
+            batch.delivered.append(event)
+
+    return tell
+
+
+_TELLERS: dict[str, Any] = {
+    "batch.opened": _opened,
+    "batch.sealed": _sealed,
+    "batch.left": _left,
+    "batch.cancelled": _cancelled,
+    "batch.stopped": _stopped,
+    "reader.asked": _reader_asked,
+    "ticket.taken": _ticket,
+    "lane.started": _lane_started,
+    "lane.merged": _lane_merged,
+    "state.applied": _applied,
+    "merge.delivered": _merge_delivered,
+    "call.submitted": _of_call,
+    "approval.asked": _of_call,
+    "approval.answered": _of_call,
+    "call.started": _of_call,
+    "call.ended": _of_call,
+    "call.settled": _listed("settled"),
+    "progress.sent": _listed("sent"),
+    "progress.delivered": _listed("progress_delivered", delivered=True),
+    "result.delivered": _listed("result_delivered", delivered=True),
+    "tool.effect": _listed("touched"),
+    "file.read": _listed("touched"),
+    "file.mutation_began": _listed("touched"),
+    "file.mutation_ended": _listed("touched"),
+}
+
+#: The story told last: every law of one `check` looks at the same trace.
+_last: tuple[weakref.ref[Trace], Story] | None = None
+
+
+def story_of(trace: Trace) -> Story:
+    """The story of `trace`; the last one told is remembered for as long as its trace lives."""
+    global _last
+    if _last is not None and _last[0]() is trace:
+        return _last[1]
+
+    def forget(reference: weakref.ref[Trace]) -> None:
+        global _last
+        if _last is not None and _last[0] is reference:
+            _last = None
+
+    story = Story(trace)
+    _last = weakref.ref(trace, forget), story
+    return story
