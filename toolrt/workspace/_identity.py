@@ -194,6 +194,8 @@ class _Walk:
         if not self._inside():
             raise FileProblem(UNSHOWN, *_OUTSIDE)
         found, shown = self.standing(), "/".join(self.entry()) or "."
+        if len(os.fsencode(self._here())) > PATH_MAX:
+            return from_os_error(shown, OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
         if found is None:
             if self._directory_meant:
                 return FileProblem(shown, "a file's name", "the name of a directory", "Leave the last slash away.")

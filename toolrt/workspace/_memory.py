@@ -10,7 +10,9 @@ Theory.  Two steps may be swapped when they touch no common entry, or both only 
 directory is a "read" of the directory's list, ``("disk", "src", "/")``, and to list it is a "write": so makers
 commute with each other and not with who lists, which is all that the order of steps can change.
 
-Limits.  Permission bits are kept, and bind nobody (as for root).  Times are counts of changes.
+Limits.  Permission bits are kept, and bind nobody (as for root).  Times are counts of changes.  A directory that
+somebody else moves while a file in it is being replaced is an error here; the real disk, which holds the directory
+open, replaces the file where it now is.
 """
 
 from __future__ import annotations
@@ -189,8 +191,8 @@ class MemoryDisk:
         Checkpoint: never.
         """
         parts = self._parts(path)
-        if not parts:
-            raise DefinitionRefused("MemoryDisk.put", "a path below the top", path)
+        if self._below[: len(parts)] == parts:
+            raise DefinitionRefused("MemoryDisk.put", "a path that is not the root or above it", path)
         parent = self._planted_directory(parts[:-1])
         key = parent.folding.fold(parts[-1])
         node: Node
@@ -318,13 +320,15 @@ class MemoryDisk:
         self._touch_list(parts[:-1], made=True)
         try:
             await self._effect("move", entry)
-            # What stands there may have changed at the checkpoint; the system looks when it moves, too.
+            # What stands there may have changed at the checkpoint.  As rename(2) does: a link or a special file
+            # is replaced itself, a directory is not.
             directory = self._entered(entry[:-1])
-            now = self._file_or_none(entry)
             key = directory.folding.fold(entry[-1])
-            if now is not None:
+            name, now = directory.names.get(key, (entry[-1], None))
+            if isinstance(now, Branch):
+                raise failure(errno.EISDIR, entry)
+            if isinstance(now, File):
                 written.mtime_ns = now.mtime_ns + 1
-            name = directory.names[key][0] if now is not None else entry[-1]
             self._unlink(directory, key)
             directory.names[key] = (name, written)
             self._touch(parts, write=True)

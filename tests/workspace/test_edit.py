@@ -1,0 +1,129 @@
+"""What an edit replaces, and what it never touches."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolrt.workspace import FileProblem
+from toolrt.workspace._text import edited, lines_of
+
+
+def edit(text, old, new, every=False):
+    return edited("a", text, old, new, every).text
+
+
+def refusal(text, old, new="new", every=False):
+    with pytest.raises(FileProblem) as caught:
+        edited("a", text, old, new, every)
+    return caught.value
+
+
+def test_edit_replaces_the_one_place():
+    """Everything around it stays."""
+    assert edit("one two three", "two", "2") == "one 2 three"
+
+
+def test_edit_with_all_replaces_every_place():
+    """From the left, without overlaps."""
+    assert edit("a a aaa", "aa", "b", True) == "a a ba"
+    assert edited("a", "x\nx\nx", "x", "y", True).lines == (1, 2, 3)
+
+
+def test_edit_may_delete():
+    """An empty new text is a text."""
+    assert edit("one two", " two", "") == "one"
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("last", ["", "\n", "\r\n", "\n\n"])
+def test_edit_keeps_the_mark_and_the_last_newline(mark, last):
+    """Neither is added nor lost."""
+    assert edit(f"{mark}one\ntwo{last}", "two", "2") == f"{mark}one\n2{last}"
+
+
+def test_edit_keeps_mixed_line_ends():
+    """Lines that are not replaced keep their own ends."""
+    assert edit("1\r\n2\n3\r4\r\n", "3", "x") == "1\r\n2\nx\r4\r\n"
+
+
+def test_edit_finds_an_old_text_with_other_line_ends():
+    """Models answer LF where they were shown CRLF; the file's ends are kept."""
+    assert edit("1\r\n2\r\n3\r\n", "1\n2", "x\ny") == "x\r\ny\r\n3\r\n"
+    assert edit("1\n2\n3\n", "1\r\n2", "x\r\ny") == "x\ny\n3\n"
+
+
+def test_edit_gives_each_line_the_end_it_had():
+    """In a place with mixed ends each new line takes the end of the old one; further ones the last."""
+    assert edit("1\r\n2\r3\n4", "1\n2\n3\n", "a\nb\nc\nd\n") == "a\r\nb\rc\nd\n4"
+
+
+def test_edit_in_a_crlf_file_adds_crlf_lines():
+    """A file whose every line ends with CRLF stays one."""
+    assert edit("1\r\n2\r\n", "2", "a\nb") == "1\r\na\r\nb\r\n"
+    assert edit("1\r\n2\r\n", "2", "a\r\nb") == "1\r\na\r\nb\r\n"
+
+
+def test_edit_in_a_mixed_file_is_exact():
+    """Where both kinds stand the new text is taken as it is."""
+    assert edit("1\r\n2\n", "2", "a\nb") == "1\r\na\nb\n"
+
+
+def test_edit_splits_no_crlf():
+    """A place never begins or ends between the halves of a line end."""
+    assert edit("a\r\nb", "\nb", "\nc") == "a\r\nc"
+    assert edit("a\r\nb", "a\r", "c\r") == "c\r\nb"
+    assert refusal("a\r\nb", "a\n\nb").got == "0 places"
+
+
+def test_edit_prefers_the_exact_place():
+    """Only when nothing fits exactly are line ends looked past."""
+    assert edit("a\r\nb a\nb", "a\nb", "x") == "a\r\nb x"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "got"),
+    [
+        ("x\ny\nx\n", "x", "2 places (lines 1, 3)"),
+        ("\r\nx\rx\n\nx", "x", "3 places (lines 2, 3, 5)"),
+        ("aaa", "aa", "2 places (lines 1, 1)"),
+        ("a\r\nb\r\na\r\nb", "a\nb", "2 places (lines 1, 3)"),
+        ("x\n" * 11, "x", "11 places (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...)"),
+        ("x\r\n" * 200, "x", "200 places (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...)"),
+        ("x\n" * 10, "x", "10 places (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)"),
+    ],
+)
+def test_edit_of_several_places_says_how_many_and_where(text, old, got):
+    """Line numbers of the first ten are named; places that overlap count."""
+    assert refusal(text, old).got == got
+
+
+def test_edit_of_no_place_names_the_nearest_lines():
+    """The model sees what it may have meant."""
+    problem = refusal("def alpha():\n    return 1\n\ndef beta():\n", "def alhpa():\n    return 2\n")
+    assert problem.got == "0 places"
+    assert "line 1: def alpha():" in problem.remedy
+
+
+def test_edit_of_no_place_in_other_text_says_so():
+    """Nothing near is not answered with something far."""
+    assert "No line is near" in refusal("1\n2\n", "completely different").remedy
+    assert "No line is near" in refusal("", "x").remedy
+    assert "No line is near" in refusal("a", "\n \n").remedy
+
+
+def test_edit_of_no_place_in_a_long_text_is_bounded():
+    """Only the first lines are compared, and only their first characters shown."""
+    assert "line 2000" in refusal("\n" * 1999 + "needle\n", "needel").remedy
+    assert "No line is near" in refusal("\n" * 2000 + "needle\n", "needel").remedy
+    assert len(refusal("x" * 100_000, "x" * 99 + "y" + "x" * 100_000).remedy) < 300
+
+
+@pytest.mark.parametrize("text", ["", "a", "\n", "a\n", "a\r\nb\rc\n\n", "\u2028\x0b\x1c"])
+def test_lines_joined_are_the_text(text):
+    """No character is lost between lines."""
+    assert "".join(lines_of(text)) == text
+
+
+def test_lines_end_with_line_ends_only():
+    """What Unicode calls a separator is no line end in a file."""
+    assert lines_of("a\u2028b\x0bc\x85d\re\r\nf\n") == ["a\u2028b\x0bc\x85d\r", "e\r\n", "f\n"]

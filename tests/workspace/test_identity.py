@@ -1,0 +1,453 @@
+"""One key for every name of a file, on the real disk and on the twin."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+
+from toolrt.model import READ, WRITE, Claim, State
+from toolrt.workspace import Directory, Folding, HardLink, MemoryDisk, RealDisk, Special, Symlink, Workspace
+
+A = ("src", "a.txt")
+
+
+@pytest.fixture
+def src(tree):
+    """A tree with one file, two levels deep."""
+    tree.put("src/a.txt", "text")
+    return tree
+
+
+def test_relative_name_starts_at_the_root(src):
+    """Without a working directory a name is relative to the workspace."""
+    assert src.key("src/a.txt") == A
+
+
+def test_relative_name_starts_at_the_working_directory(src):
+    """The state's working directory counts, not the process's."""
+    assert src.key("a.txt", State(working_dir="src")) == A
+
+
+def test_working_directory_may_be_absolute(src):
+    """An absolute working directory means the same as a relative one."""
+    assert src.key("a.txt", State(working_dir=f"{src.root}/src")) == A
+
+
+def test_working_directory_may_be_a_link(src):
+    """A linked working directory is followed."""
+    src.put("here", Symlink("src"))
+    assert src.key("a.txt", State(working_dir="here")) == A
+    assert src.key("../src/a.txt", State(working_dir="here")) == A
+
+
+def test_absolute_name_is_the_same_file(src):
+    """An absolute name inside the workspace has the key of the relative one."""
+    assert src.key(f"{src.root}/src/a.txt") == A
+
+
+def test_dot_parts_change_nothing(src):
+    """A dot is no part of a key."""
+    assert src.key("././src/./a.txt") == A
+
+
+def test_repeated_slashes_change_nothing(src):
+    """An empty part is no part of a key."""
+    assert src.key("src///a.txt") == A
+    assert src.key(f"//{src.root}//src/a.txt") == A
+
+
+def test_dot_dot_goes_up(src):
+    """The ticket's case: a name through a directory and back."""
+    src.put("sub", Directory())
+    assert src.key("sub/../src/a.txt") == A
+
+
+def test_dot_dot_may_leave_and_come_back(src):
+    """A name may go above the root, if it comes back."""
+    assert src.key("../work/src/a.txt") == A
+
+
+def test_dot_dot_goes_up_from_where_a_link_leads(src):
+    """After a link the parent is that of its target, as for the system."""
+    src.put("far/deep/b.txt")
+    src.put("near", Symlink("far/deep"))
+    assert src.key("near/../../src/a.txt") == A
+    assert src.key("near/../x") == ("far", "x")
+
+
+def test_dot_dot_undoes_a_missing_directory(src):
+    """The key is the same before and after the directory is made."""
+    assert src.key("later/../src/a.txt") == A
+    src.put("later", Directory())
+    assert src.key("later/../src/a.txt") == A
+
+
+def test_symlink_is_its_target(src):
+    """A link has the key of the file it leads to."""
+    src.put("link", Symlink("src/a.txt"))
+    assert src.key("link") == A
+
+
+def test_absolute_symlink_is_its_target(src):
+    """So does a link with an absolute text."""
+    src.put("link", Symlink(f"{src.root}/src/a.txt"))
+    assert src.key("link") == A
+
+
+def test_symlink_chain_is_its_end(src):
+    """Links to links are followed to the end, each relative to where it stands."""
+    src.put("one", Symlink("d/two"))
+    src.put("d/two", Symlink("../three"))
+    src.put("three", Symlink("src/a.txt"))
+    assert src.key("one") == A
+
+
+def test_symlinked_parent_of_a_file(src):
+    """A linked directory is followed."""
+    src.put("way", Symlink("src"))
+    assert src.key("way/a.txt") == A
+
+
+def test_symlinked_parent_of_a_missing_file(src):
+    """The key of a file that is not there yet is found through links too."""
+    src.put("way", Symlink("src"))
+    assert src.key("way/new.txt") == src.key("src/new.txt") == ("src", "new.txt")
+
+
+def test_dangling_symlink_is_its_missing_target(src):
+    """A link to a file that is not there yet has that file's key."""
+    src.put("link", Symlink("src/new.txt"))
+    assert src.key("link") == ("src", "new.txt")
+
+
+def test_symlink_through_the_outside_may_come_back(src):
+    """What counts is where a name ends."""
+    src.put(f"{src.outside}/back", Symlink(f"{src.root}/src"))
+    src.put("out", Symlink(f"{src.outside}/back"))
+    assert src.key("out/a.txt") == A
+
+
+def test_missing_file_keeps_its_key_when_created(src):
+    """The key does not depend on whether the file exists."""
+    before = src.key("src/new.txt")
+    src.put("src/new.txt")
+    assert src.key("src/new.txt") == before
+
+
+def test_missing_directories_keep_the_key_when_created(src):
+    """Nor on whether its directories do."""
+    before = src.key("x/y/new.txt")
+    src.put("x/y/new.txt")
+    assert src.key("x/y/new.txt") == before == ("x", "y", "new.txt")
+
+
+async def test_replaced_file_keeps_its_key(src):
+    """The inode changes, the key does not."""
+    before = src.key("src/a.txt")
+    await src.disk.replace(A, b"new")
+    assert src.key("src/a.txt") == before
+
+
+def test_tilde_is_the_home_directory(src):
+    """A name below the home directory is expanded."""
+    assert src.key("~/work/src/a.txt") == A
+
+
+def test_tilde_in_front_of_a_name_is_a_letter(src):
+    """Only a tilde alone stands for the home directory."""
+    assert src.key("~a.txt") == ("~a.txt",)
+    assert src.key("./~/a.txt") == ("~", "a.txt")
+
+
+def test_tilde_without_a_home_is_refused():
+    """A twin without a home directory does not guess."""
+    identity = Workspace(MemoryDisk()).identify("~/a.txt")
+    assert identity.key is None
+    assert "home directory" in str(identity.problem)
+
+
+def test_workspace_reached_through_a_link_has_the_same_keys(tmp_path):
+    """The root's own links are resolved once; names spelled through them still mean the workspace."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "alias").symlink_to("real")
+    workspace = Workspace(tmp_path / "alias")
+    assert workspace.identify(str(tmp_path / "alias" / "a.txt")).key == ("a.txt",)
+    assert workspace.identify(str(tmp_path / "real" / "a.txt")).key == ("a.txt",)
+
+
+def test_hard_links_share_a_claim(src):
+    """Two names of one file have two keys and one claim in common."""
+    src.put("b.txt", HardLink("src/a.txt"))
+    first = src.workspace.claims("src/a.txt", State(), WRITE)
+    second = src.workspace.claims("b.txt", State(), READ)
+    assert any(one.conflicts_with(other) for one in first for other in second)
+    assert first[1].resource[0] == second[1].resource[0] == "links"
+
+
+def test_hard_links_are_one_file_in_events(src):
+    """Events name the file, whichever name it is reached by."""
+    src.put("b.txt", HardLink("src/a.txt"))
+    assert src.workspace.identify("b.txt").event_name == src.workspace.identify("src/a.txt").event_name
+
+
+def test_file_with_one_name_claims_no_links(src):
+    """What has no other names waits for nothing else."""
+    assert src.workspace.claims("src/a.txt", State(), WRITE) == (
+        Claim(("file", "src", "a.txt"), WRITE),
+        Claim(("file", "src"), READ),
+    )
+
+
+def test_claims_name_every_directory_and_link_passed(src):
+    """Who moves one of them is ordered with everyone who went through."""
+    src.put("link", Symlink("way/a.txt"))
+    src.put("way", Symlink("src"))
+    assert src.workspace.claims("link", State(), READ) == (
+        Claim(("file", "src", "a.txt"), READ),
+        Claim(("file", "link"), READ),
+        Claim(("file", "way"), READ),
+        Claim(("file", "src"), READ),
+    )
+
+
+@pytest.mark.parametrize("moved", ["src", "way"])
+def test_moving_what_a_name_goes_through_conflicts(src, moved):
+    """A move claims WRITE on the entry's subtree."""
+    src.put("way", Symlink("src"))
+    move = Claim(("file", moved), WRITE, subtree=True)
+    assert any(move.conflicts_with(claim) for claim in src.workspace.claims("way/a.txt", State(), READ))
+
+
+def test_files_of_one_directory_do_not_conflict(src):
+    """Two new files in a directory that is missing too wait for nothing."""
+    first = src.workspace.claims("new/a.txt", State(), WRITE)
+    second = src.workspace.claims("new/b.txt", State(), WRITE)
+    assert not any(one.conflicts_with(other) for one in first for other in second)
+
+
+def test_claims_stay_when_the_file_is_created(src):
+    """A sibling that makes the directory changes no claim."""
+    before = src.workspace.claims("x/new.txt", State(), WRITE)
+    src.put("x/other.txt")
+    assert src.workspace.claims("x/new.txt", State(), WRITE) == before
+
+
+# What is refused.
+
+
+def problem(tree, path, state=None):
+    """Why `path` is refused; its claims must then be harmless."""
+    identity = tree.workspace.identify(path, state)
+    assert identity.problem is not None
+    return str(identity.problem)
+
+
+OUTSIDE = (
+    "the path: expected a path inside the workspace, got one that leads outside. Name a file inside the workspace."
+)
+
+
+@pytest.mark.parametrize("path", ["../outside/secret", "/etc/passwd", "/", "..", "../worker/a.txt", "~/outside/secret"])
+def test_name_outside_is_refused_without_showing_it(src, path):
+    """The text is the same wherever outside the name leads."""
+    src.put(f"{src.outside}/secret", "secret")
+    assert problem(src, path) == OUTSIDE
+
+
+@pytest.mark.parametrize(
+    "target", ["../outside/secret", "/etc/passwd", "{outside}/secret", "{outside}/missing", "{outside}/secret/x"]
+)
+def test_link_that_leads_outside_is_refused_without_showing_where(src, target):
+    """Nor does it tell whether there is something, or what."""
+    src.put(f"{src.outside}/secret", "secret")
+    src.put("link", Symlink(target.format(outside=src.outside)))
+    assert problem(src, "link") == OUTSIDE
+
+
+def test_working_directory_outside_is_refused(src):
+    """A relative name from outside stays outside; an absolute one inside is fine."""
+    state = State(working_dir=src.outside)
+    assert problem(src, "a.txt", state) == OUTSIDE
+    assert src.key(f"{src.root}/src/a.txt", state) == A
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "", "a\0b", "x" * 256, "\ud800"])
+def test_refused_name_claims_a_harmless_read(src, path):
+    """The claims function never raises, and what it claims stands in nobody's way."""
+    for mode in (READ, WRITE):
+        assert src.workspace.claims(path, State(), mode) == (Claim(("refused",), READ),)
+
+
+def test_refused_name_still_claims_what_it_went_through(src):
+    """Whether a link leads outside depends on the link."""
+    src.put("link", Symlink(src.outside))
+    assert src.workspace.claims("link/a.txt", State(), WRITE) == (Claim(("file", "link"), READ),)
+
+
+def test_symlink_loop_is_refused(src):
+    """A circle ends, with a text that names a link of it."""
+    src.put("one", Symlink("two"))
+    src.put("two", Symlink("one"))
+    assert "lead in a circle" in problem(src, "one")
+    assert "lead in a circle" in problem(src, "one/a.txt")
+
+
+def test_symlinks_in_a_row_are_bounded(src):
+    """Forty links are followed, one more is not."""
+    src.put("link0", Symlink("src/a.txt"))
+    for number in range(1, 41):
+        src.put(f"link{number}", Symlink(f"link{number - 1}"))
+    assert src.key("link39") == A
+    assert "circle" in problem(src, "link40")
+
+
+def test_empty_name_is_refused(src):
+    """An empty name is no file's."""
+    assert "empty" in problem(src, "")
+
+
+def test_nul_is_refused(src):
+    """A NUL ends a name for the system, so it cannot be in one."""
+    assert "NUL" in problem(src, "a\0b")
+
+
+def test_half_a_surrogate_pair_is_refused(src):
+    """A name must be encodable."""
+    assert "surrogate" in problem(src, "a\ud800")
+
+
+def test_name_of_the_longest_length_is_taken(src):
+    """255 bytes in a part are a name, also when they are fewer characters."""
+    assert src.key("ä" * 127 + "a") == ("ä" * 127 + "a",)
+
+
+@pytest.mark.parametrize("path", ["x" * 256, "ä" * 128, "src/" + "x" * 256 + "/a", "x/" * 2100])
+def test_too_long_name_is_refused(src, path):
+    """Longer ones are refused before the disk is asked."""
+    assert "at most" in problem(src, path)
+
+
+def test_way_that_becomes_too_long_is_refused(src):
+    """What links make longer than the system takes is refused as well, though no directory of it exists."""
+    src.put("deep", Symlink("/".join(["x" * 200] * 15)))
+    assert src.key("deep/" + "/".join(["y" * 200] * 2)) is not None
+    assert "a name the disk can hold" in problem(src, "deep/" + "/".join(["y" * 200] * 10))
+
+
+@pytest.mark.parametrize("path", ["src", "src/", "src/.", "src/..", ".", "way"])
+def test_directory_is_refused(src, path):
+    """A directory is no file, however it is spelled."""
+    src.put("way", Symlink("src"))
+    assert "expected a file, got a directory" in problem(src, path)
+
+
+def test_file_with_a_slash_is_refused(src):
+    """A slash at the end says directory."""
+    assert "got a file" in problem(src, "src/a.txt/")
+    assert "got a file" in problem(src, "src/a.txt/.")
+    assert "got a file" in problem(src, "src/a.txt/../a.txt")
+
+
+def test_missing_file_with_a_slash_is_refused(src):
+    """The name of a directory is no name for a new file."""
+    assert "the name of a directory" in problem(src, "src/new/")
+
+
+def test_file_in_a_directorys_place_is_refused(src):
+    """The refusal names the file that is in the way."""
+    assert problem(src, "src/a.txt/b").startswith("src/a.txt: expected a directory, got a file.")
+
+
+def test_special_file_is_refused(src):
+    """A pipe is named as one."""
+    src.put("pipe", Special())
+    assert "got a named pipe" in problem(src, "pipe")
+
+
+# Directories that fold names: only the twin can be told to.
+
+
+@pytest.fixture
+def folding():
+    """A twin that takes names as macOS does."""
+    return TwinOf({"Src/Größe.txt": "text"}, fold=Folding(case=True, unicode=True))
+
+
+class TwinOf:
+    def __init__(self, content, **options):
+        self.disk = MemoryDisk(content, **options)
+        self.workspace = Workspace(self.disk)
+
+    def key(self, path):
+        return self.workspace.identify(path).key
+
+
+@pytest.mark.parametrize("path", ["src/größe.txt", "SRC/GRÖSSE.TXT", unicodedata.normalize("NFD", "Src/Größe.txt")])
+def test_folded_names_are_one_file(folding, path):
+    """Every spelling that the directory takes for the same has the same key."""
+    assert folding.key(path) == folding.key("Src/Größe.txt")
+    assert folding.workspace.identify(path).found is not None
+
+
+def test_folded_names_are_one_file_before_it_exists(folding):
+    """Also of a file, and of a directory, that is not there yet."""
+    assert folding.key("New/A.txt") == folding.key("NEW/a.TXT") == ("new", "a.txt")
+
+
+async def test_folded_key_stays_when_created(folding):
+    """Creation under one spelling changes no key."""
+    before = folding.key("src/New.TXT")
+    await folding.disk.replace(("Src", "new.txt"), b"")
+    assert folding.key("src/New.TXT") == before
+
+
+async def test_folding_disk_keeps_the_name_as_it_was_made(folding):
+    """Replacing under another spelling keeps the first one."""
+    await folding.disk.replace(("SRC", "GRÖSSE.txt"), b"new")
+    assert folding.workspace.snapshot() == {"Src/Größe.txt": b"new"}
+
+
+def test_folding_is_asked_per_directory():
+    """A directory may fold where the one above does not."""
+    twin = TwinOf({"plain/A": "", "folding": Directory(fold=Folding(case=True)), "folding/A": ""})
+    assert twin.key("plain/a") != twin.key("plain/A")
+    assert twin.key("folding/a") == twin.key("folding/A")
+    assert twin.key("Folding/A") != twin.key("folding/A")
+
+
+def test_absolute_name_of_a_folding_root_may_be_spelled_otherwise():
+    """The root is recognised under every spelling of its own name."""
+    twin = TwinOf({"a.txt": ""}, root="/Users/Me/Work", fold=Folding(case=True))
+    assert twin.key("/users/ME/work/A.txt") == ("a.txt",)
+
+
+def test_exact_root_is_not_taken_for_another():
+    """Where case counts, another spelling is another directory."""
+    twin = TwinOf({"a.txt": ""}, root="/Users/Me/Work")
+    assert twin.key("/users/me/work/a.txt") is None
+
+
+def test_folding_again_changes_nothing():
+    """A folded name is its own key."""
+    folding = Folding(case=True, unicode=True)
+    for letter in map(chr, range(1, 0x3000)):
+        once = folding.fold(letter)
+        assert folding.fold(once) == once
+
+
+def test_real_folding_is_found_by_another_spelling(tmp_path, monkeypatch):
+    """A real directory that finds a name under another case folds."""
+    import os
+
+    (tmp_path / "Name").write_text("")
+    really = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path, **more: really(str(path).replace("nAME", "Name"), **more))
+    assert RealDisk(tmp_path).folds(str(tmp_path.resolve())) == Folding(case=True, unicode=True)
+
+
+def test_real_folding_is_not_taken_from_hard_links(tmp_path):
+    """Two names of one file that differ in case are two names."""
+    (tmp_path / "Name").write_text("")
+    (tmp_path / "nAME").hardlink_to(tmp_path / "Name")
+    assert RealDisk(tmp_path).folds(str(tmp_path.resolve())) == Folding()

@@ -1,0 +1,292 @@
+"""What only the real disk can show: threads, races, the system's own errors."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import trio
+import trio.testing
+
+from toolrt import probe
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.workspace import FileProblem, RealDisk, Workspace
+
+
+@pytest.fixture
+def disk(tmp_path):
+    (tmp_path / "work").mkdir()
+    return RealDisk(tmp_path / "work")
+
+
+def plant(disk, name, text):
+    path = Path(disk.root, name)
+    path.write_text(text)
+    return path
+
+
+def descriptors():
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda path: path / "missing", lambda path: path / "file", lambda path: path / "file" / "x", lambda path: "a\0b"],
+)
+def test_workspace_refuses_what_is_no_directory(tmp_path, make):
+    """A missing root, a file and a name that cannot be are refused with a remedy."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputRefused) as caught:
+        Workspace(make(tmp_path))
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("root", [None, 3, object()])
+def test_workspace_refuses_what_is_neither_path_nor_disk(root):
+    """The text says what it must be."""
+    with pytest.raises(DefinitionRefused, match="a directory's path or a disk"):
+        Workspace(root)
+
+
+def test_workspace_takes_a_path_or_a_string(tmp_path):
+    """Both mean the same directory."""
+    assert Workspace(tmp_path).disk.root == Workspace(str(tmp_path)).disk.root == str(tmp_path.resolve())
+
+
+async def test_new_file_follows_the_umask(disk):
+    """A new file has the mode any program would give it."""
+    before = os.umask(0o027)
+    try:
+        await disk.replace(("a",), b"new")
+    finally:
+        os.umask(before)
+    assert disk.lstat(f"{disk.root}/a").mode == 0o640
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+async def test_replace_keeps_the_owner(disk):
+    """Who edits a file does not take it over."""
+    path = plant(disk, "a", "old")
+    os.chown(path, 1234, 4321)
+    await disk.replace(("a",), b"new")
+    found = os.lstat(path)
+    assert (found.st_uid, found.st_gid) == (1234, 4321)
+
+
+@pytest.mark.parametrize("broken", ["write", "fchmod", "replace"])
+async def test_replace_that_fails_removes_its_temporary_file(disk, monkeypatch, broken):
+    """Whatever call fails, the old content stays alone."""
+    plant(disk, "a", "old")
+
+    def fail(*args, **more):
+        raise OSError(errno.ENOSPC, "no room", f"{disk.root}/a")
+
+    before = descriptors()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, broken, fail)
+        with pytest.raises(OSError) as caught:
+            await disk.replace(("a",), b"new")
+    assert caught.value.errno == errno.ENOSPC
+    assert disk.root not in str(caught.value)
+    assert Workspace(disk).snapshot() == {"a": b"old"}
+    assert descriptors() == before
+
+
+async def test_write_in_place_that_fails_puts_the_old_content_back(disk, monkeypatch):
+    """A file with several names is whole again after a failed write."""
+    plant(disk, "a", "a longer content")
+    os.link(f"{disk.root}/a", f"{disk.root}/b")
+    really, calls = os.write, itertools.count()
+
+    def write(descriptor, content):
+        if next(calls) == 1:
+            raise OSError(errno.ENOSPC, "no room")
+        return really(descriptor, content[:2])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        with pytest.raises(OSError):
+            await disk.replace(("a",), b"new")
+    assert Workspace(disk).snapshot() == {"a": b"a longer content", "b": b"a longer content"}
+
+
+async def test_replace_is_not_cut_by_a_cancel(disk, monkeypatch):
+    """A cancel in the middle waits for the end, and the caller is told that it happened."""
+    plant(disk, "a", "old")
+    inside, go_on = threading.Event(), threading.Event()
+    really = os.replace
+
+    def replace(*args, **more):
+        inside.set()
+        assert go_on.wait(30)
+        really(*args, **more)
+
+    monkeypatch.setattr(os, "replace", replace)
+    ended = False
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as scope:
+
+            async def cancel():
+                await trio.to_thread.run_sync(inside.wait)
+                scope.cancel()
+                await trio.testing.wait_all_tasks_blocked()
+                assert not ended
+                go_on.set()
+
+            nursery.start_soon(cancel)
+            await disk.replace(("a",), b"new")
+            ended = True
+    assert not scope.cancelled_caught
+    assert Workspace(disk).snapshot() == {"a": b"new"}
+
+
+async def test_operations_leave_no_open_handle(disk):
+    """Success and each failure close what they opened."""
+    tree = Path(disk.root)
+    (tree / "d").mkdir()
+    (tree / "d" / "a").write_text("old")
+    (tree / "way").symlink_to("d")
+    await disk.read(("d", "a"), 10)
+    before = descriptors()
+    for entry in (("d", "a"), ("d",), ("way", "a"), ("d", "a", "x"), ("missing", "x")):
+        for operation in (
+            lambda entry=entry: disk.read(entry, 2),
+            lambda entry=entry: disk.replace(entry, b"new"),
+            lambda entry=entry: disk.make_dirs(entry[:-1]),
+        ):
+            with contextlib.suppress(OSError):
+                await operation()
+    assert descriptors() == before
+
+
+async def test_pipe_swapped_in_before_the_open_does_not_block(disk, monkeypatch):
+    """What was a file when looked at may be a pipe when opened."""
+    path = plant(disk, "a", "old")
+    really = os.open
+
+    def swap(name, *args, **more):
+        if name == "a":
+            path.unlink()
+            os.mkfifo(path)
+        return really(name, *args, **more)
+
+    monkeypatch.setattr(os, "open", swap)
+    with trio.fail_after(5), pytest.raises(OSError, match="named pipe"):
+        await disk.read(("a",), 10)
+
+
+async def test_file_that_grows_while_it_is_read_is_refused(disk, monkeypatch):
+    """The limit holds for what is read, not for what was seen first."""
+    path = plant(disk, "a", "old")
+    really = os.read
+
+    def grow(descriptor, size):
+        with path.open("a") as file:
+            file.write("x" * 20)
+        return really(descriptor, size)
+
+    monkeypatch.setattr(os, "read", grow)
+    with pytest.raises(OSError) as caught:
+        await disk.read(("a",), 10)
+    assert caught.value.errno == errno.EFBIG
+
+
+async def test_link_swapped_in_by_a_racing_thread_never_leads_outside(tmp_path, call):
+    """However often a directory is swapped for a link to the outside, nothing there is read or written."""
+    root, outside = tmp_path / "work", tmp_path / "outside"
+    (root / "real").mkdir(parents=True)
+    outside.mkdir()
+    (root / "real" / "a").write_text("inside")
+    (outside / "a").write_text("secret")
+    (root / "d").symlink_to("real")
+    workspace = Workspace(root)
+    stop = threading.Event()
+
+    def race():
+        inside, out = root / "inside", root / "out"
+        while not stop.is_set():
+            inside.symlink_to("real")
+            os.replace(inside, root / "d")
+            out.symlink_to(outside)
+            os.replace(out, root / "d")
+
+    thread = threading.Thread(target=race)
+    thread.start()
+    seen, refusals = set(), []
+    try:
+        for number in range(300):
+            name = ("read_file", "write_file")[number % 2]
+            more = {"content": "inside"} if name == "write_file" else {}
+            try:
+                seen.add(await call(SimpleNamespace(workspace=workspace), name, path="d/a", **more))
+            except FileProblem as problem:
+                refusals.append(str(problem))
+    finally:
+        stop.set()
+        thread.join()
+    assert seen <= {"inside", "replaced real/a (6 bytes)"}
+    assert (outside / "a").read_text() == "secret"
+    assert sorted(os.listdir(outside)) == ["a"]
+    assert refusals
+    assert not any(str(tmp_path) in refusal for refusal in refusals)
+
+
+async def test_directory_swapped_while_walking_is_not_followed(disk, monkeypatch, tmp_path):
+    """The moment between the look and the open is no way out."""
+    (Path(disk.root) / "d").mkdir()
+    (Path(disk.root) / "d" / "a").write_text("inside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a").write_text("secret")
+    really = os.open
+
+    def swap(name, *args, **more):
+        if name == "d":
+            os.rename(Path(disk.root, "d"), Path(disk.root, "moved"))
+            Path(disk.root, "d").symlink_to(tmp_path / "outside")
+        return really(name, *args, **more)
+
+    monkeypatch.setattr(os, "open", swap)
+    with pytest.raises(OSError) as caught:
+        await disk.read(("d", "a"), 10)
+    assert caught.value.errno == errno.ELOOP
+
+
+async def test_inline_threads_run_in_place(disk):
+    """A simulation that has no threads gets the same answer, after a checkpoint."""
+    with probe.observed_by(None, inline=True):
+        with trio.testing.assert_checkpoints():
+            await disk.replace(("a",), b"new")
+        assert await disk.read(("a",), 10) == b"new"
+
+
+def test_identity_opens_no_file(tmp_path, monkeypatch):
+    """Claims look and never open."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a").write_text("")
+    (tmp_path / "l").symlink_to("d/a")
+    os.mkfifo(tmp_path / "pipe")
+    workspace = Workspace(tmp_path)
+
+    def refuse(*args, **more):
+        raise AssertionError("opened")
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
+    for path in ("l", "d/new", "pipe", str(tmp_path / "d" / "a"), "d/../d/a"):
+        workspace.identify(path)
+
+
+def test_foldings_kept_are_bounded(disk, monkeypatch):
+    """The table of foldings does not grow with the tree."""
+    monkeypatch.setattr("toolrt.workspace._real._FOLDINGS_KEPT", 3)
+    for number in range(10):
+        Path(disk.root, f"d{number}").mkdir()
+        Path(disk.root, f"d{number}", "a").touch()
+        disk.folds(f"{disk.root}/d{number}")
+    assert len(disk._foldings) <= 3
