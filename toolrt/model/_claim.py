@@ -89,9 +89,10 @@ class Claim:
         return self.subtree and len(other.resource) > depth and other.resource[:depth] == self.resource
 
     def __str__(self) -> str:
-        path = "/".join(str(part) for part in self.resource) or "everything"
-        below = "/**" if self.subtree and self.resource else ""
-        return f"{self.mode.value} {path}{below}"
+        if not self.resource:
+            return f"{self.mode.value} {'everything' if self.subtree else 'the root'}"
+        path = "/".join(str(part) for part in self.resource)
+        return f"{self.mode.value} {path}{'/**' if self.subtree else ''}"
 
 
 #: The claim of a call that may touch anything.

@@ -105,7 +105,9 @@ class Tool:
             raise DefinitionRefused(what, "a function whose first parameter takes the ToolContext", str(signature))
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
             raise DefinitionRefused(what, "named parameters", str(signature))
-        self.is_async = inspect.iscoroutinefunction(self.function)
+        self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
+            getattr(type(self.function), "__call__", None)  # noqa: B004  an object whose call is async
+        )
         self._bare = len(parameters) == 1
         self._defaults = {
             parameter.name: parameter.default

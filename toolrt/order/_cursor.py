@@ -51,7 +51,7 @@ class Cursor:
         self._merges = 0
         self._merges_due = 0
         #: Progress not yet handed over, in the order it was sent.
-        self.progress: deque[tuple[TrackedCall, Progress]] = deque()
+        self.progress: deque[tuple[TrackedCall, Progress, int]] = deque()
 
     def next(self, complete: bool, cancelled: bool) -> Progress | ResultReady | StateMerged | None:
         """The next update, or None if there is none yet or none any more (`exhausted` tells which).
@@ -62,8 +62,9 @@ class Cursor:
         """
         calls = self._calls
         if self.progress and (self.progress[0][0].lane or 0) <= self._merges:
-            call, update = self.progress.popleft()
-            call.pending_progress.remove(update.message)
+            call, update, number = self.progress.popleft()
+            call.pending_progress.pop(0)
+            call.progress_delivered = number + 1
             return update
         has_slot = self._slot < len(calls)
         if has_slot:

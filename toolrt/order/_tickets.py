@@ -113,10 +113,11 @@ class Ticket:
     Make one with `ClaimTable.take`; give it back with `release`, exactly once.
     """
 
-    __slots__ = ("_groups", "_missing", "_on_ready", "_serial", "_table", "owner", "released")
+    __slots__ = ("_groups", "_missing", "_on_ready", "_serial", "owner", "released", "table")
 
     def __init__(self, table: ClaimTable, serial: int, owner: Any, on_ready: Callable[[Any], None] | None) -> None:
-        self._table = table
+        #: The table it belongs to.
+        self.table = table
         self._serial = serial
         self._groups: list[_Group] = []
         self._missing = 0
@@ -137,7 +138,7 @@ class Ticket:
         Raises:
             InternalError: it was given back before.
         """
-        self._table.release((self,))
+        self.table.release((self,))
 
     def waits_for(self) -> list[Any]:
         """The owners of the tickets it waits for, each once, in the order they asked."""
@@ -172,6 +173,11 @@ class ClaimTable:
         self._serial = 0
         self._living: dict[_Group, None] = {}
         self._ghosts = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody holds a ticket, or waits with one."""
+        return bool(self._living)
 
     def statistics(self) -> dict[str, int]:
         """How much the table holds: ``groups``, ``waiting`` groups, ``ghosts`` and ``nodes`` below the root.
@@ -386,7 +392,7 @@ class ClaimTable:
                     behind[dependent] = None
                     stack.append(dependent)
         for group in sorted(behind, key=_serial):
-            if group.ghost:
+            if group.ghost or not group.predecessors:
                 continue
             for other in self._living:
                 if other.serial >= group.serial:

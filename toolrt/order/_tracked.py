@@ -83,6 +83,7 @@ class TrackedCall:
         "pending",
         "pending_progress",
         "progress_count",
+        "progress_delivered",
         "progress_dropped",
         "reads_only",
         "result",
@@ -132,6 +133,8 @@ class TrackedCall:
         self.pending_progress: list[Any] = []
         #: How many progress messages it has sent.
         self.progress_count = 0
+        #: How far the reader has got: the number after that of the last one handed over.
+        self.progress_delivered = 0
         #: How many of them no reader will see.
         self.progress_dropped = 0
         self._submitted_at = submitted_at

@@ -1,0 +1,566 @@
+"""A batch: all calls of one model response, from the first submission to the outcome.
+
+Rules.
+    1. `submit` fixes the result slot and the lane, synchronously; whatever happens later, the call is answered
+       once, in its own slot.
+    2. Lanes run one after the other, in one task; at a lane's end its modifiers are merged and the next lane
+       starts from the state they leave.
+    3. What ends a batch early is a cancel (what has not started never does) or a stop (what follows the failed
+       call is skipped).  A result that was handed over stays; then whichever of the two came first decides.
+    4. Leaving waits for everything that still runs, and then nothing of the batch is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.errors import BatchClosed, DefinitionRefused
+from toolrt.model import (
+    BatchOutcome,
+    Claim,
+    Mismatch,
+    Outcome,
+    Progress,
+    State,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Update,
+    json_value,
+)
+from toolrt.order import PROGRESS_BOUND, ClaimTable, Cursor, Happening, Status, TrackedCall, merged, shares_a_lane
+from toolrt.runtime._lane import LaneRun
+
+if TYPE_CHECKING:
+    from toolrt.runtime._runtime import Runtime
+
+__all__ = ["Batch"]
+
+
+class Batch:
+    """One batch.  Make one with `Runtime.open_batch`, and use it as an async context manager.
+
+    Leaving the block normally seals the batch and waits for it; leaving it by an exception cancels the batch,
+    waits for what still runs, and lets that exception out as it is.
+
+    Iterate over it for its updates; there is one reader.
+    """
+
+    def __init__(self, runtime: Runtime, state: State, batch_id: str, expected_reads: int, read: bool) -> None:
+        self.runtime = runtime
+        #: Names the batch in results, events and errors.
+        self.batch_id = batch_id
+        #: How many reads its author expects; fixes the read budget while the batch runs.
+        self.expected_reads = expected_reads
+        #: The state after the last lane that has ended.
+        self.state = state
+        #: The calls so far, by call_index.
+        self.calls: list[TrackedCall] = []
+        self.approve = runtime.approve
+        self.timeout = runtime.timeout
+        self.limit = math.inf if runtime.limit is None else runtime.limit
+        self.tables = runtime.tables
+        self._lanes: list[LaneRun] = []
+        self._current = -1
+        self._cursor = Cursor(self.calls, self._lanes)
+        self._readable = read
+        self._sealed = False
+        self._stopped_by: TrackedCall | None = None
+        #: Why the batch was cancelled; None while it is not.
+        self.cancel_reason: str | None = None
+        self._abort: BaseException | None = None
+        self._outcome: BatchOutcome | None = None
+        self._token = trio.lowlevel.current_trio_token()
+        self._now = trio.current_time()
+        self._threads: trio.CapacityLimiter | None = None
+        self._more_calls: trio.Event | None = None
+        self._news: trio.Event | None = None
+        self._reading = False
+        self._manager: Any = None
+        self._nursery: trio.Nursery | None = None
+        if probe.sink is not None:
+            policy = getattr(runtime.lanes, "__name__", "policy")
+            fields = {"batch": batch_id, "policy": policy, "limit": runtime.limit, "state": state.to_json()}
+            probe.sink.event("batch.opened", {**fields, "parent": None})
+
+    # Submitting
+
+    def submit(self, call: ToolCall) -> TrackedCall:
+        """Add a call; its place in the batch is fixed when this returns.
+
+        Returns:
+            The runtime's record of the call.
+
+        Raises:
+            BatchClosed: the batch was sealed or left; nothing was changed.
+            DefinitionRefused: `call` is no `ToolCall`; nothing was changed.
+
+        Checkpoint: never.
+        """
+        if self._sealed or self._outcome is not None:
+            raise BatchClosed(self.batch_id, "submit a call", "it was sealed")
+        if not isinstance(call, ToolCall):
+            raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+        self._now = trio.current_time()
+        return self._submit(call)
+
+    def _submit(self, call: ToolCall) -> TrackedCall:
+        tracked = TrackedCall(call, len(self.calls), self.batch_id, self._now)
+        self.calls.append(tracked)
+        if probe.sink is not None:
+            fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}
+            probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": json_value(call.input)})
+        tool = self.runtime.registry.get(call.name)
+        tracked.tool = tool
+        arguments = _unknown_tool(self.runtime, call) if tool is None else tool.decode(call.input)
+        if tool is not None and tool.stops_batch is not False:
+            tracked.stops = tool.may_stop(call.input)
+        if self.cancel_reason is not None:
+            self._settle_not_started(tracked)
+        elif self._stopped_by is not None:
+            self._skip(tracked, self._stopped_by)
+        elif isinstance(arguments, list):
+            self.settle(tracked, Outcome.INVALID, None, _refusal(call, arguments))
+            if tracked.stops:
+                self.stop(tracked)
+        elif tool is not None:
+            tracked.arguments = arguments
+            self._place(tracked, tool)
+        return tracked
+
+    def _place(self, call: TrackedCall, tool: Tool) -> None:
+        shared = shares_a_lane(self.runtime.lanes, tool, call.input)
+        lanes = self._lanes
+        last = lanes[-1] if lanes else None
+        if last is not None and not last.closed:
+            if shared:
+                if not last.started:
+                    last.calls.append(call)
+                    return
+                if last.join(call):
+                    return
+            last.close()
+        lane = LaneRun(self, len(lanes), shared)
+        lane.calls.append(call)
+        lanes.append(lane)
+        if self._more_calls is not None:
+            self._more_calls.set()
+
+    def split(self, lane: LaneRun, rest: list[TrackedCall]) -> None:
+        """Give `rest`, which cannot stay in `lane`, a lane of their own behind it."""
+        behind = LaneRun(self, lane.index + 1, True)
+        behind.calls = rest
+        behind.closed = lane.closed
+        lane.closed = True
+        self._lanes.insert(behind.index, behind)
+        for later in self._lanes[behind.index + 1 :]:
+            later.index += 1
+
+    def seal(self) -> None:
+        """Say that no further call will come.  Sealing twice is no harm.
+
+        Checkpoint: never.
+        """
+        if self._sealed:
+            return
+        self._sealed = True
+        if probe.sink is not None:
+            probe.sink.event("batch.sealed", {"batch": self.batch_id})
+        if self._lanes and not self._lanes[-1].closed:
+            self._lanes[-1].close()
+        if self._more_calls is not None:
+            self._more_calls.set()
+        self._tell_reader()
+
+    def tables_of(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
+        """The tables on which a call with `claims` takes tickets; a claim on everything means all tables."""
+        tables = self.tables
+        if len(tables) == 1:
+            yield tables[0], claims
+            return
+        own = tables[0] if tool.owner is None else tool.owner.claim_table
+        for table in tables:
+            mine = claims if table is own else tuple(claim for claim in claims if not claim.resource)
+            if mine:
+                yield table, mine
+
+    @property
+    def thread_limiter(self) -> trio.CapacityLimiter:
+        """The worker threads of this batch: as many as it has slots."""
+        if self._threads is None:
+            self._threads = trio.CapacityLimiter(self.limit)
+        return self._threads
+
+    # Settling
+
+    def settle(self, call: TrackedCall, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Fix the call's result."""
+        self._answer(call, Happening.SETTLE, outcome, content, error)
+
+    def _answer(
+        self, call: TrackedCall, how: Happening, outcome: Outcome, content: Any = None, error: str | None = None
+    ) -> None:
+        asked = call.call
+        call.result = ToolResult(
+            asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
+        )
+        call.happen(how)
+        if probe.sink is not None:
+            fields = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
+            probe.sink.event("call.settled", {**fields, "content": json_value(content), "error": error})
+        if self._news is not None:
+            self._tell_reader()
+
+    def _settle_not_started(self, call: TrackedCall) -> None:
+        self.settle(call, Outcome.NOT_STARTED, None, f"not started: the batch was cancelled ({self.cancel_reason})")
+
+    def _skip(self, call: TrackedCall, by: TrackedCall) -> None:
+        call.modifiers = ()
+        why = f"skipped: call {by.call_index} ({by.name}, id {by.call_id!r}) failed and stops the batch"
+        self._answer(call, Happening.SKIP, Outcome.SKIPPED, None, why)
+
+    # Ending early
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether a cancel was asked, from inside or outside."""
+        return self.cancel_reason is not None
+
+    def cancel(self, reason: str = "no reason given") -> None:
+        """Let nothing start any more, and interrupt what runs.
+
+        Finished results stay.  Calls that have not started become NOT_STARTED; running ones are cancelled and
+        become INTERRUPTED unless they return all the same.  Cancelling twice keeps the first reason; cancelling
+        a batch that is over changes nothing.
+
+        Checkpoint: never.
+        """
+        if not isinstance(reason, str):
+            raise DefinitionRefused("a cancel's reason", "a string", reason)
+        self._cancel(reason, outside=False)
+
+    def cancelled_from_outside(self) -> None:
+        """An enclosing scope was cancelled."""
+        self._cancel("the caller's scope was cancelled", outside=True)
+
+    def abort(self, error: BaseException) -> None:
+        """Ctrl-C or an exit came up in a call: cancel the batch, and let `error` out when it is left."""
+        if self._abort is None:
+            self._abort = error
+        self._cancel(f"{type(error).__name__} in a call", outside=False)
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+    def _cancel(self, reason: str, outside: bool) -> None:
+        if self.cancel_reason is not None or self._outcome is not None:
+            return
+        self.cancel_reason = reason
+        if probe.sink is not None:
+            probe.sink.event("batch.cancelled", {"batch": self.batch_id, "reason": reason, "outside": outside})
+        lane = self._running_lane
+        waiting = []
+        for call in self.calls:
+            if call.status is Status.QUEUED:
+                if lane is not None and call.lane == lane.index:
+                    waiting.append(call)
+                self._settle_not_started(call)
+        if self._lanes:
+            self._lanes[-1].close()
+        if lane is not None:
+            lane.close()
+            lane.finish_all(waiting)
+            if lane.nursery is not None:
+                lane.nursery.cancel_scope.cancel()
+        if self._more_calls is not None:
+            self._more_calls.set()
+        self._tell_reader()
+
+    def stop(self, by: TrackedCall) -> None:
+        """Skip every call behind `by`, which failed."""
+        first = self._stopped_by
+        if self.cancel_reason is not None or (first is not None and first.call_index <= by.call_index):
+            return
+        self._stopped_by = by
+        if probe.sink is not None:
+            probe.sink.event("batch.stopped", {"batch": self.batch_id, "by": by.call_index})
+        lane = self._running_lane
+        waiting = []
+        for call in self.calls[by.call_index + 1 :]:
+            in_lane = lane is not None and call.lane == lane.index
+            if call.status is Status.QUEUED and in_lane:
+                waiting.append(call)
+            elif call.status is Status.EXECUTING:
+                call.dropped = True
+            if call.scope is not None:
+                call.scope.cancel()
+            self._skip(call, by)
+        if lane is not None:
+            lane.finish_all(waiting)
+        self._tell_reader()
+
+    @property
+    def _running_lane(self) -> LaneRun | None:
+        if 0 <= self._current < len(self._lanes):
+            lane = self._lanes[self._current]
+            if lane.started and lane.merge is None:
+                return lane
+        return None
+
+    # Driving
+
+    async def drive(self) -> None:
+        """Run lane after lane until the batch is sealed or cancelled and nothing runs any more.
+
+        Checkpoint: always.
+        """
+        try:
+            while await self._has_next_lane():
+                self._current += 1
+                lane = self._lanes[self._current]
+                try:
+                    if self.cancel_reason is None:
+                        await lane.run()
+                    else:
+                        lane.start_cancelled()
+                finally:
+                    if self._is_cancelled_here():
+                        self.cancelled_from_outside()
+                    self._merge(lane)
+        finally:
+            self._merge_the_rest()
+
+    async def _has_next_lane(self) -> bool:
+        while self._current + 1 == len(self._lanes):
+            if self._sealed or self.cancel_reason is not None:
+                return False
+            self._more_calls = trio.Event()
+            try:
+                await self._more_calls.wait()
+            except trio.Cancelled:
+                self.cancelled_from_outside()
+                raise
+            finally:
+                self._more_calls = None
+        return True
+
+    def _is_cancelled_here(self) -> bool:
+        return self.cancel_reason is None and trio.current_effective_deadline() == -math.inf
+
+    def _merge(self, lane: LaneRun) -> None:
+        lane.merge = merged(lane.index, self.state, lane.modified)
+        self.state = lane.merge.state
+        for call in lane.modified:
+            call.modifiers = ()
+        if probe.sink is not None:
+            probe.sink.event(
+                "lane.merged",
+                {
+                    "batch": self.batch_id,
+                    "lane": lane.index,
+                    "state": self.state.to_json(),
+                    "applied": [list(pair) for pair in lane.merge.applied],
+                    "rejected": [[rejected.call_index, rejected.position] for rejected in lane.merge.rejected],
+                },
+            )
+        self._tell_reader()
+
+    def _merge_the_rest(self) -> None:
+        """Every lane gives one merge, also one that never started because the batch was cancelled."""
+        for lane in self._lanes[self._current + 1 :]:
+            self._current += 1
+            self._merge(lane)
+
+    # Reading
+
+    def __aiter__(self) -> Batch:
+        return self
+
+    async def __anext__(self) -> Update:
+        """The next update; the iteration ends when every call is answered and the batch is sealed or cancelled.
+
+        Raises:
+            BatchClosed: somebody else is waiting for the next update; nothing was changed.
+
+        Checkpoint: always.
+        """
+        if self._reading:
+            raise BatchClosed(self.batch_id, "read its updates", "it has a reader already")
+        self._reading = True
+        try:
+            await trio.lowlevel.checkpoint()
+            if probe.sink is not None:
+                probe.sink.event("reader.asked", {"batch": self.batch_id})
+            while True:
+                complete = self._sealed or self.cancel_reason is not None
+                update = self._cursor.next(complete, self.cancel_reason is not None)
+                if update is not None:
+                    if probe.sink is not None:
+                        self._report_delivery(update)
+                    return update
+                if self._cursor.exhausted(complete):
+                    raise StopAsyncIteration
+                self._news = trio.Event()
+                await self._news.wait()
+        finally:
+            self._news = None
+            self._reading = False
+
+    def _tell_reader(self) -> None:
+        if self._news is not None:
+            self._news.set()
+
+    def _report_delivery(self, update: Update) -> None:
+        if probe.sink is None:
+            return
+        if isinstance(update, Progress):
+            call = self.calls[update.call_index]
+            number = call.progress_delivered - 1
+            fields = {"batch": self.batch_id, "call": update.call_index, "number": number}
+            probe.sink.event("progress.delivered", fields)
+        elif hasattr(update, "result"):
+            result = update.result
+            fields = {"batch": self.batch_id, "call": result.call_index, "outcome": result.outcome.value}
+            probe.sink.event("result.delivered", fields)
+        else:
+            probe.sink.event("merge.delivered", {"batch": self.batch_id, "lane": update.lane})
+
+    def send_progress(self, call: TrackedCall, message: Any) -> None:
+        """Take a call's progress, from whatever thread."""
+        if trio.lowlevel.in_trio_run():
+            self._take_progress(call, message)
+            return
+        # A thread may outlive the whole run: then nobody is left to count for.
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._take_progress, call, message)
+
+    def _take_progress(self, call: TrackedCall, message: Any) -> None:
+        queue = self._cursor.progress
+        accepted = self._readable and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
+        if probe.sink is not None:
+            fields = {"batch": self.batch_id, "call": call.call_index, "number": call.progress_count}
+            probe.sink.event("progress.sent", {**fields, "accepted": accepted})
+        if accepted:
+            queue.append((call, Progress(call.call_index, call.call_id, message), call.progress_count))
+            call.pending_progress.append(message)
+            self._tell_reader()
+        else:
+            call.progress_dropped += 1
+        call.progress_count += 1
+
+    # Leaving
+
+    @property
+    def outcome(self) -> BatchOutcome:
+        """One result for each call, and the state after the last lane; complete also after a cancel.
+
+        Raises:
+            BatchClosed: the batch is not over.
+        """
+        if self._outcome is None:
+            raise BatchClosed(self.batch_id, "give its outcome", "it is not over: leave its block first")
+        return self._outcome
+
+    async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome:
+        """Run all of `calls` in the caller's task."""
+        for call in calls:
+            if not isinstance(call, ToolCall):
+                raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+        for call in calls:
+            self._submit(call)
+        self.seal()
+        try:
+            if self._lanes:
+                await self.drive()
+            else:
+                await trio.lowlevel.checkpoint()
+        finally:
+            self._leave()
+        if self._abort is not None:
+            raise self._abort
+        if self.cancel_reason is not None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        return self.outcome
+
+    async def __aenter__(self) -> Batch:
+        self._manager = trio.open_nursery()
+        self._nursery = await self._manager.__aenter__()
+        self._nursery.start_soon(self.drive, name=f"batch {self.batch_id}")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if error is None:
+            self.seal()
+        elif isinstance(error, trio.Cancelled):
+            self.cancelled_from_outside()
+        else:
+            self.cancel(f"its block was left by {type(error).__name__}")
+        unwinding: BaseException | None = None
+        try:
+            await self._manager.__aexit__(None, None, None)
+        except trio.Cancelled as cancelled:
+            unwinding = cancelled
+        finally:
+            self._leave()
+        if self._abort is not None and (error is None or isinstance(error, trio.Cancelled)):
+            raise self._abort
+        if error is None and unwinding is not None:
+            raise unwinding
+        return False
+
+    def _leave(self) -> None:
+        """Fix the outcome; nothing of the batch runs any more."""
+        for call, *_ in self._cursor.progress:
+            call.progress_dropped += 1
+        waiting = len(self._cursor.progress)
+        self._cursor.progress.clear()
+        results = []
+        for call in self.calls:
+            result = call.result
+            assert result is not None, call
+            if result.progress_dropped != call.progress_dropped:
+                result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
+            if call.status is Status.COMPLETED:
+                call.status = Status.YIELDED
+            results.append(result)
+        self._outcome = BatchOutcome(tuple(results), self.state)
+        if probe.sink is not None:
+            probe.sink.event(
+                "batch.left",
+                {
+                    "batch": self.batch_id,
+                    "results": [result.to_json() for result in results],
+                    "state": self.state.to_json(),
+                    "left": {
+                        "tasks": sum(lane.unfinished for lane in self._lanes),
+                        "tickets": sum(len(call.tickets) for call in self.calls),
+                        "slots": sum(lane.running for lane in self._lanes),
+                        "progress": len(self._cursor.progress),
+                    },
+                    "progress_unread": waiting,
+                },
+            )
+
+    def __repr__(self) -> str:
+        stage = "over" if self._outcome is not None else "cancelled" if self.is_cancelled else "open"
+        return f"<Batch {self.batch_id}: {len(self.calls)} calls, {stage}>"
+
+
+def _unknown_tool(runtime: Runtime, call: ToolCall) -> list[Mismatch]:
+    nearest = runtime.registry.nearest(call.name)
+    names = nearest or list(runtime.registry.names[:10])
+    hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}" if names else "there are none"
+    return [Mismatch("name", f"the name of a tool ({hint})", repr(call.name))]
+
+
+def _refusal(call: ToolCall, mismatches: list[Mismatch]) -> str:
+    return f"invalid call of tool {call.name!r}: {'; '.join(map(str, mismatches))}"

@@ -1,0 +1,203 @@
+"""One call's execution: run the tool, say truthfully what came of it.
+
+Rules.
+    1. A call's first act is to check that it is still wanted: Trio runs the first step of a task even in a
+       scope that was cancelled meanwhile.
+    2. A call that returns is OK, whatever was asked meanwhile.  Any `trio.Cancelled` inside what it raises makes
+       it interrupted, or timed out if its own scope caught it; the rest of what it raised goes into the error.
+    3. A cancel from outside outranks the call's own timeout.
+    4. Results are prompt: a thread that cannot be stopped is waited for after its result is fixed.  Until it has
+       ended, the call keeps its tickets and its slot.
+    5. Cancellation belongs to Trio: after the bookkeeping it is passed on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.model import Outcome, Tool, ToolOutput
+from toolrt.order import Happening, Status, TrackedCall
+from toolrt.runtime._context import ToolContext
+
+if TYPE_CHECKING:
+    from toolrt.runtime._lane import LaneRun
+
+__all__ = ["error_text", "execute", "split_cancelled"]
+
+
+def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """What of `error` is Trio's cancellation, and what is not."""
+    if isinstance(error, trio.Cancelled):
+        return error, None
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)
+    return None, error
+
+
+def error_text(error: BaseException) -> str:
+    """An exception in one line: its type and text; a group by its members."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(error_text(member) for member in error.exceptions)
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"(its text cannot be made: {type(broken).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+async def execute(lane: LaneRun, call: TrackedCall) -> None:
+    """The task of one call: run its tool, fix its result, give everything back.
+
+    Checkpoint: as the tool does.
+    """
+    batch = lane.batch
+    if call.status is not Status.QUEUED:
+        return
+    if trio.current_effective_deadline() == -math.inf:
+        batch.cancelled_from_outside()
+        return
+    tool = cast(Tool, call.tool)
+    context = ToolContext(call, lane.state, batch.send_progress)
+    now = call._started_at = trio.current_time()
+    call.happen(Happening.START)
+    timeout = batch.timeout if tool.timeout is None else tool.timeout
+    if probe.sink is not None:
+        threaded = not (tool.is_async or probe.threads_inline)
+        fields = {"batch": call.batch_id, "call": call.call_index, "lane": lane.index, "thread": threaded}
+        probe.sink.event("call.started", {**fields, "timeout": timeout})
+    positional, named = call.arguments or ((), {})
+    if timeout is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
+        await _execute_guarded(lane, call, tool, context, now, timeout)
+        return
+    try:
+        value = await tool.function(context, *positional, **named)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        await _failed(lane, call, error, None, None)
+        return
+    _returned(lane, call, value)
+    lane.finish(call)
+
+
+async def _execute_guarded(
+    lane: LaneRun, call: TrackedCall, tool: Tool, context: ToolContext, now: float, seconds: float | None
+) -> None:
+    """The same for a call with a scope of its own: a timeout, a shield, a thread, or a stop that may come."""
+    finishes = tool.interrupt == "finish"
+    scope = trio.CancelScope(deadline=math.inf if seconds is None else now + seconds, shield=finishes)
+    call.scope = None if finishes else scope
+    thread = None
+    if not tool.is_async and not probe.threads_inline:
+        thread = _Thread(lane.batch.thread_limiter)
+    positional, named = call.arguments or ((), {})
+    try:
+        with scope:
+            value = await _call(tool, thread, lambda: tool.function(context, *positional, **named))
+            _returned(lane, call, value)
+            lane.finish(call)
+            return
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        await _failed(lane, call, error, seconds if scope.cancelled_caught else None, thread)
+        return
+    await _failed(lane, call, None, seconds, thread)
+
+
+async def _call(tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
+    if thread is not None:
+        value = await trio.to_thread.run_sync(
+            function, abandon_on_cancel=True, limiter=cast(trio.CapacityLimiter, thread)
+        )
+    else:
+        value = function()
+        if tool.is_async:
+            return await value
+    if isinstance(value, Awaitable):
+        close = getattr(value, "close", None)
+        if close is not None:
+            close()
+        raise TypeError("a plain def returned an awaitable: make the tool async def")
+    return value
+
+
+def _returned(lane: LaneRun, call: TrackedCall, value: Any) -> None:
+    call._ended_at = trio.current_time()
+    if call.dropped:
+        return
+    if isinstance(value, ToolOutput):
+        if value.modifiers:
+            call.modifiers = value.modifiers
+            lane.modified.append(call)
+        outcome = Outcome.OK if value.error is None else Outcome.ERROR
+        lane.batch.settle(call, outcome, value.content, value.error)
+        if value.error is not None and call.stops:
+            lane.batch.stop(call)
+    else:
+        lane.batch.settle(call, Outcome.OK, value, None)
+
+
+async def _failed(
+    lane: LaneRun, call: TrackedCall, error: BaseException | None, timed_out: float | None, thread: _Thread | None
+) -> None:
+    """Fix the result of a call that did not return; `error` is what its own scope did not catch."""
+    batch = lane.batch
+    cancelled, rest = (None, None) if error is None else split_cancelled(error)
+    running = "" if thread is None or not thread.running else "; its thread cannot be stopped and still runs"
+    also = "" if rest is None else f"; it raised {error_text(rest)}"
+    call._ended_at = trio.current_time()
+    if cancelled is not None and not batch.is_cancelled and not call.dropped:
+        batch.cancelled_from_outside()
+    if call.dropped:
+        pass
+    elif timed_out is not None and cancelled is None:
+        after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
+        batch.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
+    elif cancelled is not None:
+        why = f"interrupted while it ran ({batch.cancel_reason}); effects may have landed"
+        batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
+    elif rest is not None and not isinstance(rest, Exception):
+        # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
+        batch.settle(call, Outcome.INTERRUPTED, None, f"interrupted by {error_text(rest)}; effects may have landed")
+        batch.abort(rest)
+    else:
+        batch.settle(call, Outcome.ERROR, None, "" if rest is None else error_text(rest))
+    result = call.result
+    if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
+        batch.stop(call)
+    if thread is not None and thread.running:
+        with trio.CancelScope(shield=True):
+            await thread.ended.wait()
+    lane.finish(call)
+    if cancelled is not None and trio.current_effective_deadline() == -math.inf:
+        raise cancelled
+
+
+@attrs.define(eq=False)
+class _Thread:
+    """A worker thread's place below the limit; it knows when the thread has really ended.
+
+    Trio gives the place back when the thread ends, also when the call was abandoned long before.
+    """
+
+    _limiter: trio.CapacityLimiter
+    #: Whether the thread has been handed its work and has not ended.
+    running: bool = attrs.field(default=False, init=False)
+    #: Set when the thread has ended.
+    ended: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        await self._limiter.acquire_on_behalf_of(borrower)
+        self.running = True
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self._limiter.release_on_behalf_of(borrower)
+        self.running = False
+        self.ended.set()

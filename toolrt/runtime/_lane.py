@@ -1,0 +1,359 @@
+"""One lane while it lives: its nursery, and which of its calls may start.
+
+Rules.
+    1. All tickets of a lane are taken at once, synchronously, in call order, before any of its calls starts; a
+       call that joins the lane later takes its own when it is submitted.
+    2. A call becomes a task when tickets, approval and slot are all its own, and whoever grants the last of
+       them spawns it.  A waiting call is a record, and holds no slot.
+    3. Ready calls take slots in call_index order.
+    4. The lane has ended when all its calls have and it is closed.
+
+Theory.  Where some call stops the batch when it fails, it writes the lane's control claim, and every later call
+that may have effects reads it; so none of them has started when the failure is known.  That claim lives in a
+table of the lane, because lanes follow each other anyway.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Iterable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+
+from toolrt import probe
+from toolrt.model import (
+    READ,
+    WRITE,
+    Claim,
+    Outcome,
+    State,
+    StateMerged,
+    Tool,
+    covers,
+    reads_only,
+)
+from toolrt.order import ClaimTable, StateKeys, Status, Ticket, TrackedCall, claims_of
+from toolrt.runtime._approval import Allow, ApprovalRequest, Deny, Rewrite, decision
+from toolrt.runtime._execution import error_text, execute, split_cancelled
+
+if TYPE_CHECKING:
+    from toolrt.runtime._batch import Batch
+
+__all__ = ["LaneRun"]
+
+_STOPS = (Claim("control", WRITE),)
+_MAY_BE_STOPPED = (Claim("control", READ),)
+
+
+class LaneRun:
+    """A lane of one batch, from the submission of its first call to its merge."""
+
+    __slots__ = (
+        "_over",
+        "_ready",
+        "_running",
+        "_state_keys",
+        "batch",
+        "calls",
+        "closed",
+        "control",
+        "index",
+        "merge",
+        "modified",
+        "nursery",
+        "shared",
+        "started",
+        "state",
+        "unfinished",
+    )
+
+    def __init__(self, batch: Batch, index: int, shared: bool) -> None:
+        self.batch = batch
+        self.index = index
+        #: Whether its calls may overlap; an exclusive call has a lane to itself.
+        self.shared = shared
+        self.calls: list[TrackedCall] = []
+        #: Whether no further call can join.
+        self.closed = not shared
+        #: Whether its start state is known and its tickets are taken.
+        self.started = False
+        self.state: State = batch.state
+        self.nursery: trio.Nursery | None = None
+        #: How many of its calls have not ended.
+        self.unfinished = 0
+        #: The table of the control claim, once a call that stops the batch has come.
+        self.control: ClaimTable | None = None
+        #: Calls that returned modifiers, in the order they did.
+        self.modified: list[TrackedCall] = []
+        #: Set when the lane has ended.
+        self.merge: StateMerged | None = None
+        self._state_keys = StateKeys()
+        self._ready: list[int] = []
+        self._running = 0
+        self._over: trio.Event | None = None
+
+    @property
+    def running(self) -> int:
+        """How many slots its calls hold."""
+        return self._running
+
+    async def run(self) -> None:
+        """Run the lane until all its calls have ended and it is closed.
+
+        Checkpoint: always.
+        """
+        async with trio.open_nursery() as nursery:
+            self.nursery = nursery
+            alone = not any(table.busy for table in self.batch.tables)
+            self._start()
+            if not (alone and self.closed) and not self._is_over:
+                # Only calls of this lane keep the nursery open by themselves: wait here for those that are
+                # still to come, or that wait for another batch.
+                self._over = trio.Event()
+                await self._over.wait()
+        self.nursery = None
+
+    def start_cancelled(self) -> None:
+        """Stand for a lane that never runs: its calls were answered when the batch was cancelled."""
+        self.started = self.closed = True
+        self.state = self.batch.state
+
+    @property
+    def _is_over(self) -> bool:
+        return self.closed and self.unfinished == 0
+
+    def close(self) -> None:
+        """Let no further call join."""
+        self.closed = True
+        self._wake_if_over()
+
+    def _wake_if_over(self) -> None:
+        if self._over is not None and self._is_over:
+            self._over.set()
+
+    # Tickets
+
+    def _start(self) -> None:
+        """Take the tickets of all its calls, then let them start."""
+        self.state = self.batch.state
+        self.started = True
+        queued = [call for call in self.calls if call.status is Status.QUEUED]
+        for position, call in enumerate(queued):
+            if not self._takes(call):
+                self.calls = self.calls[: self.calls.index(queued[position])]
+                self.batch.split(self, queued[position:])
+                queued = queued[:position]
+                break
+        if probe.sink is not None:
+            probe.sink.event(
+                "lane.started",
+                {
+                    "batch": self.batch.batch_id,
+                    "lane": self.index,
+                    "shared": self.shared,
+                    "calls": [call.call_index for call in self.calls],
+                    "state": self.state.to_json(),
+                },
+            )
+            for call in queued:
+                self._report_ticket(call)
+        self.unfinished = len(queued)
+        if self.batch.approve is None:
+            self._ready = [call.call_index for call in queued if not call.pending]
+        else:
+            for call in queued:
+                self._ask(call)
+        self._dispatch()
+
+    def join(self, call: TrackedCall) -> bool:
+        """Let a call join that is submitted while the lane runs; False if its claim on a state key forbids it."""
+        if not self._takes(call):
+            return False
+        self.calls.append(call)
+        self.unfinished += 1
+        if probe.sink is not None:
+            self._report_ticket(call)
+        self._ask(call)
+        self._dispatch()
+        return True
+
+    def _takes(self, call: TrackedCall) -> bool:
+        """Take the call's tickets, unless a claim on a state key keeps it out of this lane."""
+        tool = cast(Tool, call.tool)
+        claims = claims_of(tool, call.input, self.state, self.shared)
+        if claims and not self._state_keys.admits(claims):
+            return False
+        call.claims = claims
+        call.lane = self.index
+        call.safe = self.shared
+        call.reads_only = reads_only(claims)
+        if claims:
+            for table, mine in self.batch.tables_of(tool, claims):
+                self._take(call, table, mine)
+        if call.stops and self.shared:
+            if self.control is None:
+                self.control = ClaimTable("control")
+            self._take(call, self.control, _STOPS)
+        elif self.control is not None and not call.reads_only:
+            self._take(call, self.control, _MAY_BE_STOPPED)
+        return True
+
+    def _take(self, call: TrackedCall, table: ClaimTable, claims: tuple[Claim, ...]) -> None:
+        ticket = table.take(claims, call, self._granted)
+        call.tickets.append(ticket)
+        if not ticket.ready:
+            call.pending += 1
+
+    def _granted(self, call: TrackedCall) -> None:
+        call.pending -= 1
+        self._ready_if_granted(call)
+        self._dispatch()
+
+    def _ready_if_granted(self, call: TrackedCall) -> None:
+        if call.pending == 0 and call.status is Status.QUEUED:
+            heappush(self._ready, call.call_index)
+
+    def _dispatch(self) -> None:
+        """Spawn ready calls while there are slots, lowest call_index first."""
+        ready, calls = self._ready, self.batch.calls
+        while ready and self._running < self.batch.limit:
+            call = calls[heappop(ready)]
+            if call.status is not Status.QUEUED:
+                continue
+            self._running += 1
+            call.held = True
+            cast(trio.Nursery, self.nursery).start_soon(execute, self, call, name=call.call.name)
+
+    def finish(self, call: TrackedCall) -> None:
+        """Give back what the call holds: its execution is over, or will never be."""
+        if probe.sink is not None:
+            probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
+        tickets, call.tickets = call.tickets, []
+        for ticket in tickets:
+            ticket.release()
+        self._free(call)
+        if self._ready:
+            self._dispatch()
+        if self._over is not None:
+            self._wake_if_over()
+
+    def finish_all(self, calls: Iterable[TrackedCall]) -> None:
+        """The same for many calls that never started, as one step."""
+        held: dict[int, tuple[ClaimTable, list[Ticket]]] = {}
+        for call in calls:
+            if probe.sink is not None:
+                probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
+            for ticket in call.tickets:
+                held.setdefault(id(ticket.table), (ticket.table, []))[1].append(ticket)
+            call.tickets = []
+            self._free(call)
+        for table, tickets in held.values():
+            table.release(tickets)
+        self._dispatch()
+        self._wake_if_over()
+
+    def _free(self, call: TrackedCall) -> None:
+        if call.held:
+            call.held = False
+            self._running -= 1
+        self.unfinished -= 1
+
+    def _report_ticket(self, call: TrackedCall) -> None:
+        if probe.sink is None:
+            return
+        probe.sink.event(
+            "ticket.taken",
+            {
+                "batch": call.batch_id,
+                "call": call.call_index,
+                "lane": self.index,
+                "shared": self.shared,
+                "claims": [[claim.mode.value, list(claim.resource), claim.subtree] for claim in call.claims],
+                "stops": call.stops,
+                "reads_only": call.reads_only,
+            },
+        )
+
+    # Approval
+
+    def _ask(self, call: TrackedCall) -> None:
+        """Ask for approval, if there is a check; the call is ready when nothing is missing any more."""
+        approve = self.batch.approve
+        if approve is None:
+            self._ready_if_granted(call)
+            return
+        if call.status is not Status.QUEUED:
+            return
+        if probe.sink is not None:
+            probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
+        request = ApprovalRequest(call.call_id, call.name, call.input, call.call_index, call.batch_id, self.state)
+        try:
+            answer = approve(request)
+        except Exception as error:
+            answer = Deny(f"the approval check raised {error_text(error)}")
+        if inspect.isawaitable(answer):
+            call.pending += 1
+            call.awaiting_approval = True
+            cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
+        else:
+            self._answered(call, decision(answer))
+            self._ready_if_granted(call)
+
+    async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
+        call.scope = trio.CancelScope()
+        verdict: Allow | Deny | Rewrite | None = None
+        try:
+            with call.scope:
+                verdict = decision(await answer)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            cancelled, rest = split_cancelled(error)
+            if cancelled is not None:
+                self.batch.cancelled_from_outside()
+                raise cancelled from None
+            if not isinstance(rest, Exception):
+                self.batch.abort(error)
+                return
+            verdict = Deny(f"the approval check raised {error_text(rest)}")
+        call.scope = None
+        call.awaiting_approval = False
+        if verdict is None or call.status is not Status.QUEUED:
+            return
+        call.pending -= 1
+        self._answered(call, verdict)
+        self._ready_if_granted(call)
+        self._dispatch()
+
+    def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
+        if probe.sink is not None:
+            word = type(verdict).__name__.lower()
+            probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
+        if call.status is not Status.QUEUED:
+            return
+        if isinstance(verdict, Rewrite):
+            refusal = self._rewrite(call, verdict)
+            if refusal is not None:
+                verdict = Deny(refusal)
+        if isinstance(verdict, Deny):
+            self.batch.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
+            self.finish(call)
+            if call.stops:
+                self.batch.stop(call)
+
+    def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
+        """Give the call its new input, or say why not."""
+        tool = cast(Tool, call.tool)
+        arguments = tool.decode(verdict.input)
+        if isinstance(arguments, list):
+            return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
+        wanted = claims_of(tool, verdict.input, self.state, self.shared)
+        for claim in wanted:
+            if not covers(call.claims, claim):
+                holds = ", ".join(map(str, call.claims)) or "nothing"
+                return f"the rewritten input claims {claim}, the call holds {holds}"
+        call.input = dict(verdict.input)
+        call.arguments = arguments
+        return None
