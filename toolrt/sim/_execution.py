@@ -45,11 +45,16 @@ class Execution:
         self._raw_events = events
         self._stopped = stopped
 
-    @cached_property
-    def _steps(self) -> tuple[Step, ...]:
+    def _steps(self, with_causes: bool) -> tuple[Step, ...]:
         return tuple(
             Step(
-                index, actor.name, enabled, choice, tuple(Access(*access) for access in touched), time, causes
+                index,
+                actor.name,
+                enabled,
+                choice,
+                tuple(Access(*access) for access in touched),
+                time,
+                causes if with_causes else (),
             )
             for index, (actor, enabled, choice, touched, time, causes) in enumerate(self._raw_steps)
         )
@@ -57,12 +62,13 @@ class Execution:
     @cached_property
     def schedule(self) -> Schedule:
         """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
-        return Schedule(self._steps, self._stopped)
+        # What woke a task follows from the choices, and is in no form of a schedule.
+        return Schedule(self._steps(with_causes=False), self._stopped)
 
     @cached_property
     def trace(self) -> Trace:
         """Everything observed, up to the moment the execution ended."""
-        return Trace(self._raw_events, lambda: self._steps, self._meta())
+        return Trace(self._raw_events, lambda: self._steps(with_causes=True), self._meta())
 
     @property
     def choices(self) -> tuple[int, ...]:

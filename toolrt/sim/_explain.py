@@ -33,7 +33,7 @@ def _columns(steps: Sequence[Step]) -> list[str]:
     rows: list[tuple[str, str, str]] = []
     for before, step in zip((None, *steps), steps, strict=False):
         done = ", ".join(map(str, step.accesses)) or "runs"
-        preempts = before is not None and before.task != step.task and before.task in step.enabled
+        preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
         rows.append((step.task, f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
     with_time = any(step.time for step in steps)
     width = {task: max(len(task), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}

@@ -412,6 +412,8 @@ class Scheduler:
         """Nothing can run: wake those who wait for that, else move the clock, else it is a deadlock."""
         seam = self._seam
         self._origin = -1
+        # Who wakes now has not just been running: all are in path order.
+        self._last = None
         if seam.wake_idle_waiters():
             return
         deadline = seam.next_deadline()

@@ -59,7 +59,7 @@ class Schedule:
     def switches(self) -> int:
         """How many steps were given to another task although the one before could go on."""
         return sum(
-            before.task != step.task and before.task in step.enabled
+            before.task != step.task and step.enabled[:1] == (before.task,)
             for before, step in zip(self.steps, self.steps[1:], strict=False)
         )
 

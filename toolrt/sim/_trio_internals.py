@@ -333,6 +333,7 @@ class Seam:
     def kill(self, task: Task) -> None:
         """End `task` whatever it says; afterwards this run is not fit for another execution."""
         private: Any = task
+        caller = self.current_task()
         self._context.task = task
         private._abort_func = None
         try:
@@ -344,7 +345,10 @@ class Seam:
                     continue
                 break
         finally:
-            del self._context.task
+            if caller is None:
+                del self._context.task
+            else:
+                self._context.task = caller
         if task in self.tasks:
             self.runner.task_exited(task, outcome.Value(None))
 
@@ -458,13 +462,17 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replaced.append((holder, name, holder.__dict__[name]))
         setattr(holder, name, value)
 
-    def refuse(holder: Any, name: str, action: str, remedy: str) -> None:
+    def refuse(
+        holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None
+    ) -> None:
         real = holder.__dict__[name]
 
         @wraps(real)
         def refused(*args: Any, **kwargs: Any) -> Any:
             current = mine()
             if current is not None and current.owns(current.current_task()):
+                if first is not None:
+                    first(*args)
                 raise NotSimulated(action, remedy)
             return real(*args, **kwargs)
 
@@ -483,7 +491,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         refuse(threading.Thread, "start", "start a thread", thread)
         refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
-        refuse(_socket._SocketType, "__init__", "use a socket", outside)
+        # The socket of the operating system is already open, and nobody else may have it.
+        refuse(_socket._SocketType, "__init__", "use a socket", outside, lambda _, sock: sock.close())
         refuse(_subprocess, "_open_process", "start a subprocess", outside)
         if "open_process" in trio.lowlevel.__dict__:
             refuse(trio.lowlevel, "open_process", "start a subprocess", outside)

@@ -1,0 +1,192 @@
+"""Every interleaving can happen, and each is told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+
+
+async def lost_update() -> int:
+    """Three tasks, two rounds each of read, checkpoint, write."""
+    cell = sim.Cell(0, name="x")
+
+    async def add() -> None:
+        for _ in range(2):
+            seen = cell.get()
+            await checkpoint()
+            cell.set(seen + 1)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(add)
+    return cell.get()
+
+
+class Prefix:
+    """Makes the choices of a prefix, then 0, and notes how many there were at each step."""
+
+    def __init__(self, prefix: list[int]) -> None:
+        self.prefix = prefix
+        self.widths: list[int] = []
+
+    def start(self, info: sim.RunInfo) -> None:
+        self.widths = []
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        self.widths.append(len(enabled))
+        return self.prefix[step] if step < len(self.prefix) else 0
+
+
+class EverySchedule:
+    """A depth-first strategy in the fewest lines: the next list of choices, as an odometer turns."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+    def policies(self):
+        prefix: list[int] | None = []
+        while prefix is not None:
+            policy = Prefix(prefix)
+            yield policy
+            choices = policy.prefix + [0] * (len(policy.widths) - len(policy.prefix))
+            prefix = None
+            for index in reversed(range(len(choices))):
+                if choices[index] + 1 < policy.widths[index]:
+                    prefix = [*choices[:index], choices[index] + 1]
+                    break
+        self.done = True
+
+    def claim(self, executions: int, distinct: int) -> str:
+        return f"all {executions} schedules"
+
+    def complete(self, executions: int) -> bool:
+        return self.done
+
+
+def test_interleavings_are_all_reached() -> None:
+    """Three tasks of three steps have 9! / 3!**3 = 1,680 orders, and a search over choices meets each once."""
+    orders = set()
+
+    def note(execution: sim.Execution) -> bool:
+        orders.add(tuple(task for task in execution.schedule.tasks if task != "main"))
+        return True
+
+    report = sim.explore(lost_update, EverySchedule(), note)
+    assert (report.executions, report.distinct, len(orders)) == (1680, 1680, 1680)
+
+
+def test_lost_update_has_exactly_its_outcomes() -> None:
+    """Six increments by three racing tasks leave 2 to 6: no other value, and none of them missing."""
+    report = sim.explore(lost_update, EverySchedule(), lambda execution: True)
+    assert set(report.outcomes) == {2, 3, 4, 5, 6}
+
+
+def test_lost_update_outcomes_are_those_of_a_model() -> None:
+    """How many schedules give each value is what a model without Trio counts."""
+
+    def model(value: int, tasks: tuple[tuple[int, int | None], ...]) -> Counter[int]:
+        # A task is (writes left, value it has read); a first step reads, a middle one writes and reads.
+        total: Counter[int] = Counter()
+        for index, (left, seen) in enumerate(tasks):
+            if left == 0 and seen is None:
+                continue
+            after = value if seen is None else seen + 1
+            task = (left - 1, after) if left else (0, None)
+            total += model(after, (*tasks[:index], task, *tasks[index + 1 :]))
+        return total or Counter({value: 1})
+
+    report = sim.explore(lost_update, EverySchedule(), lambda execution: True)
+    assert Counter(report.outcomes) == model(0, ((2, None),) * 3)
+
+
+def test_interleavings_are_reached_by_a_random_walk() -> None:
+    """The default strategy finds wrong values of a lost update, and says how much it looked at."""
+    report = sim.explore(lost_update, check=lambda execution: execution.value == 6)
+    assert report.verdict is sim.FAIL
+    assert report.executions == 1000
+    assert report.claim == f"sampled(n=1000, distinct={report.distinct})"
+    assert not report.complete
+
+
+def _philosophers(count: int):
+    async def program() -> None:
+        forks = [trio.Lock() for _ in range(count)]
+
+        async def eat(left: trio.Lock, right: trio.Lock) -> None:
+            async with left, right:
+                pass
+
+        async with trio.open_nursery() as nursery:
+            for index in range(count):
+                nursery.start_soon(eat, forks[index], forks[(index + 1) % count])
+
+    return program
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_dining_philosophers_deadlock_or_end(count: int) -> None:
+    """Everyone takes the left fork first: some schedules deadlock, the others end, nothing else happens."""
+    report = sim.explore(_philosophers(count), EverySchedule(), lambda execution: True)
+    assert set(report.outcomes) == {"Deadlock", None}
+
+
+def test_deadlock_schedules_are_not_multiplied_by_their_unwinding() -> None:
+    """What comes after a deadlock is no choice: each deadlocking order of two tasks is met once."""
+    schedules = Counter()
+
+    def note(execution: sim.Execution) -> bool:
+        schedules[execution.schedule.short] += 1
+        return True
+
+    sim.explore(_philosophers(2), EverySchedule(), note)
+    assert set(schedules.values()) == {1}
+
+
+def test_children_are_ordered_by_number() -> None:
+    """main.2 comes before main.10: paths are compared number by number."""
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(11):
+                nursery.start_soon(trio.lowlevel.checkpoint)
+
+    step = sim.run(program, sim.Choices()).schedule.steps[1]
+    assert step.enabled == tuple(f"main.{index}" for index in range(11))
+
+
+def test_current_task_comes_first() -> None:
+    """Choice 0 goes on with the task that stepped last."""
+    schedule = sim.run(lost_update, sim.Choices()).schedule
+    assert schedule.short == "main main.0*3 main.1*3 main.2*3 main"
+    assert schedule.switches == 0
+
+
+def test_grandchildren_are_named_after_who_spawned_them() -> None:
+    """A task spawned in another task's nursery is named after the task that spawned it."""
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def spawn() -> None:
+                nursery.start_soon(checkpoint)
+
+            nursery.start_soon(spawn)
+            nursery.start_soon(spawn)
+
+    assert set(sim.run(program).schedule.tasks) == {"main", "main.0", "main.0.0", "main.1", "main.1.0"}
+
+
+def test_nurseries_of_one_task_count_together() -> None:
+    """A task numbers what it spawns over all its nurseries."""
+
+    async def program() -> None:
+        for _ in range(2):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(checkpoint)
+
+    assert sim.run(program).schedule.short.split() == ["main", "main.0*2", "main", "main.1*2", "main"]

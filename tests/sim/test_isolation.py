@@ -1,0 +1,564 @@
+"""What one execution leaves behind never reaches the next, nor the process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+import trio
+import trio.testing
+from trio.lowlevel import RunVar, checkpoint
+
+from toolrt import probe, sim
+from toolrt.errors import Deadlock, NotSimulated, UnsupportedTrio
+
+_RUN = trio._core._run
+
+
+def _twenty(program, check=None) -> sim.Report:
+    return sim.explore(program, sim.Random(sim.RandomWalk(0), 20), check)
+
+
+def test_async_generators_are_closed_between_executions() -> None:
+    """A generator left half iterated is closed before the next execution begins, in order."""
+    log: list[str] = []
+    kept = []
+
+    async def numbers(name: str):
+        try:
+            yield 1
+        finally:
+            log.append(name)
+
+    async def program() -> int:
+        before = len(log)
+        for name in "ab":
+            generator = numbers(name)
+            kept.append(generator)
+            await anext(generator)
+        return before % 2
+
+    assert _twenty(program).outcomes == {0: 20}
+    assert log == ["a", "b"] * 20
+
+
+def test_run_variables_are_cleared() -> None:
+    """A RunVar starts without a value in every execution."""
+    variable: RunVar[int] = RunVar("variable", default=0)
+
+    async def program() -> int:
+        before = variable.get()
+        variable.set(before + 1)
+        return before
+
+    assert _twenty(program).outcomes == {0: 20}
+
+
+def test_deadlines_do_not_reach_the_next_execution() -> None:
+    """A scope left with a deadline does not move the next execution's clock."""
+    kept = []
+
+    async def program() -> float:
+        scope = trio.CancelScope(deadline=5)
+        kept.append(scope)
+        with trio.move_on_after(3):
+            await checkpoint()
+        await trio.sleep(10)
+        return trio.current_time()
+
+    assert _twenty(program).outcomes == {10.0: 20}
+
+
+def test_instruments_do_not_reach_the_next_execution() -> None:
+    """An instrument added by the program is gone afterwards."""
+    steps = []
+
+    class Counts(trio.abc.Instrument):
+        def before_task_step(self, task: trio.lowlevel.Task) -> None:
+            steps.append(task)
+
+    async def program() -> int:
+        before = len(steps)
+        trio.lowlevel.add_instrument(Counts())
+        await checkpoint()
+        return len(steps) - before
+
+    assert _twenty(program).outcomes == {1: 20}
+
+
+def test_system_tasks_end_with_their_execution() -> None:
+    """A system task that the program spawned does not outlive it."""
+
+    async def program() -> int:
+        before = trio.lowlevel.current_statistics().tasks_living
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        await checkpoint()
+        return before
+
+    report = _twenty(program)
+    assert len(report.outcomes) == 1
+
+
+def test_context_variables_do_not_leak() -> None:
+    """A context variable set by the program is unset in the next execution."""
+    import contextvars
+
+    variable = contextvars.ContextVar("variable", default=0)
+
+    async def program() -> int:
+        before = variable.get()
+        variable.set(before + 1)
+        return before
+
+    assert _twenty(program).outcomes == {0: 20}
+
+
+def test_a_stubborn_task_is_ended_by_force() -> None:
+    """A task that swallows every exception does not reach the next execution."""
+
+    async def program() -> str:
+        while True:
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled:
+                continue
+
+    assert _twenty(program, lambda execution: True).outcomes == {"Deadlock": 20}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_task_that_swallows_all_is_ended_by_force() -> None:
+    """Not even GeneratorExit ends it; the next execution does not see it."""
+
+    async def program() -> str:
+        while True:
+            try:
+                await trio.sleep_forever()
+            except BaseException:
+                continue
+
+    assert _twenty(program, lambda execution: True).outcomes == {"Deadlock": 20}
+    gc.collect()
+
+
+def test_an_abort_function_that_raises_ends_one_execution() -> None:
+    """What breaks Trio itself is that execution's error, and the next one runs."""
+    broken = [True]
+
+    async def program() -> str:
+        if broken:
+            broken.pop()
+
+            def abort(_: object) -> trio.lowlevel.Abort:
+                raise LookupError("broken")
+
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await trio.lowlevel.wait_task_rescheduled(abort)
+        return "fine"
+
+    outcomes = sim.explore(program, sim.Random(sim.Fifo(), 3), lambda execution: True).outcomes
+    assert outcomes == {"LookupError": 1, "fine": 2}
+
+
+def test_names_replaced_in_trio_are_put_back() -> None:
+    """After a simulation Trio's modules are what they were, also after one that raised."""
+
+    def names() -> list[object]:
+        return [
+            _RUN._r,
+            _RUN._ALLOW_DETERMINISTIC_SCHEDULING,
+            _RUN.CancelStatus.recalculate,
+            _RUN.Deadlines.expire,
+            threading.Thread.start,
+            trio._threads._send_message_to_trio,
+            trio._socket._SocketType.__init__,
+            trio._subprocess._open_process,
+            trio.lowlevel.open_process,
+            _RUN.TheIOManager.wait_readable,
+            probe.sink,
+            probe.threads_inline,
+            gc.isenabled(),
+            sys.get_asyncgen_hooks(),
+        ]
+
+    before = names()
+    sim.run(checkpoint)
+    with pytest.raises(ZeroDivisionError):
+        sim.explore(checkpoint, check=lambda execution: 1 // 0)
+    assert names() == before
+
+
+def test_garbage_is_not_collected_while_an_execution_runs() -> None:
+    """The collector is off inside an execution, and as it was in a check."""
+
+    async def program() -> bool:
+        return gc.isenabled()
+
+    assert sim.explore(program, sim.Random(sim.Fifo(), 2), lambda execution: gc.isenabled()).outcomes == {False: 2}
+
+
+def test_many_executions_do_not_grow() -> None:
+    """2,000 executions in one Trio run leave as many tasks and objects as 200 do."""
+    counts = []
+
+    async def program() -> int:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep, 1)
+            nursery.start_soon(checkpoint)
+        return trio.lowlevel.current_statistics().tasks_living
+
+    seen = []
+
+    def count(execution: sim.Execution) -> None:
+        seen.append(execution.value)
+        if execution.index in (200, 1999):
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+
+    report = sim.explore(program, sim.Random(sim.Fifo(), 2000), count)
+    assert len(set(seen)) == 1
+    assert report.distinct == 1
+    # The list of what was seen is one object; a leak of one object each would be 1,800.
+    assert counts[1] - counts[0] < 200
+
+
+def test_a_check_may_use_trio_and_simulate() -> None:
+    """A check is called outside Trio: it can run a loop of its own, or replay the execution."""
+
+    async def program() -> float:
+        await trio.sleep(1)
+        return trio.current_time()
+
+    async def answer() -> int:
+        await checkpoint()
+        return 42
+
+    def check(execution: sim.Execution) -> None:
+        assert trio.run(answer) == 42
+        assert sim.replay(program, execution.schedule).value == execution.value
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(1), 5), check)
+    assert (report.verdict, report.outcomes) == (sim.PASS, {1.0: 5})
+
+
+def test_simulation_inside_a_running_loop_is_refused() -> None:
+    """In an async function sim.run refuses before the first step and says what to do."""
+
+    async def program() -> None:
+        sim.run(checkpoint)
+
+    with pytest.raises(NotSimulated, match="sync test"):
+        trio.run(program)
+
+
+async def test_simulation_inside_an_async_test_is_refused() -> None:
+    """A pytest-trio test runs in a loop: it is told to be a sync test."""
+    with pytest.raises(NotSimulated, match="sync test"):
+        sim.run(checkpoint)
+
+
+def test_simulation_inside_a_simulation_is_refused() -> None:
+    """A simulated program is inside a running loop too."""
+
+    async def program() -> None:
+        sim.run(checkpoint)
+
+    assert isinstance(sim.run(program).error, NotSimulated)
+
+
+async def _thread() -> None:
+    await trio.to_thread.run_sync(int)
+
+
+async def _std_thread() -> None:
+    threading.Thread(target=int).start()
+
+
+async def _from_thread() -> None:
+    trio.from_thread.run_sync(int, trio_token=trio.lowlevel.current_trio_token())
+
+
+async def _socket() -> None:
+    trio.socket.socket()
+
+
+async def _stream() -> None:
+    await trio.open_tcp_stream("127.0.0.1", 9)
+
+
+async def _process() -> None:
+    await trio.run_process([sys.executable, "-V"])
+
+
+async def _low_level_process() -> None:
+    await trio.lowlevel.open_process([sys.executable, "-V"])
+
+
+async def _readable() -> None:
+    read, write = os.pipe()
+    try:
+        await trio.lowlevel.wait_readable(read)
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+async def _file() -> None:
+    await trio.open_file(os.devnull)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [_thread, _std_thread, _from_thread, _socket, _stream, _process, _low_level_process, _readable, _file],
+)
+def test_what_is_not_simulated_is_refused(program) -> None:
+    """Threads, sockets, subprocesses and real waiting raise NotSimulated in the program's own task."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        error = sim.run(program).error
+    while isinstance(error, BaseExceptionGroup):
+        (error,) = error.exceptions
+    assert isinstance(error, NotSimulated)
+
+
+def test_threads_work_again_afterwards() -> None:
+    """What was refused in the simulation works outside it."""
+    assert isinstance(sim.run(_thread).error, NotSimulated)
+    trio.run(_thread)
+
+
+def test_other_threads_are_not_touched() -> None:
+    """A Trio run in another thread keeps its threads and its clock while a simulation runs here."""
+    answers = []
+    started, go_on = threading.Event(), threading.Event()
+
+    def other() -> None:
+        async def real() -> bool:
+            started.set()
+            go_on.wait(10)
+            await trio.to_thread.run_sync(int)
+            return trio.current_time() > 1000
+
+        answers.append(trio.run(real))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    started.wait(10)
+
+    async def program() -> float:
+        go_on.set()
+        thread_is_done = threading.Event()
+        thread_is_done.wait(0.05)
+        await trio.sleep(3)
+        return trio.current_time()
+
+    assert sim.run(program).value == 3.0
+    thread.join(10)
+    assert answers == [True]
+
+
+def test_sync_tools_run_inline() -> None:
+    """While an execution runs, the probe says that threads run inline."""
+
+    async def program() -> bool:
+        return probe.threads_inline
+
+    assert sim.run(program).value is True
+    assert probe.threads_inline is False
+
+
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [
+        (_RUN, "_r"),
+        (_RUN, "CancelStatus"),
+        (_RUN.Deadlines, "expire"),
+        (_RUN.Runner, "task_exited"),
+        (trio._threads, "_send_message_to_trio"),
+    ],
+)
+def test_trio_without_a_private_name_is_refused(monkeypatch: pytest.MonkeyPatch, holder, name: str) -> None:
+    """A Trio whose internals moved is refused before the first step, with what is gone."""
+    started = []
+
+    async def program() -> None:
+        started.append(True)
+
+    with monkeypatch.context() as patch:
+        patch.delattr(holder, name)
+        with pytest.raises(UnsupportedTrio) as caught:
+            sim.run(program)
+    assert started == []
+    assert any(name in difference for difference in caught.value.differences)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_both_ways_of_stepping_give_the_same(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
+    """Where Trio's loop is another one, each step is left to it: same schedules, same traces."""
+    from toolrt.sim import _hook
+
+    async def program() -> tuple[int, ...]:
+        order: list[int] = []
+
+        async def work(index: int) -> None:
+            await checkpoint()
+            probe.event("worked", index=index)
+            await trio.sleep(index % 2)
+            order.append(index)
+
+        with trio.move_on_after(0.5):
+            async with trio.open_nursery() as nursery:
+                for index in range(3):
+                    nursery.start_soon(work, index)
+        trio.lowlevel.current_trio_token().run_sync_soon(order.append, 99)
+        await checkpoint()
+        return tuple(order)
+
+    normal = [sim.run(program, sim.RandomWalk(seed)).trace.to_json() for seed in range(20)]
+    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+    assert [sim.run(program, sim.RandomWalk(seed)).trace.to_json() for seed in range(20)] == normal
+
+
+def test_both_ways_of_stepping_deadlock_and_unwind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deadlock, step limit and force work the same when Trio does the stepping."""
+    from toolrt.sim import _hook
+
+    monkeypatch.setattr(_hook, "can_step_inside", lambda: False)
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled:
+                continue
+
+    async def spin() -> None:
+        while True:
+            await checkpoint()
+
+    assert isinstance(sim.run(stubborn).error, Deadlock)
+    assert type(sim.run(spin, step_limit=100).error).__name__ == "StepLimit"
+    assert sim.run(checkpoint).error is None
+
+
+_SCRIPT = """
+{before}
+import trio
+from toolrt import probe, sim
+
+async def program():
+    cells = {{name: sim.Cell(0, name=name) for name in {{"a", "b", "c", "d"}}}}
+    free = sim.Cell(0)
+    event = trio.Event()
+    async def work(index):
+        with trio.move_on_after(1 + index % 3):
+            for name in ("a", "b", "c", "d"):
+                cells[name].set(cells[name].get() + index)
+                free.set(index)
+                probe.event("worked", index=index, names={{"z", "y"}}, odd=object())
+                await trio.lowlevel.checkpoint()
+            await (event.wait() if index % 2 else trio.sleep_forever())
+    async with trio.open_nursery() as nursery:
+        for index in range(8):
+            nursery.start_soon(work, index)
+        await trio.sleep(1.5)
+        event.set()
+    return [cell.get() for cell in cells.values()]
+
+for seed in range(5):
+    execution = sim.run(program, sim.RandomWalk(seed))
+    print(execution.schedule.to_json())
+    print(execution.trace.to_json())
+"""
+
+
+def _in_process(script: str, hash_seed: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_same_schedule_same_bytes_in_two_processes() -> None:
+    """Two processes with two hash seeds, addresses randomised, print the same schedules and traces."""
+    first, second = (_in_process(_SCRIPT.format(before=""), seed) for seed in ("1", "2"))
+    assert first
+    assert first == second
+
+
+def test_same_with_and_without_hypothesis() -> None:
+    """Whether Hypothesis was imported, before or not at all, changes nothing; the simulator never imports it."""
+    without = _in_process(
+        _SCRIPT.format(before="import sys") + "\nassert 'hypothesis' not in sys.modules\n", "1"
+    )
+    assert without == _in_process(_SCRIPT.format(before="import hypothesis"), "1")
+
+
+def test_hypothesis_imported_by_the_program_meets_the_real_trio() -> None:
+    """When the program imports Hypothesis, Trio's real generator is registered with it afterwards."""
+    script = """
+import trio
+from toolrt import sim
+
+async def program():
+    import hypothesis
+    from hypothesis.internal import entropy
+
+sim.run(program)
+import hypothesis
+assert trio._core._run._ALLOW_DETERMINISTIC_SCHEDULING
+assert type(trio._core._run._r).__name__ == "Random"
+"""
+    _in_process(script, "1")
+
+
+def test_interrupt_ends_a_long_exploration() -> None:
+    """Ctrl-C during a livelock reaches the caller, and nothing stays replaced."""
+    script = """
+import signal, threading, trio
+from toolrt import sim
+
+real = trio._core._run._r
+
+async def spin():
+    while True:
+        await trio.lowlevel.checkpoint()
+
+for handler in range(2):
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        sim.explore(spin, sim.Random(sim.RandomWalk(1), 10**6), step_limit=10**9)
+    except KeyboardInterrupt:
+        print("interrupted")
+assert trio._core._run._r is real
+"""
+    assert _in_process(script, "1") == "interrupted\n" * 2
+
+
+def test_interrupt_raised_by_the_program_is_raised() -> None:
+    """A KeyboardInterrupt that leaves the program is never kept as an error, not even in a group."""
+
+    async def fail() -> None:
+        raise KeyboardInterrupt
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+
+    for interrupted in (fail, program):
+        with pytest.raises(KeyboardInterrupt):
+            sim.run(interrupted)
+    assert sim.run(checkpoint).error is None

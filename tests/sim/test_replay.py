@@ -1,0 +1,285 @@
+"""A replay is exact or raises."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import Deadlock, DefinitionRefused, ReplayDiverged, ScheduleRefused, StepLimit
+
+
+def adders(tasks: int = 3, rounds: int = 2, name: str = "x"):
+    """Give a lost-update program."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, name=name)
+
+        async def add() -> None:
+            for _ in range(rounds):
+                seen = cell.get()
+                await checkpoint()
+                cell.set(seen + 1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks):
+                nursery.start_soon(add)
+        return cell.get()
+
+    return program
+
+
+@pytest.mark.parametrize("form", ["object", "json", "short"])
+def test_replay_is_exact(form: str) -> None:
+    """Each form of a schedule makes the same execution again, to the last byte of its trace."""
+    for seed in range(30):
+        execution = sim.run(adders(), sim.RandomWalk(seed))
+        schedule = execution.schedule
+        given = {"object": schedule, "json": schedule.to_json(), "short": schedule.short}[form]
+        again = sim.replay(adders(), given)
+        assert again.value == execution.value
+        assert again.schedule == schedule
+        assert again.trace.to_json() == execution.trace.to_json()
+
+
+def test_schedule_json_round_trip() -> None:
+    """Reading a schedule's JSON and writing it again gives the same bytes."""
+    schedule = sim.run(adders(), sim.RandomWalk(3)).schedule
+    text = schedule.to_json()
+    assert sim.Schedule.from_json(text) == schedule
+    assert sim.Schedule.from_json(text).to_json() == text
+
+
+def test_schedule_json_has_a_version_and_each_step() -> None:
+    """The JSON says per step who stepped, what was enabled, what was touched, and when."""
+    document = json.loads(sim.run(adders(1, 1)).schedule.to_json())
+    assert document["toolrt_schedule"] == 1
+    assert document["steps"][1] == {
+        "task": "main.0",
+        "enabled": ["main.0"],
+        "touched": [[["cell", "x"], False]],
+        "time": 0.0,
+    }
+
+
+def test_short_form_counts_repetitions() -> None:
+    """The short form names who steps, with a count for several steps in a row."""
+    assert sim.run(adders(2, 1), sim.Choices()).schedule.short == "main main.0*2 main.1*2 main"
+
+
+@pytest.mark.parametrize(
+    "program", [adders(4), adders(2), adders(3, 3), adders(3, 1)], ids=["4x2", "2x2", "3x3", "3x1"]
+)
+@pytest.mark.parametrize("form", ["json", "short"])
+def test_replay_of_a_changed_program_diverges(program, form: str) -> None:
+    """More or fewer tasks or steps raise ReplayDiverged with step, expected and got."""
+    schedule = sim.run(adders(), sim.RandomWalk(3)).schedule
+    with pytest.raises(ReplayDiverged) as caught:
+        sim.replay(program, schedule.to_json() if form == "json" else schedule.short)
+    assert 0 <= caught.value.step <= len(schedule)
+    assert caught.value.expected
+    assert caught.value.got
+
+
+def test_replay_notices_other_accesses() -> None:
+    """A program with the same steps that touches something else diverges at that step."""
+    schedule = sim.run(adders(), sim.RandomWalk(3)).schedule
+    with pytest.raises(ReplayDiverged) as caught:
+        sim.replay(adders(name="y"), schedule)
+    assert caught.value.step == 1
+
+
+def test_replay_notices_another_time() -> None:
+    """A program with the same steps at other times diverges."""
+
+    def sleeper(seconds: float):
+        async def program() -> None:
+            await trio.sleep(seconds)
+
+        return program
+
+    schedule = sim.run(sleeper(1)).schedule
+    with pytest.raises(ReplayDiverged):
+        sim.replay(sleeper(2), schedule)
+
+
+def test_replay_of_a_schedule_that_is_too_short_diverges() -> None:
+    """A schedule that ends while the program goes on is not guessed further."""
+    with pytest.raises(ReplayDiverged) as caught:
+        sim.replay(adders(), "main main.0")
+    assert (caught.value.step, caught.value.expected) == (2, "its end")
+
+
+def test_replay_of_a_schedule_that_is_too_long_diverges() -> None:
+    """Steps that are left when the program has ended are a divergence."""
+    schedule = sim.run(adders(1, 1)).schedule
+    with pytest.raises(ReplayDiverged) as caught:
+        sim.replay(adders(1, 1), schedule.short + " main")
+    assert (caught.value.step, caught.value.got) == (len(schedule), "its end")
+
+
+def test_replay_of_a_deadlock_deadlocks() -> None:
+    """A replay gives the program's error, it does not raise it."""
+
+    async def program() -> None:
+        await checkpoint()
+        await trio.sleep_forever()
+
+    execution = sim.run(program)
+    again = sim.replay(program, execution.schedule.short)
+    assert isinstance(again.error, Deadlock)
+    assert str(again.error) == str(execution.error)
+
+
+@pytest.mark.parametrize("form", ["json", "short"])
+def test_replay_of_a_stopped_execution_stops(form: str) -> None:
+    """A schedule that the step limit ended carries that with it."""
+
+    async def spin() -> None:
+        while True:
+            await checkpoint()
+
+    schedule = sim.run(spin, step_limit=50).schedule
+    assert schedule.short == "main*50 !"
+    again = sim.replay(spin, schedule.to_json() if form == "json" else schedule.short)
+    assert isinstance(again.error, StepLimit)
+    assert again.schedule == schedule
+
+
+def test_replay_of_a_failure_fails_alike() -> None:
+    """An exception of a child, and the cancelling that follows, happen again in the same order."""
+
+    async def program() -> None:
+        async def fail() -> None:
+            await checkpoint()
+            raise ValueError("no")
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(fail)
+                nursery.start_soon(trio.sleep, 5)
+
+    for seed in range(20):
+        execution = sim.run(program, sim.RandomWalk(seed))
+        again = sim.replay(program, execution.schedule.to_json())
+        assert repr(again.error) == repr(execution.error)
+        assert again.schedule == execution.schedule
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("main alpha", "token 1"),
+        ("main main.0*0", "count"),
+        ("main main.0*x", "count"),
+        ("{", "not JSON"),
+        ("{}", "toolrt_schedule"),
+        ('{"toolrt_schedule":2,"steps":[]}', "toolrt_schedule"),
+        ('{"toolrt_schedule":1,"steps":[{}]}', "steps[0].task"),
+        ('{"toolrt_schedule":1,"steps":[{"task":"main","enabled":["main.0"]}]}', "steps[0].enabled"),
+        ('{"toolrt_schedule":1,"steps":[{"task":"main","enabled":["main"],"touched":[1]}]}', "steps[0].touched"),
+    ],
+)
+def test_bad_schedule_is_refused(text: str, why: str) -> None:
+    """A text that is no schedule is refused with what is wrong and where."""
+    with pytest.raises(ScheduleRefused) as caught:
+        sim.Replay(text)
+    assert why in str(caught.value)
+
+
+def test_schedule_of_another_type_is_refused() -> None:
+    """A number is no schedule."""
+    with pytest.raises(ScheduleRefused):
+        sim.replay(adders(), 7)  # type: ignore[arg-type]
+
+
+def test_choices_make_the_execution_again() -> None:
+    """A schedule's choices, given to Choices, make the same schedule."""
+    schedule = sim.run(adders(), sim.RandomWalk(5)).schedule
+    assert sim.run(adders(), sim.Choices(schedule.choices)).schedule == schedule
+
+
+def test_choices_take_any_list() -> None:
+    """Too large, negative and missing choices are clamped, never refused."""
+    execution = sim.run(adders(), sim.Choices([9, 9, -3, 9]))
+    assert execution.schedule.choices[:4] == (0, 2, 0, 2)
+    assert execution.error is None
+
+
+def test_random_walk_is_its_seed() -> None:
+    """The same seed makes the same schedule; other seeds make others."""
+    schedules = [sim.run(adders(), sim.RandomWalk(seed)).schedule for seed in (1, 1, 2)]
+    assert schedules[0] == schedules[1] != schedules[2]
+
+
+@pytest.mark.parametrize("seed", ["1", 1.5, None, True])
+def test_random_walk_refuses_what_is_no_integer(seed: object) -> None:
+    """A seed is an integer."""
+    with pytest.raises(DefinitionRefused):
+        sim.RandomWalk(seed)  # type: ignore[arg-type]
+
+
+def test_fifo_is_round_robin() -> None:
+    """Under Fifo, tasks that only checkpoint take turns."""
+    assert sim.run(adders(2, 1), sim.Fifo()).schedule.short == "main main.0 main.1 main.0 main.1 main"
+
+
+class _Raises:
+    def start(self, info: sim.RunInfo) -> None:
+        pass
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        if step == 3:
+            raise LookupError("no choice")
+        return 0
+
+
+class _OutOfRange(_Raises):
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        return len(enabled)
+
+
+class _NotANumber(_Raises):
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        return None  # type: ignore[return-value]
+
+
+def test_policy_that_raises_is_raised_after_the_run() -> None:
+    """What a policy raises reaches the caller as it is; the program is unwound first."""
+    unwound = []
+
+    async def program() -> None:
+        try:
+            for _ in range(100):
+                await checkpoint()
+        finally:
+            unwound.append(True)
+
+    with pytest.raises(LookupError, match="no choice"):
+        sim.run(program, _Raises())
+    assert unwound == [True]
+
+
+def test_policy_that_raises_leaves_nothing_behind() -> None:
+    """After a policy has raised, the next simulation is as good as any."""
+    with pytest.raises(LookupError):
+        sim.run(adders(), _Raises())
+    assert sim.run(adders()).value == 2
+
+
+@pytest.mark.parametrize("policy", [_OutOfRange(), _NotANumber()])
+def test_policy_that_picks_nothing_is_refused(policy: sim.Policy) -> None:
+    """A choice outside the enabled list is the policy's error."""
+    with pytest.raises(DefinitionRefused, match="choose"):
+        sim.run(adders(), policy)
+
+
+@pytest.mark.parametrize("policy", [sim.Fifo, "fifo", 3])
+def test_policy_must_be_one(policy: object) -> None:
+    """A class or a name is no policy."""
+    with pytest.raises(DefinitionRefused, match="policy"):
+        sim.run(adders(), policy)  # type: ignore[arg-type]

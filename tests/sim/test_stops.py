@@ -1,0 +1,220 @@
+"""Deadlock, livelock, and what a report says of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import Deadlock, DefinitionRefused, StepLimit
+
+
+async def ab_ba() -> None:
+    """Two locks taken in opposite order."""
+    first, second = trio.Lock(), trio.Lock()
+
+    async def take(one: trio.Lock, other: trio.Lock) -> None:
+        async with one:
+            await checkpoint()
+            async with other:
+                pass
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take, first, second)
+        nursery.start_soon(take, second, first)
+
+
+async def spin() -> None:
+    """Never ends, and never waits."""
+    while True:
+        await checkpoint()
+
+
+def test_deadlock_is_the_execution_error() -> None:
+    """Two tasks that each hold what the other wants end as a Deadlock, which run does not raise."""
+    execution = sim.run(ab_ba)
+    assert isinstance(execution.error, Deadlock)
+    assert execution.value is None
+
+
+def test_deadlock_names_lock_and_holder() -> None:
+    """Each task's waiting text names the primitive, its holder, and the line of the program."""
+    error = sim.run(ab_ba).error
+    assert isinstance(error, Deadlock)
+    waiting = dict(error.waiting)
+    assert list(waiting) == ["main", "main.0", "main.1"]
+    assert re.fullmatch(r"its nursery's children main\.0, main\.1 at test_stops\.py:\d+", waiting["main"])
+    assert re.fullmatch(r"a Lock held by main\.1 at test_stops\.py:\d+", waiting["main.0"])
+    assert re.fullmatch(r"a Lock held by main\.0 at test_stops\.py:\d+", waiting["main.1"])
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [
+        (lambda: trio.Event().wait(), "an Event that nobody has set"),
+        (lambda: trio.Semaphore(0).acquire(), "a Semaphore at 0"),
+        (lambda: trio.sleep_forever(), "nothing (sleep_forever)"),
+        (lambda: trio.open_memory_channel(0)[0].send(1), "a memory channel to send to"),
+        (lambda: trio.lowlevel.ParkingLot().park(), "trio ParkingLot.park"),
+    ],
+)
+def test_deadlock_describes_what_is_waited_for(wait, words: str) -> None:
+    """Each primitive has its words."""
+    channels = []
+
+    async def program() -> None:
+        channels.append(trio.open_memory_channel(0))
+        await wait()
+
+    error = sim.run(program).error
+    # A channel whose other end was dropped answers at once.
+    if "channel" in words:
+        assert isinstance(error, (Deadlock, trio.BrokenResourceError))
+    else:
+        assert isinstance(error, Deadlock)
+        assert error.waiting[0][1].startswith(words)
+
+
+def test_deadlock_describes_a_channel() -> None:
+    """A receiver whose senders are open but silent waits for its memory channel."""
+
+    async def program() -> None:
+        send, receive = trio.open_memory_channel[int](0)
+        with send:
+            await receive.receive()
+
+    error = sim.run(program).error
+    assert isinstance(error, Deadlock)
+    assert error.waiting[0][1].startswith("a memory channel to receive from (1 senders open)")
+
+
+def test_deadlock_shows_no_path_of_the_machine() -> None:
+    """A waiting text names a file by its last part."""
+    assert "/" not in str(sim.run(ab_ba).error)
+
+
+def test_deadlock_unwinds_the_program() -> None:
+    """Clean-up code of a deadlocked program runs, after value and error are fixed."""
+    cleaned = []
+
+    async def program() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            cleaned.append(True)
+
+    assert isinstance(sim.run(program).error, Deadlock)
+    assert cleaned == [True]
+
+
+def test_deadlock_freezes_the_trace() -> None:
+    """What a program does while it unwinds is in no trace and in no schedule."""
+    cell = sim.Cell(0, name="x")
+
+    async def program() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            cell.set(1)
+            with trio.CancelScope(shield=True):
+                await checkpoint()
+
+    execution = sim.run(program)
+    assert execution.schedule.short == "main"
+    assert [step.accesses for step in execution.trace.steps] == [()]
+
+
+def test_livelock_ends_by_the_step_limit() -> None:
+    """A task that only ever checkpoints is stopped, and that is a failure."""
+    execution = sim.run(spin, step_limit=500)
+    assert isinstance(execution.error, StepLimit)
+    assert not execution.error.time_stood_still
+    assert len(execution.schedule) == 500
+
+
+def test_livelock_ends_by_default() -> None:
+    """The limit is 10,000 steps unless the caller says otherwise."""
+    error = sim.run(spin).error
+    assert isinstance(error, StepLimit)
+    assert error.limit == 10_000
+
+
+def test_step_limit_is_reached_exactly() -> None:
+    """A program of as many steps as the limit allows ends by itself."""
+
+    async def program() -> str:
+        for _ in range(9):
+            await checkpoint()
+        return "done"
+
+    assert sim.run(program, step_limit=10).value == "done"
+    assert isinstance(sim.run(program, step_limit=9).error, StepLimit)
+
+
+def test_step_limit_with_a_deadline_pending_is_inconclusive() -> None:
+    """Time only moves when nothing can run, so a busy program with a timeout proves nothing."""
+
+    async def program() -> None:
+        with trio.move_on_after(1):
+            await spin()
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 3), step_limit=200)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert (report.failed, report.undecided) == (0, 3)
+
+
+def test_step_limit_without_a_deadline_is_a_failure() -> None:
+    """A livelock fails the exploration."""
+    report = sim.explore(spin, sim.Random(sim.RandomWalk(0), 3), step_limit=200)
+    assert report.verdict is sim.FAIL
+    assert report.outcomes == {"StepLimit": 3}
+
+
+def test_step_limit_names_who_can_run() -> None:
+    """A task that could go on is said to wait for its turn."""
+    error = sim.run(spin, step_limit=5).error
+    assert isinstance(error, StepLimit)
+    assert error.waiting[0][1].startswith("its turn (it can run) at test_stops.py:")
+
+
+def test_unwinding_is_bounded() -> None:
+    """A task that never stops cleaning up is ended by force, and the next execution is not touched by it."""
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await trio.sleep_forever()
+            except BaseException:
+                continue
+
+    async def program() -> None:
+        with trio.CancelScope(shield=True):
+            while True:
+                try:
+                    await trio.sleep(1)
+                except trio.Cancelled:
+                    pass
+
+    assert isinstance(sim.run(program, step_limit=20).error, StepLimit)
+    del stubborn
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 3), lambda execution: True, step_limit=20)
+    assert report.outcomes == {"StepLimit": 3}
+
+
+def test_step_limit_must_be_positive() -> None:
+    """A limit of 0 steps is refused before anything runs."""
+    with pytest.raises(DefinitionRefused, match="step_limit"):
+        sim.run(spin, step_limit=0)
+
+
+def test_explanation_shows_the_deadlock() -> None:
+    """The explanation has a column for each task, who waits for what, and the line that runs it again."""
+    failure = sim.explore(ab_ba, sim.Random(sim.RandomWalk(0), 50)).failures[0]
+    text = failure.explain()
+    assert re.search(r"^ *step +main +main\.0 +main\.1", text, re.MULTILINE)
+    assert "main.0 waits for a Lock held by main.1" in text
+    assert f'sim.replay(program, "{failure.minimal.short}")' in text
+    assert failure.minimal.switches == 1
