@@ -200,7 +200,9 @@ def test_garbage_is_not_collected_while_an_execution_runs() -> None:
     async def program() -> bool:
         return gc.isenabled()
 
-    assert sim.explore(program, sim.Random(sim.Fifo(), 2), lambda execution: gc.isenabled()).outcomes == {False: 2}
+    assert sim.explore(program, sim.Random(sim.Fifo(), 2), lambda execution: gc.isenabled()).outcomes == {
+        False: 2
+    }
 
 
 def test_many_executions_do_not_grow() -> None:
@@ -481,7 +483,11 @@ for seed in range(5):
 def _in_process(script: str, hash_seed: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
         capture_output=True,
         text=True,
         timeout=120,

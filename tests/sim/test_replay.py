@@ -181,7 +181,10 @@ def test_replay_of_a_failure_fails_alike() -> None:
         ('{"toolrt_schedule":2,"steps":[]}', "toolrt_schedule"),
         ('{"toolrt_schedule":1,"steps":[{}]}', "steps[0].task"),
         ('{"toolrt_schedule":1,"steps":[{"task":"main","enabled":["main.0"]}]}', "steps[0].enabled"),
-        ('{"toolrt_schedule":1,"steps":[{"task":"main","enabled":["main"],"touched":[1]}]}', "steps[0].touched"),
+        (
+            '{"toolrt_schedule":1,"steps":[{"task":"main","enabled":["main"],"touched":[1]}]}',
+            "steps[0].touched",
+        ),
     ],
 )
 def test_bad_schedule_is_refused(text: str, why: str) -> None:

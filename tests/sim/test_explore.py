@@ -1,0 +1,296 @@
+"""Checks, verdicts, reports, cells, and the shrunk schedule."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused
+
+
+async def lost_update() -> int:
+    """Two tasks that each add 1 without a lock."""
+    cell = sim.Cell(0, name="x")
+
+    async def add() -> None:
+        seen = cell.get()
+        await checkpoint()
+        cell.set(seen + 1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        nursery.start_soon(add)
+    return cell.get()
+
+
+async def fails() -> None:
+    """Raise."""
+    raise ValueError("no")
+
+
+def verdict(program, check) -> sim.Verdict:
+    """Explore three executions."""
+    return sim.explore(program, sim.Random(sim.RandomWalk(0), 3), check).verdict
+
+
+def _assertion(execution: sim.Execution) -> None:
+    raise AssertionError("wrong")
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        (None, sim.PASS),
+        (lambda execution: None, sim.PASS),
+        (lambda execution: [], sim.PASS),
+        (lambda execution: True, sim.PASS),
+        (lambda execution: False, sim.FAIL),
+        (lambda execution: ["broken"], sim.FAIL),
+        (_assertion, sim.FAIL),
+    ],
+)
+def test_check_decides_an_execution_without_error(check, expected: sim.Verdict) -> None:
+    """A check complains by AssertionError, False, or violations."""
+    assert verdict(checkpoint, check) is expected
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        (None, sim.FAIL),
+        (lambda execution: None, sim.FAIL),
+        (lambda execution: [], sim.FAIL),
+        (lambda execution: True, sim.PASS),
+        (lambda execution: isinstance(execution.error, ValueError), sim.PASS),
+    ],
+)
+def test_check_decides_an_execution_with_an_error(check, expected: sim.Verdict) -> None:
+    """An error is a failure unless the check says exactly True."""
+    assert verdict(fails, check) is expected
+
+
+def test_check_that_answers_nonsense_is_refused() -> None:
+    """A number is no answer."""
+    with pytest.raises(DefinitionRefused, match="answer"):
+        verdict(checkpoint, lambda execution: 1)
+
+
+def test_check_that_raises_something_else_is_raised() -> None:
+    """A broken check is the caller's error, not a failure of the program."""
+
+    def broken(execution: sim.Execution) -> None:
+        raise LookupError("broken check")
+
+    with pytest.raises(LookupError, match="broken check"):
+        verdict(checkpoint, broken)
+
+
+def test_report_counts_outcomes() -> None:
+    """Values and the names of error types are counted; what cannot be hashed is counted by its repr."""
+
+    async def listing() -> list[int]:
+        return [1]
+
+    assert sim.explore(listing, sim.Random(sim.Fifo(), 2)).outcomes == {"[1]": 2}
+    assert sim.explore(fails, sim.Random(sim.Fifo(), 2)).outcomes == {"ValueError": 2}
+    assert sim.explore(checkpoint, sim.Random(sim.Fifo(), 2)).outcomes == {None: 2}
+
+
+def test_report_says_when_nothing_was_explored() -> None:
+    """A program with one schedule is told apart from one that was explored."""
+    assert "Only one schedule" in str(sim.explore(checkpoint, sim.Random(sim.RandomWalk(0), 5)))
+    assert "Only one schedule" not in str(sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50)))
+
+
+def test_report_counts_different_schedules() -> None:
+    """Two tasks of two steps have six schedules; a sample of 500 finds them all, and counts them once."""
+    report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 500))
+    assert (report.distinct, report.claim) == (6, "sampled(n=500, distinct=6)")
+    assert report.verdict is sim.PASS
+    assert not report.complete
+
+
+def test_sample_is_reproducible() -> None:
+    """The same seed gives the same sample, another seed another."""
+
+    def schedules(seed: int) -> list[str]:
+        found: list[str] = []
+        sim.explore(
+            lost_update,
+            sim.Random(sim.RandomWalk(seed), 20),
+            lambda execution: bool(found.append(execution.schedule.short) or True),
+        )
+        return found
+
+    assert schedules(1) == schedules(1) != schedules(2)
+
+
+def test_max_executions_bounds_the_sample() -> None:
+    """The claim counts what was run, not what was asked for."""
+    report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 100), max_executions=7)
+    assert (report.executions, report.claim) == (7, f"sampled(n=7, distinct={report.distinct})")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"jobs": 2},
+        {"jobs": 0},
+        {"max_executions": 0},
+        {"max_executions": 1.5},
+        {"check": 3},
+        {"strategy": 3},
+        {"strategy": sim.Random},
+        {"step_limit": -1},
+    ],
+)
+def test_explore_refuses_bad_arguments(arguments: dict[str, object]) -> None:
+    """A bad argument is refused before anything runs."""
+    with pytest.raises(DefinitionRefused):
+        sim.explore(fails, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("policy", "n"), [(3, 10), (sim.Fifo, 10), (sim.Fifo(), 0), (sim.Fifo(), True)])
+def test_random_refuses_bad_arguments(policy: object, n: int) -> None:
+    """A sample needs a policy and a number of executions."""
+    with pytest.raises(DefinitionRefused, match="Random"):
+        sim.Random(policy, n)  # type: ignore[arg-type]
+
+
+def _lost(execution: sim.Execution) -> bool:
+    return execution.value == 2
+
+
+def test_minimal_has_one_preemption() -> None:
+    """A lost update needs exactly one preemption, and shrinking leaves no more."""
+    report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), _lost)
+    for failure in report.failures:
+        assert failure.minimal.switches == 1
+        assert failure.minimal.short == "main main.0 main.1*2 main.0 main"
+
+
+def test_minimal_fails_the_same_way() -> None:
+    """The shrunk schedule replays to a failure of the same kind."""
+    failure = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), _lost).failures[0]
+    assert sim.replay(lost_update, failure.minimal).value == 1
+    assert len(failure.minimal) <= len(failure.schedule)
+
+
+def test_minimal_keeps_the_kind_of_error() -> None:
+    """A deadlock is not shrunk into another error."""
+
+    async def program() -> None:
+        locks = [trio.Lock(), trio.Lock()]
+
+        async def take(first: int) -> None:
+            async with locks[first]:
+                await checkpoint()
+                async with locks[1 - first]:
+                    pass
+
+        async def fail_late() -> None:
+            for _ in range(6):
+                await checkpoint()
+            if locks[0].locked() and not locks[1].locked():
+                raise ValueError("late")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take, 0)
+            nursery.start_soon(take, 1)
+            nursery.start_soon(fail_late)
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 200))
+    kinds = {type(failure.error).__name__ for failure in report.failures}
+    assert len(kinds) == 2
+    for kind in kinds:
+        failure = next(failure for failure in report.failures if type(failure.error).__name__ == kind)
+        assert type(sim.replay(program, failure.minimal).error).__name__ == kind
+
+
+def test_explanation_shows_accesses_and_violation() -> None:
+    """Each step shows what it touched; the preemption is marked; the violation and the replay line follow."""
+
+    def check(execution: sim.Execution) -> list[str]:
+        return [] if execution.value == 2 else ["an update was lost"]
+
+    failure = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), check).failures[0]
+    lines = failure.explain().splitlines()
+    assert any(line.split() == ["1", "reads", "cell", "x"] for line in lines)
+    assert any(line.split() == ["2", ">", "reads", "cell", "x"] for line in lines)
+    assert "violation: an update was lost" in lines
+    assert lines[-1] == '    sim.replay(program, "main main.0 main.1*2 main.0 main")'
+
+
+def test_failures_are_kept_up_to_a_bound() -> None:
+    """All failures are counted, the first hundred are kept."""
+    report = sim.explore(fails, sim.Random(sim.Fifo(), 150))
+    assert (report.failed, len(report.failures)) == (150, 100)
+
+
+def test_cell_outside_a_simulation_is_a_box() -> None:
+    """get gives what was set."""
+    cell = sim.Cell("a")
+    cell.set("b")
+    assert cell.get() == "b"
+
+
+def test_cell_accesses_are_seen_once_and_sorted() -> None:
+    """A step's accesses are each noted once, by name, reads before writes."""
+
+    async def program() -> None:
+        second, first = sim.Cell(0, name="b"), sim.Cell(0, name="a")
+        for cell in (second, first, second):
+            cell.get()
+            cell.set(1)
+
+    (step,) = sim.run(program).trace.steps
+    assert [(access.resource, access.write) for access in step.accesses] == [
+        (("cell", "a"), False),
+        (("cell", "a"), True),
+        (("cell", "b"), False),
+        (("cell", "b"), True),
+    ]
+
+
+def test_nameless_cells_are_named_after_their_maker() -> None:
+    """A nameless cell has the same name in every schedule."""
+
+    async def program() -> None:
+        async def make() -> None:
+            await checkpoint()
+            sim.Cell(0).set(1)
+            sim.Cell(0).set(1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(make)
+            nursery.start_soon(make)
+
+    def names(seed: int) -> set[tuple[object, ...]]:
+        steps = sim.run(program, sim.RandomWalk(seed)).trace.steps
+        return {access.resource for step in steps for access in step.accesses}
+
+    wanted = {("cell", task, number) for task in ("main.0", "main.1") for number in (0, 1)}
+    assert all(names(seed) == wanted for seed in range(10))
+
+
+def test_cell_name_must_be_text() -> None:
+    """A number is no name."""
+    with pytest.raises(DefinitionRefused):
+        sim.Cell(0, name=3)  # type: ignore[arg-type]
+
+
+def test_odd_resources_do_not_break_a_step() -> None:
+    """A resource that cannot be hashed or compared is named by its JSON value."""
+    from toolrt import probe
+
+    async def program() -> str:
+        probe.access(("table", [1]), True)  # type: ignore[arg-type]
+        probe.access(("table", 1), True)
+        probe.access(("table", "a"), False)
+        return "done"
+
+    execution = sim.run(program)
+    assert execution.value == "done"
+    assert len(execution.trace.steps[0].accesses) == 3
