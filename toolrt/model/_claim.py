@@ -39,7 +39,7 @@ def _parts(resource: object) -> tuple[Any, ...]:
         return (resource,)
     if isinstance(resource, tuple):
         for part in resource:
-            if not isinstance(part, str | int):
+            if type(part) is not str and not isinstance(part, str | int):
                 raise DefinitionRefused("a claim's resource", "a tuple of strings and integers", resource)
         return resource
     raise DefinitionRefused("a claim's resource", "a string, or a tuple of strings and integers", resource)

@@ -22,7 +22,6 @@ held against every living group: O(living) each, exact all the same.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -102,7 +101,7 @@ class _Group:
         #: Whether another reader may still join: nothing has been ordered behind it.
         self.open = claim.mode is READ
         #: For subtree readers: the writers below that were ordered behind it.
-        self.since: list[_Group] = []
+        self.since: list[_Group] = [] if claim.subtree else _NONE
         #: Whether all its tickets ended before its turn.
         self.ghost = False
 
@@ -148,6 +147,10 @@ class Ticket:
                 for ticket in predecessor.tickets:
                     found.setdefault(id(ticket), ticket.owner)
         return list(found.values())
+
+
+#: Stands for the empty ``since`` of groups that have none.
+_NONE: list[_Group] = []
 
 
 def _serial(group: _Group) -> int:
@@ -203,29 +206,33 @@ class ClaimTable:
         """
         ticket = Ticket(self, self._serial, owner, on_ready)
         if len(claims) == 1:
-            found = [(claims[0], False)]
+            claim = claims[0]
+            self._add(ticket, claim, False, *self._predecessors(claim, False))
         else:
-            found = _reduced(claims)
-        # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
-        planned = [(claim, unshared, *self._predecessors(claim, unshared)) for claim, unshared in found]
-        for claim, unshared, joined, predecessors in planned:
-            group = joined
-            if group is None:
-                group = self._enter(claim, unshared, predecessors)
-            group.tickets[ticket] = None
-            ticket._groups.append(group)
-            if group.predecessors:
-                ticket._missing += 1
+            # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
+            reduced = _reduced(claims)
+            planned = [(claim, unshared, *self._predecessors(claim, unshared)) for claim, unshared in reduced]
+            for plan in planned:
+                self._add(ticket, *plan)
         if probe.sink is not None:
-            self._report(found)
+            self._report(ticket)
         return ticket
+
+    def _add(
+        self, ticket: Ticket, claim: Claim, unshared: bool, joined: _Group | None, predecessors: Iterable[_Group]
+    ) -> None:
+        group = self._enter(claim, unshared, predecessors) if joined is None else joined
+        group.tickets[ticket] = None
+        ticket._groups.append(group)
+        if group.predecessors:
+            ticket._missing += 1
 
     def release(self, tickets: Iterable[Ticket]) -> None:
         """Give several tickets back as one step: see `Ticket.release`.
 
         Cheaper than one at a time when many of them are still waiting.
         """
-        ended: deque[_Group] = deque()
+        ended: list[_Group] = []
         ghosts: list[_Group] = []
         for ticket in tickets:
             if ticket.released:
@@ -241,13 +248,12 @@ class ClaimTable:
                 else:
                     ended.append(group)
             if probe.sink is not None:
-                self._report([(group.claim, False) for group in ticket._groups])
+                self._report(ticket)
         ready: list[Ticket] = []
         if ghosts:
             self._ghosts += len(ghosts)
             self._bypass(ghosts, ready)
-        while ended:
-            group = ended.popleft()
+        for group in ended:  # grows while ghosts come to their turn
             self._forget(group)
             for dependent in group.dependents:
                 if group not in dependent.predecessors:
@@ -278,7 +284,7 @@ class ClaimTable:
         for part in claim.resource:
             if node.subtree_write is not None:
                 wait[node.subtree_write] = None
-            if writes:
+            if writes and node.subtree_reads:
                 wait.update(dict.fromkeys(node.subtree_reads))
             child = node.children.get(part)
             if child is None:
@@ -295,12 +301,15 @@ class ClaimTable:
         if writes:
             if node.reads is not None:
                 wait[node.reads] = None
-            wait.update(dict.fromkeys(node.subtree_reads))
+            if node.subtree_reads:
+                wait.update(dict.fromkeys(node.subtree_reads))
         return None, wait
 
     def _subtree_predecessors(
         self, node: _Node, claim: Claim, unshared: bool, wait: dict[_Group, None]
     ) -> tuple[_Group | None, dict[_Group, None]]:
+        if node.is_empty():
+            return None, wait
         if claim.mode is WRITE:
             wait.update(dict.fromkeys(node.groups_below()))
             return None, wait
@@ -345,9 +354,10 @@ class ClaimTable:
             else:
                 node.reads = group
         elif writes:
-            for below in list(node.groups_below()):
-                below.node = None
-            node.children.clear()
+            if not node.is_empty():
+                for below in node.groups_below():
+                    below.node = None
+                node.children.clear()
             node.write = node.reads = None
             node.subtree_reads = ()
             node.subtree_write = group
@@ -357,7 +367,7 @@ class ClaimTable:
 
     # Ending
 
-    def _granted(self, group: _Group, ready: list[Ticket], ended: deque[_Group]) -> None:
+    def _granted(self, group: _Group, ready: list[Ticket], ended: list[_Group]) -> None:
         if group.ghost:
             self._ghosts -= 1
             ended.append(group)
@@ -406,11 +416,11 @@ class ClaimTable:
             for ghost in [other for other in group.predecessors if other.ghost]:
                 group.predecessors.discard(ghost)
             if not group.predecessors:
-                self._granted(group, ready, deque())
+                self._granted(group, ready, [])
 
-    def _report(self, claims: Iterable[tuple[Claim, bool]]) -> None:
-        for claim, _ in claims:
-            probe.access(("ticket", self.name, *claim.resource), claim.mode is WRITE)
+    def _report(self, ticket: Ticket) -> None:
+        for group in ticket._groups:
+            probe.access(("ticket", self.name, *group.claim.resource), group.claim.mode is WRITE)
 
 
 def _order_behind(readers: tuple[_Group, ...], writer: _Group) -> None:

@@ -35,6 +35,9 @@ class Status(enum.Enum):
     def __repr__(self) -> str:
         return self.name
 
+    # Members are singletons; the inherited hash goes through the name, in Python, and is felt in every call.
+    __hash__ = object.__hash__
+
 
 class Happening(enum.Enum):
     """What can happen to a call."""
@@ -47,6 +50,8 @@ class Happening(enum.Enum):
     SKIP = "skip"
     #: Its result is handed to the reader, or the batch ends.
     YIELD = "yield"
+
+    __hash__ = object.__hash__
 
 
 #: The whole machine.  `SKIP` is possible until the result is handed over.

@@ -30,6 +30,7 @@ from toolrt.model import (
     Outcome,
     Progress,
     State,
+    StateMerged,
     Tool,
     ToolCall,
     ToolResult,
@@ -86,10 +87,16 @@ class Batch:
         self._reading = False
         self._manager: Any = None
         self._nursery: trio.Nursery | None = None
+        self._opened = False
+
+    def _open(self) -> None:
+        if self._opened:
+            raise BatchClosed(self.batch_id, "be entered", "it was entered before: open another one")
+        self._opened = True
         if probe.sink is not None:
-            policy = getattr(runtime.lanes, "__name__", "policy")
-            fields = {"batch": batch_id, "policy": policy, "limit": runtime.limit, "state": state.to_json()}
-            probe.sink.event("batch.opened", {**fields, "parent": None})
+            policy = getattr(self.runtime.lanes, "__name__", "policy")
+            fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": None}
+            probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
 
     # Submitting
 
@@ -105,6 +112,8 @@ class Batch:
 
         Checkpoint: never.
         """
+        if not self._opened:
+            raise BatchClosed(self.batch_id, "submit a call", "it is not entered: use it with async with")
         if self._sealed or self._outcome is not None:
             raise BatchClosed(self.batch_id, "submit a call", "it was sealed")
         if not isinstance(call, ToolCall):
@@ -123,10 +132,11 @@ class Batch:
         arguments = _unknown_tool(self.runtime, call) if tool is None else tool.decode(call.input)
         if tool is not None and tool.stops_batch is not False:
             tracked.stops = tool.may_stop(call.input)
-        if self.cancel_reason is not None:
-            self._settle_not_started(tracked)
-        elif self._stopped_by is not None:
+        if self._stopped_by is not None:
+            # A stop is taken note of only before a cancel, so it came first.
             self._skip(tracked, self._stopped_by)
+        elif self.cancel_reason is not None:
+            self._settle_not_started(tracked)
         elif isinstance(arguments, list):
             self.settle(tracked, Outcome.INVALID, None, _refusal(call, arguments))
             if tracked.stops:
@@ -248,8 +258,9 @@ class Batch:
         self._cancel(reason, outside=False)
 
     def cancelled_from_outside(self) -> None:
-        """An enclosing scope was cancelled."""
-        self._cancel("the caller's scope was cancelled", outside=True)
+        """Take note that an enclosing scope was cancelled, if one was."""
+        if self.cancel_reason is None and trio.current_effective_deadline() == -math.inf:
+            self._cancel("the caller's scope was cancelled", outside=True)
 
     def abort(self, error: BaseException) -> None:
         """Ctrl-C or an exit came up in a call: cancel the batch, and let `error` out when it is left."""
@@ -322,7 +333,7 @@ class Batch:
         Checkpoint: always.
         """
         try:
-            while await self._has_next_lane():
+            while self._current + 1 < len(self._lanes) or await self._wait_lane():
                 self._current += 1
                 lane = self._lanes[self._current]
                 try:
@@ -330,14 +341,16 @@ class Batch:
                         await lane.run()
                     else:
                         lane.start_cancelled()
+                except BaseException:
+                    self.cancelled_from_outside()
+                    raise
                 finally:
-                    if self._is_cancelled_here():
-                        self.cancelled_from_outside()
                     self._merge(lane)
         finally:
             self._merge_the_rest()
 
-    async def _has_next_lane(self) -> bool:
+    async def _wait_lane(self) -> bool:
+        """Wait until there is another lane; False if there will be none."""
         while self._current + 1 == len(self._lanes):
             if self._sealed or self.cancel_reason is not None:
                 return False
@@ -351,14 +364,13 @@ class Batch:
                 self._more_calls = None
         return True
 
-    def _is_cancelled_here(self) -> bool:
-        return self.cancel_reason is None and trio.current_effective_deadline() == -math.inf
-
     def _merge(self, lane: LaneRun) -> None:
-        lane.merge = merged(lane.index, self.state, lane.modified)
-        self.state = lane.merge.state
-        for call in lane.modified:
-            call.modifiers = ()
+        lane.merge = StateMerged(lane.index, self.state)
+        if lane.modified:
+            lane.merge = merged(lane.index, self.state, lane.modified)
+            self.state = lane.merge.state
+            for call in lane.modified:
+                call.modifiers = ()
         if probe.sink is not None:
             probe.sink.event(
                 "lane.merged",
@@ -473,6 +485,7 @@ class Batch:
         for call in calls:
             if not isinstance(call, ToolCall):
                 raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+        self._open()
         for call in calls:
             self._submit(call)
         self.seal()
@@ -481,8 +494,12 @@ class Batch:
                 await self.drive()
             else:
                 await trio.lowlevel.checkpoint()
-        finally:
+        except GeneratorExit:
+            raise  # the whole Trio run is torn down: there is nobody to answer
+        except BaseException:
             self._leave()
+            raise
+        self._leave()
         if self._abort is not None:
             raise self._abort
         if self.cancel_reason is not None:
@@ -490,6 +507,7 @@ class Batch:
         return self.outcome
 
     async def __aenter__(self) -> Batch:
+        self._open()
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
         self._nursery.start_soon(self.drive, name=f"batch {self.batch_id}")
@@ -500,17 +518,20 @@ class Batch:
     ) -> bool:
         if error is None:
             self.seal()
-        elif isinstance(error, trio.Cancelled):
-            self.cancelled_from_outside()
         else:
+            self.cancelled_from_outside()
             self.cancel(f"its block was left by {type(error).__name__}")
         unwinding: BaseException | None = None
         try:
             await self._manager.__aexit__(None, None, None)
-        except trio.Cancelled as cancelled:
-            unwinding = cancelled
-        finally:
-            self._leave()
+        except GeneratorExit:
+            raise
+        except BaseException as raised:
+            if not isinstance(raised, trio.Cancelled):
+                self._leave()
+                raise
+            unwinding = raised
+        self._leave()
         if self._abort is not None and (error is None or isinstance(error, trio.Cancelled)):
             raise self._abort
         if error is None and unwinding is not None:

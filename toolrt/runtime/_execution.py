@@ -153,7 +153,7 @@ async def _failed(
     running = "" if thread is None or not thread.running else "; its thread cannot be stopped and still runs"
     also = "" if rest is None else f"; it raised {error_text(rest)}"
     call._ended_at = trio.current_time()
-    if cancelled is not None and not batch.is_cancelled and not call.dropped:
+    if cancelled is not None:
         batch.cancelled_from_outside()
     if call.dropped:
         pass
@@ -161,7 +161,8 @@ async def _failed(
         after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
         batch.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
     elif cancelled is not None:
-        why = f"interrupted while it ran ({batch.cancel_reason}); effects may have landed"
+        reason = batch.cancel_reason or "it raised trio.Cancelled by itself"
+        why = f"interrupted while it ran ({reason}); effects may have landed"
         batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
     elif rest is not None and not isinstance(rest, Exception):
         # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.

@@ -89,7 +89,7 @@ class LaneRun:
         self.modified: list[TrackedCall] = []
         #: Set when the lane has ended.
         self.merge: StateMerged | None = None
-        self._state_keys = StateKeys()
+        self._state_keys: StateKeys | None = None
         self._ready: list[int] = []
         self._running = 0
         self._over: trio.Event | None = None
@@ -183,7 +183,7 @@ class LaneRun:
         """Take the call's tickets, unless a claim on a state key keeps it out of this lane."""
         tool = cast(Tool, call.tool)
         claims = claims_of(tool, call.input, self.state, self.shared)
-        if claims and not self._state_keys.admits(claims):
+        if claims and self.shared and not self._admits(claims):
             return False
         call.claims = claims
         call.lane = self.index
@@ -199,6 +199,11 @@ class LaneRun:
         elif self.control is not None and not call.reads_only:
             self._take(call, self.control, _MAY_BE_STOPPED)
         return True
+
+    def _admits(self, claims: tuple[Claim, ...]) -> bool:
+        if self._state_keys is None:
+            self._state_keys = StateKeys()
+        return self._state_keys.admits(claims)
 
     def _take(self, call: TrackedCall, table: ClaimTable, claims: tuple[Claim, ...]) -> None:
         ticket = table.take(claims, call, self._granted)
