@@ -74,7 +74,9 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Fo
 
 
 def _dropped_in_need(batch: BatchStory) -> Iterator[Found]:
-    """Nothing is dropped while there is room, unless nobody wants it any more."""
+    """Nothing is dropped while there is room, unless nobody wants it."""
+    if not batch.asks:
+        return
     waiting = 0
     for event in batch.events:
         if event.kind == "progress.delivered":

@@ -1,0 +1,250 @@
+"""A mix: one batch of scripted calls, and everything about how it is run that is no choice of the scheduler.
+
+A mix is a value.  `Mix.program` is a program for `toolrt.sim`; `simulate` runs it once and puts into the trace's
+notes what the laws need besides the events: what the oracle gives, and what the files hold.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+import trio
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, InternalError
+from toolrt.invariants._check import check
+from toolrt.invariants._equality import trace_digest
+from toolrt.invariants._law import Predicate, Violation
+from toolrt.invariants._script import Scripted, brief
+from toolrt.invariants._world import World
+from toolrt.invariants.oracle import run_one_by_one
+from toolrt.model import State
+from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
+from toolrt.runtime import Batch, Runtime
+
+__all__ = ["Ending", "Mix", "judged", "simulate"]
+
+_POLICIES: Mapping[str, LanePolicy] = {policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)}
+
+#: Virtual seconds that a slow reader takes for each update.
+SLOW_READER = 1.0
+
+
+def _calls(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
+    calls = tuple(given)
+    for call in calls:
+        if not isinstance(call, Scripted):
+            raise DefinitionRefused("a mix's call", "a Scripted call", call)
+    return calls
+
+
+@attrs.frozen
+class Ending:
+    """How one execution of a mix ended."""
+
+    #: Each call's outcome, in call order.
+    outcomes: tuple[str, ...]
+    #: What each file holds, by name.
+    files: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        files = ", ".join(f"{name}={text!r}" for name, text in self.files)
+        return " ".join(self.outcomes) + (f"; {files}" if files else "")
+
+
+@attrs.frozen(slots=False, repr=False)
+class Mix:
+    """One batch of scripted calls.
+
+    Raises:
+        DefinitionRefused: a field is not what it must be.
+    """
+
+    #: The calls, in call order.
+    calls: tuple[Scripted, ...] = attrs.field(default=(), converter=_calls)
+    #: The lane policy's name.
+    lanes: Literal["by_claims", "by_safety", "parallel", "serial"] = attrs.field(
+        default="by_claims", validator=attrs.validators.in_(list(_POLICIES))
+    )
+    #: How many calls run at once, 1 or more; None is no limit.
+    limit: int | None = 10
+    #: Virtual seconds before each call is submitted, from the one before; shorter than `calls` means 0 for the rest.
+    delays: tuple[float, ...] = attrs.field(default=(), converter=tuple)
+    #: Virtual seconds after which the batch is cancelled, or None.
+    cancel_after: float | None = None
+    #: Whether it is cancelled by an enclosing scope; else by `Batch.cancel`.
+    cancel_outside: bool = False
+    #: "eager" asks at once for the next update, "slow" takes a second for each, "none" never asks.
+    reader: Literal["eager", "slow", "none"] = attrs.field(
+        default="eager", validator=attrs.validators.in_(["eager", "slow", "none"])
+    )
+    #: What the files hold at first.
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    #: What the state holds at first.
+    state: Mapping[str, str] = attrs.field(factory=dict)
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    @property
+    def approves(self) -> bool:
+        """Whether the runtime has an approval check."""
+        return any(call.approval is not None or call.approval_after is not None for call in self.calls)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every schedule must give the oracle's results; with a cancel, only what had finished."""
+        return self.cancel_after is None
+
+    def with_completion_order(self, ranks: Sequence[int]) -> Mix:
+        """The same mix, its calls lasting as long as their ranks say: equal ranks end in the same instant.
+
+        Args:
+            ranks: one number for each call, 0 or more.  A call of rank r runs for r + 1 virtual seconds.
+
+        Raises:
+            DefinitionRefused: there are not as many ranks as calls, or one is negative.
+        """
+        if len(ranks) != len(self.calls) or any(rank < 0 for rank in ranks):
+            raise DefinitionRefused("a completion order", f"{len(self.calls)} ranks, 0 or more", list(ranks))
+        calls = [call.lasting(rank + 1) for call, rank in zip(self.calls, ranks, strict=True)]
+        return attrs.evolve(self, calls=calls)
+
+    def program(self) -> Callable[[], Awaitable[Ending]]:
+        """A program for `toolrt.sim`: one execution of the mix, with a world of its own."""
+
+        async def run() -> Ending:
+            world = World(self.calls, self.files)
+            approve = world.approve if self.approves else None
+            runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve)
+            batch = runtime.open_batch(State(self.state), batch_id="mix")
+            async with trio.open_nursery() as nursery:
+                with trio.CancelScope() as scope:
+                    if self.cancel_after is not None:
+                        nursery.start_soon(_cancel, batch, scope, self.cancel_after, self.cancel_outside)
+                    await self._run(batch, world)
+                nursery.cancel_scope.cancel()
+            outcomes = tuple(result.outcome.value for result in batch.outcome.results)
+            return Ending(outcomes, tuple(sorted(world.files.items())))
+
+        return run
+
+    async def _run(self, batch: Batch, world: World) -> None:
+        async with batch, trio.open_nursery() as nursery:
+            if any(self.delays):
+                nursery.start_soon(self._submit, batch, world)
+            else:
+                for call in world.calls():
+                    batch.submit(call)
+                batch.seal()
+            if self.reader != "none":
+                async for _ in batch:
+                    if self.reader == "slow":
+                        await trio.sleep(SLOW_READER)
+
+    async def _submit(self, batch: Batch, world: World) -> None:
+        delays = dict(enumerate(self.delays))
+        for index, call in enumerate(world.calls()):
+            if delays.get(index):
+                await trio.sleep(delays[index])
+            batch.submit(call)
+        batch.seal()
+
+    def oracle(self) -> dict[str, Any]:
+        """What one call at a time gives: results, state, files, and every version each file had."""
+        found = _oracles.get(id(self))
+        if found is None:
+            found = _oracles[id(self)] = self._ask_oracle()
+            weakref.finalize(self, _oracles.pop, id(self), None)
+        return found
+
+    def _ask_oracle(self) -> dict[str, Any]:
+        world = World(self.calls, self.files)
+        approve = world.approve if self.approves else None
+
+        async def run() -> dict[str, Any]:
+            policy = _POLICIES[self.lanes]
+            found = await run_one_by_one(
+                world.calls(), world.registry(), State(self.state), lanes=policy, approve=approve
+            )
+            return {
+                "results": [result.to_json() for result in found.results],
+                "state": found.state.to_json(),
+                "files": dict(world.files),
+                "versions": world.versions,
+                "exact": self.exact,
+            }
+
+        execution = sim.run(run)
+        if execution.error is not None:
+            raise InternalError(f"the oracle of {self!r} ended by {execution.error!r}") from execution.error
+        answer: dict[str, Any] = execution.value
+        return answer
+
+    def check(self, execution: sim.Execution, laws: Mapping[str, Predicate] | None = None) -> list[Violation]:
+        """Every violation of the laws in one execution of this mix: what `toolrt.sim.explore` takes as its check."""
+        judged(self, execution)
+        found = check(execution.trace, laws)
+        if not found and execution.error is not None:
+            raise AssertionError(f"the execution ended by {execution.error!r}")
+        return found
+
+
+#: What the oracle said of mixes that are still alive.
+_oracles: dict[int, dict[str, Any]] = {}
+
+
+async def _cancel(batch: Batch, scope: trio.CancelScope, after: float, outside: bool) -> None:
+    await trio.sleep(after)
+    if outside:
+        scope.cancel()
+    else:
+        batch.cancel("the mix says so")
+
+
+def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
+    """The same execution, with the oracle's answer and the files in its trace's notes."""
+    notes = execution.trace.notes
+    notes["oracle"] = mix.oracle()
+    if isinstance(execution.value, Ending):
+        notes["files"] = dict(execution.value.files)
+    return execution
+
+
+def simulate(
+    mix: Mix,
+    schedule: Sequence[int] | sim.Schedule | str | None = None,
+    completion_order: Sequence[int] | None = None,
+    *,
+    replayed: bool = False,
+    step_limit: int = 20_000,
+) -> sim.Execution:
+    """Run `mix` once and return the execution, its trace ready for `invariants.check`.
+
+    Args:
+        mix: what to run.
+        schedule: small numbers, one for each step (0 is the simplest choice, and what a list that is too short
+            goes on with); or a schedule, which is replayed exactly; or None: the simplest choices.
+        completion_order: as for `Mix.with_completion_order`.
+        replayed: run the schedule a second time too and note the digest of its trace, for law 14.
+        step_limit: the number of steps after which it is stopped.
+
+    Raises:
+        ReplayDiverged: `schedule` is a schedule of another program.
+        DefinitionRefused: the completion order does not fit.
+    """
+    if completion_order is not None:
+        mix = mix.with_completion_order(completion_order)
+
+    def once(choices: Sequence[int] | sim.Schedule | str | None) -> sim.Execution:
+        if isinstance(choices, sim.Schedule | str):
+            return sim.replay(mix.program(), choices)
+        return sim.run(mix.program(), sim.Choices([] if choices is None else choices), step_limit=step_limit)
+
+    execution = judged(mix, once(schedule))
+    if replayed:
+        execution.trace.notes["replay_digest"] = trace_digest(once(execution.choices).trace)
+    return execution

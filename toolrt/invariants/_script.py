@@ -1,0 +1,244 @@
+"""What a scripted call does: one record for each action, and one for the call.
+
+Everything here is a value whose `repr` can be pasted back.  A scripted call keeps its promises: what it says it
+touches covers what it does, its modifiers are pure, and without timing there is one way it can end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.model import READ, WRITE, Claim
+
+__all__ = [
+    "Action",
+    "AddCell",
+    "AppendFile",
+    "BreakState",
+    "ChangeState",
+    "Fail",
+    "Pause",
+    "Promise",
+    "ReadCell",
+    "ReadFile",
+    "Refuse",
+    "Say",
+    "Scripted",
+    "SeeState",
+    "Shield",
+    "Sleep",
+    "WriteFile",
+]
+
+
+def brief(record: Any) -> str:
+    """The record as it would be written by hand: positions for actions, names for the rest, no defaults."""
+    parts = []
+    named = False
+    for field in attrs.fields(type(record)):
+        value = getattr(record, field.name)
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory()
+        if default is not attrs.NOTHING and value == default:
+            named = True
+            continue
+        text = f"[{', '.join(map(repr, value))}]" if isinstance(value, tuple) else repr(value)
+        parts.append(f"{field.name}={text}" if named else text)
+        named = named or default is not attrs.NOTHING
+    return f"{type(record).__name__}({', '.join(parts)})"
+
+
+class _Brief:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+
+@attrs.frozen(repr=False)
+class Sleep(_Brief):
+    """Wait so many virtual seconds.  A sync call does not."""
+
+    seconds: float
+
+
+@attrs.frozen(repr=False)
+class Pause(_Brief):
+    """Pass one checkpoint."""
+
+
+@attrs.frozen(repr=False)
+class Say(_Brief):
+    """Report progress, so many times."""
+
+    text: str
+    times: int = 1
+
+
+@attrs.frozen(repr=False)
+class ReadCell(_Brief):
+    """Look at a shared cell; what is there is part of the answer."""
+
+    cell: str
+
+
+@attrs.frozen(repr=False)
+class AddCell(_Brief):
+    """Add a text to what a cell holds, with a checkpoint between looking and writing."""
+
+    cell: str
+    text: str
+
+
+@attrs.frozen(repr=False)
+class ReadFile(_Brief):
+    """Look at a file; what is there is part of the answer."""
+
+    file: str
+
+
+@attrs.frozen(repr=False)
+class WriteFile(_Brief):
+    """Replace what a file holds, with a checkpoint between beginning and end."""
+
+    file: str
+    text: str
+
+
+@attrs.frozen(repr=False)
+class AppendFile(_Brief):
+    """Add a text to a file, with checkpoints between looking, writing and the end."""
+
+    file: str
+    text: str
+
+
+@attrs.frozen(repr=False)
+class SeeState(_Brief):
+    """Look at a key of the state; what the call sees is part of the answer."""
+
+    key: str
+
+
+@attrs.frozen(repr=False)
+class ChangeState(_Brief):
+    """Return a modifier that adds a text to what the state has under a key."""
+
+    key: str
+    text: str
+
+
+@attrs.frozen(repr=False)
+class BreakState(_Brief):
+    """Return a modifier that raises."""
+
+
+@attrs.frozen(repr=False)
+class Fail(_Brief):
+    """Raise an error with this text."""
+
+    text: str = "no"
+
+
+@attrs.frozen(repr=False)
+class Refuse(_Brief):
+    """Return an error with this text; the modifiers still apply."""
+
+    text: str = "not so"
+
+
+@attrs.frozen(repr=False)
+class Shield(_Brief):
+    """Ignore every cancel and timeout for so many virtual seconds."""
+
+    seconds: float
+
+
+Action = (
+    Sleep
+    | Pause
+    | Say
+    | ReadCell
+    | AddCell
+    | ReadFile
+    | WriteFile
+    | AppendFile
+    | SeeState
+    | ChangeState
+    | BreakState
+    | Fail
+    | Refuse
+    | Shield
+)
+
+#: What the call's tool says: its claims; that it is safe; nothing; or its claims and safety as functions of the input.
+Promise = Literal["claims", "safe", "nothing", "by input"]
+
+
+def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
+    actions = tuple(given)
+    for action in actions:
+        if not isinstance(action, Action):
+            raise DefinitionRefused("a scripted call's action", "an action, such as Sleep(1)", action)
+    return actions
+
+
+@attrs.frozen(repr=False)
+class Scripted(_Brief):
+    """One call of a mix.
+
+    Raises:
+        DefinitionRefused: `does` holds something that is no action, or a call that says "safe" touches something
+            it would have to claim for writing.
+    """
+
+    #: What it does, in this order.
+    does: tuple[Action, ...] = attrs.field(default=(), converter=_actions)
+    #: What its tool promises.
+    says: Promise = "claims"
+    #: Seconds of its own execution, or None.
+    timeout: float | None = None
+    #: Whether its failure skips what follows.
+    stops: bool = False
+    #: "finish": a cancel waits for it.
+    interrupt: Literal["cancel", "finish"] = "cancel"
+    #: Whether it is a plain ``def``.
+    sync: bool = False
+    #: The call's id, or None for one of its own.
+    call_id: str | None = None
+    #: "unknown": it names a tool that does not exist; "input": its input does not fit.
+    invalid: Literal["unknown", "input"] | None = None
+    #: What the approval check says; None where the mix has none, or allows.
+    approval: Literal["allow", "deny", "rewrite", "raise"] | None = None
+    #: Seconds until the approval check answers; None answers at once, without waiting.
+    approval_after: float | None = None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What covers all it touches: each cell and file once, WRITE where it may change it."""
+        modes: dict[tuple[str, str], bool] = {}
+        for action in self.does:
+            if isinstance(action, ReadCell | AddCell):
+                resource, writes = ("cell", action.cell), isinstance(action, AddCell)
+            elif isinstance(action, ReadFile | WriteFile | AppendFile):
+                resource, writes = ("file", action.file), not isinstance(action, ReadFile)
+            else:
+                continue
+            modes[resource] = modes.get(resource, False) or writes
+        return tuple(Claim(resource, WRITE if writes else READ) for resource, writes in modes.items())
+
+    @property
+    def seconds(self) -> float:
+        """How long it runs, in virtual seconds, if nothing cuts it short."""
+        return sum(action.seconds for action in self.does if isinstance(action, Sleep | Shield))
+
+    def lasting(self, seconds: float) -> Scripted:
+        """The same call, sleeping so many seconds in one piece: where it first slept, or at its start."""
+        rest = [action for action in self.does if not isinstance(action, Sleep)]
+        at = next((at for at, action in enumerate(self.does) if isinstance(action, Sleep)), 0)
+        return attrs.evolve(self, does=(*rest[:at], Sleep(seconds), *rest[at:]))

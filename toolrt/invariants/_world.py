@@ -1,0 +1,275 @@
+"""The shared things that scripted calls touch, and the tools that act the scripts.
+
+Rules.  What a call does it reports: accesses for the explorer, file events and effects for the laws.  A world
+belongs to one execution.  Files and cells are changed in several steps, so that a runtime which lets two calls at
+one of them shows it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from toolrt import probe
+from toolrt.invariants._failure import SHIELD
+from toolrt.invariants._script import (
+    Action,
+    AddCell,
+    AppendFile,
+    BreakState,
+    ChangeState,
+    Fail,
+    Pause,
+    ReadCell,
+    ReadFile,
+    Refuse,
+    Say,
+    Scripted,
+    SeeState,
+    Shield,
+    Sleep,
+    WriteFile,
+)
+from toolrt.model import Claim, Modifier, Registry, State, Tool, ToolCall, ToolOutput
+
+if TYPE_CHECKING:
+    from toolrt.runtime import ApprovalRequest
+
+__all__ = ["ScriptedFailure", "World"]
+
+
+ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
+
+
+class _Context(Protocol):
+    """What a script uses of the `ToolContext`."""
+
+    @property
+    def batch_id(self) -> str: ...
+    @property
+    def call_index(self) -> int: ...
+    @property
+    def state(self) -> State: ...
+    def progress(self, message: Any) -> None: ...
+
+
+class ScriptedFailure(Exception):
+    """What `Fail` raises."""
+
+
+class World:
+    """Cells and files of one execution, and the tools of one mix.
+
+    Args:
+        calls: the scripts, by call_index.
+        files: what the files hold at first; a file that is not there is empty.
+    """
+
+    def __init__(self, calls: Sequence[Scripted], files: Mapping[str, str]) -> None:
+        self._calls = calls
+        #: What every file holds.
+        self.files: dict[str, str] = dict(files)
+        #: What every file ever held, oldest first.
+        self.versions: dict[str, list[str]] = {name: [text] for name, text in files.items()}
+        self._cells: dict[str, str] = {}
+
+    # Tools and calls
+
+    def registry(self) -> Registry:
+        """One tool for each call."""
+        return Registry([self._tool(index, call) for index, call in enumerate(self._calls)])
+
+    def calls(self) -> list[ToolCall]:
+        """The calls of the batch."""
+        return [
+            ToolCall(
+                f"id{index}" if call.call_id is None else call.call_id,
+                f"nobody{index}" if call.invalid == "unknown" else f"tool{index}",
+                {"number": index} if call.invalid == "input" else {"index": index},
+            )
+            for index, call in enumerate(self._calls)
+        ]
+
+    def _tool(self, index: int, call: Scripted) -> Tool:
+        async def act(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+            seen: list[Any] = [note] if note else []
+            modifiers: list[Modifier] = []
+            for action in call.does:
+                if isinstance(action, Sleep):
+                    await trio.sleep(action.seconds)
+                elif isinstance(action, Pause):
+                    await trio.lowlevel.checkpoint()
+                elif isinstance(action, Shield):
+                    _effect(ctx, SHIELD)
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep(action.seconds)
+                elif isinstance(action, AddCell):
+                    before = self._look_at_cell(action.cell)
+                    await trio.lowlevel.checkpoint()
+                    self._set_cell(ctx, action.cell, before + action.text)
+                elif isinstance(action, WriteFile | AppendFile):
+                    await self._write(ctx, action)
+                else:
+                    self._at_once(ctx, action, seen, modifiers)
+            return _output(call, seen, modifiers)
+
+        def act_at_once(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+            seen: list[Any] = [note] if note else []
+            modifiers: list[Modifier] = []
+            for action in call.does:
+                if isinstance(action, AddCell):
+                    self._set_cell(ctx, action.cell, self._look_at_cell(action.cell) + action.text)
+                elif isinstance(action, WriteFile | AppendFile):
+                    self._write_at_once(ctx, action)
+                else:
+                    self._at_once(ctx, action, seen, modifiers)
+            return _output(call, seen, modifiers)
+
+        claims = call.claims
+        declared: ClaimsOf | tuple[Claim, ...] | None = claims
+
+        def claims_of(input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+            return claims if input["index"] == index else ()
+
+        if call.says == "nothing" or (call.says == "safe" and not claims):
+            declared = None
+        elif call.says == "by input":
+            declared = claims_of
+        return Tool(
+            name=f"tool{index}",
+            function=act_at_once if call.sync else act,
+            safe=_is_safe if call.says == "by input" else call.says == "safe",
+            claims=declared,
+            timeout=call.timeout,
+            stops_batch=call.stops,
+            interrupt=call.interrupt,
+            schema=None,
+        )
+
+    # Approval
+
+    def approve(self, request: ApprovalRequest) -> Any:
+        """The approval check of the mix."""
+        call = self._calls[request.call_index]
+        if call.approval_after is None:
+            return self._answer(request, call)
+        return self._answer_later(request, call, call.approval_after)
+
+    async def _answer_later(self, request: ApprovalRequest, call: Scripted, seconds: float) -> Any:
+        await trio.sleep(seconds)
+        return self._answer(request, call)
+
+    def _answer(self, request: ApprovalRequest, call: Scripted) -> Any:
+        if call.approval == "deny":
+            return "not today"
+        if call.approval == "rewrite":
+            return {"index": request.call_index, "note": "rewritten"}
+        if call.approval == "raise":
+            raise ScriptedFailure("the check broke")
+        return True
+
+    # Actions
+
+    def _at_once(self, ctx: _Context, action: Action, seen: list[Any], modifiers: list[Modifier]) -> None:
+        if isinstance(action, Say):
+            for _ in range(action.times):
+                ctx.progress(action.text)
+        elif isinstance(action, ReadCell):
+            seen.append(self._look_at_cell(action.cell))
+        elif isinstance(action, ReadFile):
+            seen.append(self._read(ctx, action.file))
+        elif isinstance(action, SeeState):
+            seen.append(ctx.state.get(action.key))
+        elif isinstance(action, ChangeState):
+            modifiers.append(_adding(action))
+        elif isinstance(action, BreakState):
+            modifiers.append(_breaking)
+        elif isinstance(action, Fail):
+            raise ScriptedFailure(action.text)
+
+    def _look_at_cell(self, name: str) -> str:
+        probe.access(("cell", name), False)
+        return self._cells.get(name, "")
+
+    def _set_cell(self, ctx: _Context, name: str, text: str) -> None:
+        probe.access(("cell", name), True)
+        self._cells[name] = text
+        _effect(ctx, f"cell {name}")
+
+    def _read(self, ctx: _Context, name: str) -> str:
+        probe.access(("file", name), False)
+        text = self.files.get(name, "")
+        if probe.sink is not None:
+            probe.sink.event("file.read", {**_where(ctx), "file": name, "version": _version(text)})
+        return text
+
+    async def _write(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
+        name, ok = action.file, False
+        probe.access(("file", name), False)
+        before = self.files.get(name, "") if isinstance(action, AppendFile) else ""
+        _began(ctx, name)
+        try:
+            await trio.lowlevel.checkpoint()
+            self._put(name, before + action.text)
+            ok = True
+            # What was written is whole from here on; a cancel after it finds the file as it will stay.
+            with trio.CancelScope(shield=True):
+                await trio.lowlevel.checkpoint()
+        finally:
+            _ended(ctx, name, self.files.get(name, ""), ok)
+
+    def _write_at_once(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
+        name = action.file
+        before = self.files.get(name, "") if isinstance(action, AppendFile) else ""
+        _began(ctx, name)
+        self._put(name, before + action.text)
+        _ended(ctx, name, self.files[name], True)
+
+    def _put(self, name: str, text: str) -> None:
+        probe.access(("file", name), True)
+        self.files[name] = text
+        self.versions.setdefault(name, [""]).append(text)
+
+
+def _is_safe(input: Mapping[str, Any]) -> bool:
+    return bool(input.get("index", 0) % 2 == 0)
+
+
+def _output(call: Scripted, seen: list[Any], modifiers: list[Modifier]) -> ToolOutput:
+    refusal = next((action.text for action in call.does if isinstance(action, Refuse)), None)
+    return ToolOutput(seen, tuple(modifiers), refusal)
+
+
+def _adding(action: ChangeState) -> Modifier:
+    return lambda state: state.set(action.key, state.get(action.key, "") + action.text)
+
+
+def _breaking(state: State) -> State:
+    raise ScriptedFailure("this modifier raises")
+
+
+def _where(ctx: _Context) -> dict[str, Any]:
+    return {"batch": ctx.batch_id, "call": ctx.call_index}
+
+
+def _effect(ctx: _Context, effect: str) -> None:
+    if probe.sink is not None:
+        probe.sink.event("tool.effect", {**_where(ctx), "effect": effect})
+
+
+def _began(ctx: _Context, name: str) -> None:
+    if probe.sink is not None:
+        probe.sink.event("file.mutation_began", {**_where(ctx), "file": name})
+
+
+def _ended(ctx: _Context, name: str, text: str, ok: bool) -> None:
+    if probe.sink is not None:
+        fields = {**_where(ctx), "file": name, "version": _version(text), "ok": ok}
+        probe.sink.event("file.mutation_ended", fields)
+
+
+def _version(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,219 @@
+"""The oracle: the same plan, one call at a time.
+
+Rules.
+    1. The lanes are those of the batch: the lane policy, closed by a call that cannot join, and the rule of the
+       state keys (RULES 2 to 5).  A lane's calls all see the state it starts with.
+    2. Within a lane the calls run in call order, one after the other, each under its own timeout; the modifiers
+       of those that returned apply at the lane's end.
+    3. A call that stops the batch and fails skips everything after it.
+    4. There is no limit, no ticket, no reader and no cancel.
+
+Theory.  Deterministic ordering promises that every schedule is equal to this one (Thomson et al., SIGMOD 2012).
+So this is written from the rules, and shares with the runtime the values of the model, the plan's lane policies,
+and nothing else: no batch, no lane, no ticket, no cursor of the runtime is used.
+
+Limits.  Error texts of the runtime's own (a timeout, a refusal) are not reproduced: of those calls only the
+outcome is compared.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import trio
+
+from toolrt.model import Arguments, Claim, Modifier, Outcome, Registry, State, Tool, ToolCall, ToolOutput, ToolResult
+from toolrt.order import LanePolicy, StateKeys, by_claims, claims_of, shares_a_lane
+from toolrt.runtime import Allow, ApprovalRequest, Deny, Rewrite
+
+__all__ = ["OracleContext", "Sequential", "run_one_by_one"]
+
+#: How a call may end that makes its batch stop, if its tool says so.
+_STOPPING = (Outcome.ERROR, Outcome.INVALID, Outcome.DENIED, Outcome.TIMED_OUT)
+
+
+@attrs.frozen
+class Sequential:
+    """What one call at a time gives."""
+
+    #: One result for each call, in call order.
+    results: tuple[ToolResult, ...]
+    #: The state after the last lane.
+    state: State
+
+
+@attrs.define
+class OracleContext:
+    """What a tool is given; the names are those of `ToolContext`."""
+
+    call_id: str
+    batch_id: str
+    call_index: int
+    state: State
+    claims: tuple[Claim, ...]
+
+    def progress(self, message: Any) -> None:
+        """Nobody listens."""
+
+
+@attrs.define
+class _Call:
+    """One call, and what is known of it before it runs."""
+
+    index: int
+    call: ToolCall
+    tool: Tool | None = None
+    #: None: the call is invalid.
+    arguments: Arguments | None = None
+    input: Any = None
+    shared: bool = False
+    stops: bool = False
+    claims: tuple[Claim, ...] = ()
+
+    def result(self, outcome: Outcome, content: Any = None, error: str | None = None) -> ToolResult:
+        return ToolResult(self.call.call_id, self.index, self.call.name, outcome, content, error)
+
+
+async def run_one_by_one(
+    calls: Sequence[ToolCall],
+    registry: Registry,
+    state: State,
+    *,
+    lanes: LanePolicy = by_claims,
+    approve: Callable[[ApprovalRequest], Any] | None = None,
+    default_timeout: float | None = None,
+    batch_id: str = "oracle",
+) -> Sequential:
+    """Run `calls` in call order, one at a time, and return what every schedule has to give.
+
+    Args:
+        calls: the calls of one batch.
+        registry: their tools.
+        state: the batch's first state.
+        lanes: the lane policy.
+        approve: the approval check, or None.
+        default_timeout: seconds for tools that name none, or None.
+        batch_id: what the tools are told.
+
+    Checkpoint: as the tools do.
+    """
+    waiting = [_looked_up(index, call, registry, lanes) for index, call in enumerate(calls)]
+    results: dict[int, ToolResult] = {}
+    while waiting:
+        lane, waiting = _next_lane(waiting, state)
+        modifiers: list[Modifier] = []
+        for place, call in enumerate(lane):
+            result, mine = await _run(call, state, approve, default_timeout, batch_id)
+            results[call.index] = result
+            modifiers += mine
+            if call.stops and result.outcome in _STOPPING:
+                for skipped in (*lane[place + 1 :], *waiting):
+                    text = f"skipped: call {call.index} failed"
+                    results[skipped.index] = skipped.result(Outcome.SKIPPED, None, text)
+                waiting = []
+                break
+        for modifier in modifiers:
+            state = _applied(modifier, state)
+    return Sequential(tuple(results[index] for index in range(len(calls))), state)
+
+
+def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy) -> _Call:
+    tool = registry.get(call.name)
+    known = _Call(index, call, tool, input=call.input)
+    if tool is not None:
+        known.stops = tool.may_stop(call.input)
+        arguments = tool.decode(call.input)
+        if not isinstance(arguments, list):
+            known.arguments = arguments
+            known.shared = shares_a_lane(lanes, tool, call.input)
+    return known
+
+
+def _next_lane(waiting: list[_Call], state: State) -> tuple[list[_Call], list[_Call]]:
+    """The calls up to the lane's last, those that belong to no lane among them, and the rest."""
+    keys = StateKeys()
+    lane: list[_Call] = []
+    shared: bool | None = None
+    for place, call in enumerate(waiting):
+        if call.tool is not None and call.arguments is not None:
+            if shared is not None and not (shared and call.shared):
+                return lane, waiting[place:]
+            call.claims = claims_of(call.tool, call.input, state, call.shared)
+            if not keys.admits(call.claims):
+                return lane, waiting[place:]
+            shared = call.shared
+        lane.append(call)
+    return lane, []
+
+
+async def _run(
+    call: _Call,
+    state: State,
+    approve: Callable[[ApprovalRequest], Any] | None,
+    default_timeout: float | None,
+    batch_id: str,
+) -> tuple[ToolResult, tuple[Modifier, ...]]:
+    tool = call.tool
+    if tool is None or call.arguments is None:
+        return call.result(Outcome.INVALID, None, "invalid"), ()
+    if approve is not None:
+        refusal = await _refusal(call, tool, state, approve, batch_id)
+        if refusal is not None:
+            return call.result(Outcome.DENIED, None, refusal), ()
+    context = OracleContext(call.call.call_id, batch_id, call.index, state, call.claims)
+    seconds = default_timeout if tool.timeout is None else tool.timeout
+    positional, named = call.arguments
+    try:
+        with trio.CancelScope() as scope:
+            if seconds is not None:
+                scope.deadline = trio.current_time() + seconds
+            value = tool.function(context, *positional, **named)
+            if isinstance(value, Awaitable):
+                value = await value
+            if not isinstance(value, ToolOutput):
+                return call.result(Outcome.OK, value), ()
+            outcome = Outcome.OK if value.error is None else Outcome.ERROR
+            return call.result(outcome, value.content, value.error), value.modifiers
+    except Exception as error:
+        text = str(error)
+        name = type(error).__name__
+        return call.result(Outcome.ERROR, None, f"{name}: {text}" if text else name), ()
+    return call.result(Outcome.TIMED_OUT, None, "timed out"), ()
+
+
+async def _refusal(
+    call: _Call, tool: Tool, state: State, approve: Callable[[ApprovalRequest], Any], batch_id: str
+) -> str | None:
+    """Why the call may not run, or None; a rewrite replaces its arguments."""
+    request = ApprovalRequest(call.call.call_id, call.call.name, call.input, call.index, batch_id, state)
+    try:
+        answer = approve(request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except Exception as error:
+        return f"the approval check raised {error}"
+    if isinstance(answer, Rewrite):
+        answer = answer.input
+    if answer is True or isinstance(answer, Allow):
+        return None
+    if isinstance(answer, Mapping):
+        arguments = tool.decode(answer)
+        if isinstance(arguments, list):
+            return "the rewritten input does not fit"
+        wanted = claims_of(tool, answer, state, call.shared)
+        if not all(any(held.covers(claim) for held in call.claims) for claim in wanted):
+            return "the rewritten input claims more"
+        call.arguments, call.input = arguments, answer
+        return None
+    return answer.reason if isinstance(answer, Deny) else str(answer)
+
+
+def _applied(modifier: Modifier, state: State) -> State:
+    try:
+        after = modifier(state)
+    except Exception:
+        return state
+    return after if isinstance(after, State) else state
