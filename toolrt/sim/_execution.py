@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from toolrt.probe import Resource
 from toolrt.sim._schedule import Schedule
-from toolrt.trace import Access, Step, Trace
+from toolrt.trace import Access, Step, Trace, plain
+from toolrt.trace._plain import frozen
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import RawStep
@@ -52,7 +54,7 @@ class Execution:
                 actor.name,
                 enabled,
                 choice,
-                tuple(Access(*access) for access in touched),
+                tuple(_access(resource, write) for resource, write in touched),
                 time,
                 causes if with_causes else (),
             )
@@ -90,6 +92,15 @@ class Execution:
     def __repr__(self) -> str:
         ended = f"value={self.value!r}" if self.error is None else f"error={self.error!r}"
         return f"<Execution of {len(self._raw_steps)} steps, {ended}>"
+
+
+def _access(resource: Resource, write: bool) -> Access:
+    """Give the access; a resource that cannot be hashed is named by its JSON value."""
+    try:
+        hash(resource)
+    except TypeError:
+        resource = frozen(plain(resource))
+    return Access(resource, write)
 
 
 @cache

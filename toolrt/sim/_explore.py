@@ -9,7 +9,7 @@ from typing import Any
 from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._cell import OUTSIDE
 from toolrt.sim._execution import Execution
-from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, simulate
+from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simulate
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
@@ -58,7 +58,7 @@ def run(program: Program, policy: Policy | None = None, *, step_limit: int = DEF
         >>> sim.run(program).value
         3600.0
     """
-    job = Job(program, Fifo() if policy is None else policy, step_limit)
+    job = checked_job(program, Fifo() if policy is None else policy, step_limit)
 
     def driver() -> Driver[Execution]:
         return (yield job)
@@ -86,7 +86,7 @@ def replay(program: Program, schedule: Schedule | str) -> Execution:
     wanted = policy.schedule
     # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    job = Job(program, policy, max(1, limit))
+    job = checked_job(program, policy, max(1, limit))
 
     def driver() -> Driver[Execution]:
         return (yield job)
@@ -161,7 +161,7 @@ def explore(
     if isinstance(strategy, type) or not callable(getattr(strategy, "policies", None)):
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
-    Job(program, Fifo(), step_limit)
+    checked_job(program, Fifo(), step_limit)
     return simulate(_exploration(program, strategy, check, max_executions, step_limit))
 
 

@@ -30,7 +30,7 @@ from trio.lowlevel import Task
 from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
-from toolrt.sim._paths import path_of_key
+from toolrt.sim._paths import ROOT
 from toolrt.sim._trio_internals import Seam, can_step_inside
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
@@ -51,10 +51,10 @@ class Actor:
 
     __slots__ = ("alone", "cause", "exits", "key", "made", "name", "spawned", "task")
 
-    def __init__(self, task: Task, key: tuple[int, ...], cause: int) -> None:
+    def __init__(self, task: Task, key: tuple[int, ...], name: str, cause: int) -> None:
         self.task = task
         self.key = key
-        self.name = path_of_key(key)
+        self.name = name
         #: The enabled list when it alone can run.
         self.alone = (self.name,)
         #: How many tasks it has spawned.
@@ -224,7 +224,7 @@ class Scheduler:
         callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
         inside, step_inside, has_due = can_step_inside(), seam.step, seam.has_due
         steps, touched, strangers = self.steps, self._touched, self._strangers
-        ready, names, pick = self._ready, self._names, self._policy.choose
+        ready, keys, names, pick = self._ready, self._keys, self._names, self._policy.choose
         pause_at = min(self._limit, _STEPS_BETWEEN_VISITS)
         while True:
             while runq:
@@ -273,11 +273,22 @@ class Scheduler:
                 self.fault = error
                 self._give_up(None)
                 continue
-            if choice == 0 and last_ready:
+            if not last_ready:
+                actor: Actor = ready.pop(choice)
+                del keys[choice], names[choice]
+                self._last = actor
+            elif choice == 0:
                 self._last_ready = False
-                actor: Actor = last
+                actor = last
             else:
-                actor = self._pop(choice)
+                actor = ready.pop(choice - 1)
+                del keys[choice - 1], names[choice - 1]
+                place = bisect_left(keys, last.key)
+                keys.insert(place, last.key)
+                ready.insert(place, last)
+                names.insert(place, last.name)
+                self._last_ready = False
+                self._last = actor
             causes: tuple[int, ...] = ()
             if actor.cause >= 0:
                 if steps[actor.cause][0] is not actor:
@@ -324,7 +335,7 @@ class Scheduler:
         if self._unwinding_left < 0:
             self._close_by_force()
             return
-        actor = self._pop(0)
+        actor = self._pop_first()
         self._running = self._spawner = actor
         self._origin = -1
         if inside:
@@ -335,22 +346,14 @@ class Scheduler:
 
     # ------------------------------------------------------------------ one step
 
-    def _pop(self, choice: int) -> Actor:
-        """Take the actor at index `choice` of the enabled list; it becomes the one that stepped last."""
-        last = self._last
+    def _pop_first(self) -> Actor:
+        """Take the first of the enabled tasks; it becomes the one that stepped last."""
         if self._last_ready:
             self._last_ready = False
-            if choice == 0:
-                return last  # type: ignore[return-value]
-            choice -= 1
-            actor = self._ready.pop(choice)
-            del self._keys[choice], self._names[choice]
-            self._insert(last)  # type: ignore[arg-type]
         else:
-            actor = self._ready.pop(choice)
-            del self._keys[choice], self._names[choice]
-        self._last = actor
-        return actor
+            self._last = self._ready.pop(0)
+            del self._keys[0], self._names[0]
+        return self._last  # type: ignore[return-value]
 
     def _insert(self, actor: Actor) -> None:
         place = bisect_left(self._keys, actor.key)
@@ -388,6 +391,7 @@ class Scheduler:
             return None
         if nursery is self._nursery:
             key: tuple[int, ...] = ()
+            name = ROOT
         else:
             parent = self._actors.get(nursery.parent_task)
             if parent is None:
@@ -396,8 +400,9 @@ class Scheduler:
             # on the order in which several used the same nursery.
             parent = self._spawner or parent
             key = (*parent.key, parent.spawned)
+            name = f"{parent.name}.{parent.spawned}"
             parent.spawned += 1
-        actor = self._actors[task] = Actor(task, key, self._origin)
+        actor = self._actors[task] = Actor(task, key, name, self._origin)
         return actor
 
     def _key_of(self, task: Task) -> tuple[int, ...]:
@@ -510,6 +515,11 @@ def _checked(choice: object, enabled: tuple[str, ...], policy: object) -> int:
 def _in_order(touched: list[tuple[Resource, bool]]) -> tuple[tuple[Resource, bool], ...]:
     """Sort what a step touched by name, each once; a name that cannot be hashed is made one that can."""
     try:
+        if len(touched) == 2:
+            first, second = touched
+            if first == second:
+                return (first,)
+            return (first, second) if first < second else (second, first)
         unique = set(touched)
     except TypeError:
         unique = {(frozen(plain(resource)), write) for resource, write in touched}

@@ -30,7 +30,7 @@ from toolrt.sim._hook import Scheduler
 from toolrt.sim._trio_internals import Seam, check_supported, controlled, outside_run, seam_of_this_run
 from toolrt.sim.policies._policy import Policy, RunInfo
 
-__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "current_scheduler", "simulate"]
+__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "checked_job", "current_scheduler", "simulate"]
 
 T = TypeVar("T")
 
@@ -43,35 +43,35 @@ _turn = threading.RLock()
 _current: list[_Host] = []
 
 
-@attrs.frozen
+@attrs.define
 class Job:
-    """One execution to do."""
+    """One execution to do; `checked_job` makes one from what a caller gave."""
 
     #: The program.
-    program: Callable[[], Awaitable[Any]] = attrs.field()
+    program: Callable[[], Awaitable[Any]]
     #: Who picks its choices.
-    policy: Policy = attrs.field()
+    policy: Policy
     #: The number of steps after which it is stopped, 1 or more.
-    step_limit: int = attrs.field(default=DEFAULT_STEP_LIMIT)
+    step_limit: int = DEFAULT_STEP_LIMIT
     #: Its place among the executions of one exploration, from 0.
     index: int = 0
 
-    @program.validator
-    def _check_program(self, _: object, value: object) -> None:
-        if not callable(value):
-            raise DefinitionRefused("a program", "an async function without arguments", value)
 
-    @policy.validator
-    def _check_policy(self, _: object, value: object) -> None:
-        if isinstance(value, type) or not (
-            callable(getattr(value, "start", None)) and callable(getattr(value, "choose", None))
-        ):
-            raise DefinitionRefused("a policy", "an object with start(info) and choose(enabled, step)", value)
+def checked_job(program: object, policy: object, step_limit: object) -> Job:
+    """Give the job for arguments that nobody has looked at yet.
 
-    @step_limit.validator
-    def _check_step_limit(self, _: object, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise DefinitionRefused("step_limit", "a number of steps, 1 or more", value)
+    Raises:
+        DefinitionRefused: one of them is not what it must be.
+    """
+    if not callable(program):
+        raise DefinitionRefused("a program", "an async function without arguments", program)
+    if isinstance(policy, type) or not (
+        callable(getattr(policy, "start", None)) and callable(getattr(policy, "choose", None))
+    ):
+        raise DefinitionRefused("a policy", "an object with start(info) and choose(enabled, step)", policy)
+    if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
+        raise DefinitionRefused("step_limit", "a number of steps, 1 or more", step_limit)
+    return Job(program, policy, step_limit)  # type: ignore[arg-type]
 
 
 #: Yields jobs, is sent executions, returns the answer.

@@ -7,14 +7,9 @@ comes before ``main.10``.
 
 from __future__ import annotations
 
-__all__ = ["ROOT", "key_of_path", "path_of_key"]
+__all__ = ["ROOT", "key_of_path"]
 
 ROOT = "main"
-
-
-def path_of_key(key: tuple[int, ...]) -> str:
-    """Write a path: ``(0, 2)`` is ``main.0.2``."""
-    return ".".join((ROOT, *map(str, key)))
 
 
 def key_of_path(path: str) -> tuple[int, ...]:
