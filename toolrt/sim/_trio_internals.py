@@ -217,7 +217,10 @@ class Seam:
         self._instruments = runner.instruments
         self._hooks = runner.instruments.data
         self.in_main_thread = threading.current_thread() is threading.main_thread()
-        self._frames_to_drop = range(1 + _run.CONTEXT_RUN_TB_FRAMES)
+        #: Runs a task to its next checkpoint; see `_stepper`.
+        self.step = _stepper(runner)
+        #: Says whether a deadline is at or before a time; see `_due_checker`.
+        self.has_due = _due_checker(runner.deadlines)
         #: Gives a task's sort key; set by the host for each execution.
         self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
         #: Gives whether a task belongs to the simulated program; set by the host for each execution.
@@ -234,78 +237,10 @@ class Seam:
         """Give the task that runs now, or None between steps."""
         return getattr(self._context, "task", None)
 
-    def step(self, task: Task) -> bool:
-        """Run `task` to its next checkpoint, as one turn of Trio's loop does.
-
-        Returns:
-            True when the task merely passed a checkpoint: it can run again, and was not put into `runq`.
-        """
-        runner: Any = self.runner
-        self._context.task = task
-        hooks = self._hooks
-        if "before_task_step" in hooks:
-            self._instruments.call("before_task_step", task)
-        private: Any = task
-        resume = private._next_send_fn
-        value = private._next_send
-        private._next_send_fn = private._next_send = None
-        ended: Any = None
-        message: Any = None
-        runs_on = False
-        try:
-            message = private.context.run(resume, value)
-        except StopIteration as stop:
-            ended = outcome.Value(stop.value)
-        except BaseException as error:
-            # The frames of this method and of Context.run say nothing to a reader of the traceback.
-            traceback = error.__traceback__
-            for _ in self._frames_to_drop:
-                if traceback is not None:
-                    traceback = traceback.tb_next
-            ended = outcome.Error(error.with_traceback(traceback))
-            del traceback
-        # Not inside the except blocks: what is raised from here must not get `error` as its context.
-        if ended is not None:
-            runner.task_exited(task, ended)
-        else:
-            private._schedule_points += 1
-            if message is _traps.CancelShieldedCheckpoint:
-                private._next_send_fn = private.coro.send
-                private._next_send = _PASSED
-                runs_on = True
-                if "task_scheduled" in hooks:
-                    self._instruments.call("task_scheduled", task)
-            elif type(message) is _traps.WaitTaskRescheduled:
-                private._cancel_points += 1
-                private._abort_func = message.abort_func
-                # Ctrl-C is outside every cancel scope, so it is looked at first.
-                if runner.ki_pending and task is runner.main_task:
-                    private._attempt_delivery_of_pending_ki()
-                private._attempt_delivery_of_any_pending_cancel()
-            elif type(message) is _traps.PermanentlyDetachCoroutineObject:
-                runner.task_exited(task, message.final_outcome)
-            else:
-                foreign = TypeError(
-                    f"Trio got an unknown message {message!r} from a task: it awaited something made for "
-                    "another framework, such as asyncio."
-                )
-                runner.reschedule(task, foreign)
-                # Another framework's awaitable unwraps no outcome, so the error is thrown into it.
-                private._next_send_fn = private.coro.throw
-        if "after_task_step" in hooks:
-            self._instruments.call("after_task_step", task)
-        del self._context.task
-        return runs_on
-
     def next_deadline(self) -> float:
         """Give the earliest pending deadline in virtual seconds, or infinity."""
         deadline: float = self._deadlines.next_deadline()
         return deadline
-
-    def has_due(self, now: float) -> bool:
-        """Say whether a deadline (perhaps one since withdrawn) is at or before `now`."""
-        heap = self._deadlines._heap
-        return bool(heap) and heap[0][0] <= now
 
     def expire(self, now: float) -> None:
         """Cancel every scope whose deadline is at or before `now`, in a stable order."""
@@ -404,6 +339,89 @@ class Seam:
 def seam_of_this_run() -> Seam:
     """Give the seam of the run this thread is in; call it from its main task."""
     return Seam(_run.GLOBAL_RUN_CONTEXT.runner)
+
+
+def _due_checker(deadlines: Any) -> Callable[[float], bool]:
+    """Make the function that says whether a deadline (perhaps one since withdrawn) is at or before a time."""
+
+    def has_due(now: float) -> bool:
+        heap = deadlines._heap
+        return bool(heap) and heap[0][0] <= now
+
+    return has_due
+
+
+def _stepper(runner: Any) -> Callable[[Any], bool]:
+    """Make the function that runs a task of `runner` to its next checkpoint, as one turn of Trio's loop does.
+
+    It returns True when the task merely passed a checkpoint: it can run again, and was not put into the run
+    queue.
+    """
+    # A closure, because this runs once for every step: what never changes is looked up once.
+    context = _run.GLOBAL_RUN_CONTEXT
+    instruments = runner.instruments
+    hooks = instruments.data
+    frames_to_drop = range(1 + _run.CONTEXT_RUN_TB_FRAMES)
+    passed_checkpoint = _traps.CancelShieldedCheckpoint
+    parked_message = _traps.WaitTaskRescheduled
+    detached_message = _traps.PermanentlyDetachCoroutineObject
+
+    def step(task: Any) -> bool:
+        context.task = task
+        if "before_task_step" in hooks:
+            instruments.call("before_task_step", task)
+        resume = task._next_send_fn
+        value = task._next_send
+        task._next_send_fn = task._next_send = None
+        ended: Any = None
+        message: Any = None
+        goes_on = False
+        try:
+            message = task.context.run(resume, value)
+        except StopIteration as stop:
+            ended = outcome.Value(stop.value)
+        except BaseException as error:
+            # The frames of this function and of Context.run say nothing to a reader of the traceback.
+            traceback = error.__traceback__
+            for _ in frames_to_drop:
+                if traceback is not None:
+                    traceback = traceback.tb_next
+            ended = outcome.Error(error.with_traceback(traceback))
+            del traceback
+        # Not inside the except blocks: what is raised from here must not get `error` as its context.
+        if ended is not None:
+            runner.task_exited(task, ended)
+        else:
+            task._schedule_points += 1
+            if message is passed_checkpoint:
+                task._next_send_fn = task.coro.send
+                task._next_send = _PASSED
+                goes_on = True
+                if "task_scheduled" in hooks:
+                    instruments.call("task_scheduled", task)
+            elif type(message) is parked_message:
+                task._cancel_points += 1
+                task._abort_func = message.abort_func
+                # Ctrl-C is outside every cancel scope, so it is looked at first.
+                if runner.ki_pending and task is runner.main_task:
+                    task._attempt_delivery_of_pending_ki()
+                task._attempt_delivery_of_any_pending_cancel()
+            elif type(message) is detached_message:
+                runner.task_exited(task, message.final_outcome)
+            else:
+                foreign = TypeError(
+                    f"Trio got an unknown message {message!r} from a task: it awaited something made for "
+                    "another framework, such as asyncio."
+                )
+                runner.reschedule(task, foreign)
+                # Another framework's awaitable unwraps no outcome, so the error is thrown into it.
+                task._next_send_fn = task.coro.throw
+        if "after_task_step" in hooks:
+            instruments.call("after_task_step", task)
+        del context.task
+        return goes_on
+
+    return step
 
 
 class _Passed:
