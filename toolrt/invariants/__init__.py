@@ -13,7 +13,7 @@ handed to `check`.  Whether a law could see anything at all is shown by the muta
 small broken variants of the runtime, at least one for each law, which that law alone must catch.
 """
 
-from toolrt.invariants import _script as script
+from toolrt.invariants import script
 from toolrt.invariants._check import LAWS, check, require
 from toolrt.invariants._equality import trace_digest
 from toolrt.invariants._law import Law, Predicate, Violation, law

@@ -18,9 +18,9 @@ from toolrt.errors import DefinitionRefused, InternalError
 from toolrt.invariants._check import check
 from toolrt.invariants._equality import trace_digest
 from toolrt.invariants._law import Predicate, Violation
-from toolrt.invariants._script import Scripted, brief
 from toolrt.invariants._world import World
 from toolrt.invariants.oracle import run_one_by_one
+from toolrt.invariants.script import Brief, Scripted
 from toolrt.model import State
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 from toolrt.runtime import Batch, Runtime
@@ -56,7 +56,7 @@ class Ending:
 
 
 @attrs.frozen(slots=False, repr=False)
-class Mix:
+class Mix(Brief):
     """One batch of scripted calls.
 
     Raises:
@@ -85,9 +85,6 @@ class Mix:
     files: Mapping[str, str] = attrs.field(factory=dict)
     #: What the state holds at first.
     state: Mapping[str, str] = attrs.field(factory=dict)
-
-    def __repr__(self) -> str:
-        return brief(self)
 
     @property
     def approves(self) -> bool:

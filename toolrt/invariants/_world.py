@@ -15,7 +15,7 @@ import trio
 
 from toolrt import probe
 from toolrt.invariants._failure import SHIELD
-from toolrt.invariants._script import (
+from toolrt.invariants.script import (
     Action,
     AddCell,
     AppendFile,

@@ -53,27 +53,33 @@ def brief(record: Any) -> str:
     return f"{type(record).__name__}({', '.join(parts)})"
 
 
-class _Brief:
+class Brief:
+    """A record whose `repr` is `brief`."""
+
     __slots__ = ()
 
     def __repr__(self) -> str:
         return brief(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # What Hypothesis and IPython print.
+        printer.text(brief(self))
+
 
 @attrs.frozen(repr=False)
-class Sleep(_Brief):
+class Sleep(Brief):
     """Wait so many virtual seconds.  A sync call does not."""
 
     seconds: float
 
 
 @attrs.frozen(repr=False)
-class Pause(_Brief):
+class Pause(Brief):
     """Pass one checkpoint."""
 
 
 @attrs.frozen(repr=False)
-class Say(_Brief):
+class Say(Brief):
     """Report progress, so many times."""
 
     text: str
@@ -81,14 +87,14 @@ class Say(_Brief):
 
 
 @attrs.frozen(repr=False)
-class ReadCell(_Brief):
+class ReadCell(Brief):
     """Look at a shared cell; what is there is part of the answer."""
 
     cell: str
 
 
 @attrs.frozen(repr=False)
-class AddCell(_Brief):
+class AddCell(Brief):
     """Add a text to what a cell holds, with a checkpoint between looking and writing."""
 
     cell: str
@@ -96,14 +102,14 @@ class AddCell(_Brief):
 
 
 @attrs.frozen(repr=False)
-class ReadFile(_Brief):
+class ReadFile(Brief):
     """Look at a file; what is there is part of the answer."""
 
     file: str
 
 
 @attrs.frozen(repr=False)
-class WriteFile(_Brief):
+class WriteFile(Brief):
     """Replace what a file holds, with a checkpoint between beginning and end."""
 
     file: str
@@ -111,7 +117,7 @@ class WriteFile(_Brief):
 
 
 @attrs.frozen(repr=False)
-class AppendFile(_Brief):
+class AppendFile(Brief):
     """Add a text to a file, with checkpoints between looking, writing and the end."""
 
     file: str
@@ -119,14 +125,14 @@ class AppendFile(_Brief):
 
 
 @attrs.frozen(repr=False)
-class SeeState(_Brief):
+class SeeState(Brief):
     """Look at a key of the state; what the call sees is part of the answer."""
 
     key: str
 
 
 @attrs.frozen(repr=False)
-class ChangeState(_Brief):
+class ChangeState(Brief):
     """Return a modifier that adds a text to what the state has under a key."""
 
     key: str
@@ -134,26 +140,26 @@ class ChangeState(_Brief):
 
 
 @attrs.frozen(repr=False)
-class BreakState(_Brief):
+class BreakState(Brief):
     """Return a modifier that raises."""
 
 
 @attrs.frozen(repr=False)
-class Fail(_Brief):
+class Fail(Brief):
     """Raise an error with this text."""
 
     text: str = "no"
 
 
 @attrs.frozen(repr=False)
-class Refuse(_Brief):
+class Refuse(Brief):
     """Return an error with this text; the modifiers still apply."""
 
     text: str = "not so"
 
 
 @attrs.frozen(repr=False)
-class Shield(_Brief):
+class Shield(Brief):
     """Ignore every cancel and timeout for so many virtual seconds."""
 
     seconds: float
@@ -189,7 +195,7 @@ def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
 
 
 @attrs.frozen(repr=False)
-class Scripted(_Brief):
+class Scripted(Brief):
     """One call of a mix.
 
     Raises:

@@ -1,0 +1,38 @@
+"""What a test suite needs: mixes of scripted calls, schedules, one simulated run, a check of a tool's promises.
+
+::
+
+    from hypothesis import given
+    from toolrt import invariants, testing
+
+    @given(mix=testing.tool_mixes(), schedule=testing.schedules())
+    def test_laws(mix, schedule):
+        execution = testing.simulate(mix, schedule)
+        assert invariants.check(execution.trace) == []
+
+The pytest plugin (loaded by itself once toolrt is installed) adds ``@pytest.mark.explore`` for any async test.
+"""
+
+from toolrt.errors import MissingExtra
+
+try:
+    import hypothesis  # noqa: F401
+    import pytest  # noqa: F401
+except ImportError as _error:
+    raise MissingExtra("toolrt.testing", "testing") from _error
+
+from toolrt.invariants import Ending, Mix, script, simulate
+from toolrt.invariants.script import Scripted
+from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
+
+__all__ = [
+    "Ending",
+    "Mix",
+    "Scripted",
+    "completion_orders",
+    "schedules",
+    "script",
+    "scripted_calls",
+    "simulate",
+    "tool_mixes",
+]

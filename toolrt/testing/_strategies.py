@@ -1,0 +1,182 @@
+"""Hypothesis strategies: what is run, in which order it ends, and under which schedule.
+
+Rules.  What is drawn keeps its promises: a scripted call claims what it touches, and nothing it draws depends on a
+tie between a timeout and the end of a sleep.  The simplest mix is one call that does nothing; the simplest schedule
+is the empty list.
+
+Theory.  A list of small numbers is a schedule of every program (`toolrt.sim.Choices`), so shrinking the list
+shrinks the schedule: shorter, then fewer and lower choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+from toolrt.errors import DefinitionRefused
+from toolrt.invariants import Mix, script
+from toolrt.invariants.script import Action, Scripted
+
+__all__ = ["completion_orders", "schedules", "scripted_calls", "tool_mixes"]
+
+#: Two of each, so that calls meet often.
+_CELLS = ("a", "b")
+_FILES = ("f", "g")
+_KEYS = ("x", "y")
+
+#: Whole seconds for what a call does, halves for its timeout: never a tie.
+_SECONDS = (1.0, 2.0, 3.0)
+_TIMEOUTS = (0.5, 1.5, 2.5)
+
+#: All kinds of a scripted call's trouble, as `tool_mixes` names them.
+_POLICIES = ("by_claims", "by_safety", "parallel", "serial")
+
+
+def schedules(max_size: int = 60, max_choice: int = 4) -> st.SearchStrategy[list[int]]:
+    """Lists of small numbers, one for each step: what `simulate` takes as a schedule.
+
+    Args:
+        max_size: how many steps are chosen at most; after them every choice is the simplest.
+        max_choice: the highest choice; one that is higher than what is enabled means the last.
+    """
+    return st.lists(st.integers(0, max_choice), max_size=max_size)
+
+
+def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
+    """Ranks for the calls of `mix`, equal ranks for a tie: what `simulate` takes as a completion order."""
+    count = len(mix.calls)
+    return st.lists(st.integers(0, max(0, count - 1)), min_size=count, max_size=count)
+
+
+def _actions(files: bool, state: bool, failures: bool, shields: bool) -> st.SearchStrategy[Action]:
+    text = st.sampled_from("pqrs")
+    cell, key, file = st.sampled_from(_CELLS), st.sampled_from(_KEYS), st.sampled_from(_FILES)
+    kinds: list[st.SearchStrategy[Action]] = [
+        st.builds(script.Sleep, st.sampled_from(_SECONDS)),
+        st.just(script.Pause()),
+        st.builds(script.Say, text, st.integers(1, 3)),
+        st.builds(script.ReadCell, cell),
+        st.builds(script.AddCell, cell, text),
+    ]
+    if files:
+        kinds.append(st.builds(script.ReadFile, file))
+        kinds.append(st.builds(script.WriteFile, file, text))
+        kinds.append(st.builds(script.AppendFile, file, text))
+    if state:
+        kinds.append(st.builds(script.SeeState, key))
+        kinds.append(st.builds(script.ChangeState, key, text))
+        kinds.append(st.just(script.BreakState()))
+    if failures:
+        kinds.append(st.builds(script.Fail, text))
+        kinds.append(st.builds(script.Refuse, text))
+    if shields:
+        kinds.append(st.builds(script.Shield, st.sampled_from(_SECONDS)))
+    return st.one_of(kinds)
+
+
+@st.composite
+def scripted_calls(
+    draw: st.DrawFn,
+    files: bool = True,
+    state: bool = True,
+    failures: bool = True,
+    timeouts: bool = True,
+    stops: bool = True,
+    approvals: bool = False,
+    shields: bool = True,
+    invalid: bool = True,
+    max_actions: int = 4,
+) -> Scripted:
+    """One scripted call; the arguments are those of `tool_mixes`."""
+    rarely = st.sampled_from([False, False, False, True])
+    does = draw(st.lists(_actions(files, state, failures, shields), max_size=max_actions))
+    bare = Scripted(does)
+    fields: dict[str, Any] = {
+        "says": draw(
+            st.sampled_from(["claims", "by input", "nothing"] if bare.claims else ["safe", "claims", "nothing"])
+        ),
+        "sync": draw(rarely),
+        "interrupt": "finish" if draw(rarely) else "cancel",
+    }
+    if timeouts and draw(rarely):
+        fields["timeout"] = draw(st.sampled_from(_TIMEOUTS))
+    if stops:
+        fields["stops"] = draw(rarely)
+    if invalid and draw(rarely):
+        fields["invalid"] = draw(st.sampled_from(["unknown", "input"]))
+    if draw(rarely):
+        fields["call_id"] = "twice"
+    if approvals:
+        fields["approval"] = draw(st.sampled_from(["allow", "deny", "rewrite", "raise", "allow"]))
+        fields["approval_after"] = draw(st.sampled_from([None, 0.0, 1.0, 2.0]))
+    return attrs.evolve(bare, **fields)
+
+
+@st.composite
+def tool_mixes(
+    draw: st.DrawFn,
+    *,
+    min_calls: int = 1,
+    max_calls: int = 6,
+    lanes: Sequence[str] = _POLICIES,
+    files: bool = True,
+    state: bool = True,
+    failures: bool = True,
+    timeouts: bool = True,
+    stops: bool = True,
+    approvals: bool = True,
+    shields: bool = True,
+    invalid: bool = True,
+    limits: bool = True,
+    streaming: bool = True,
+    cancel: bool = False,
+    readers: Sequence[str] = ("eager", "slow", "none"),
+) -> Mix:
+    """Batches of scripted calls.
+
+    Args:
+        min_calls: the fewest calls of a batch.
+        max_calls: the most calls of a batch.
+        lanes: names of lane policies.
+        files: calls read, write and append to files.
+        state: calls see the state and return modifiers, also one that raises.
+        failures: calls raise, or return an error.
+        timeouts: calls have timeouts of their own.
+        stops: some calls skip what follows when they fail.
+        approvals: some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.
+        shields: calls ignore a cancel for a while.
+        invalid: calls name unknown tools, or their input does not fit.
+        limits: batches with a limit of 1, 2 or 3.
+        streaming: batches whose calls come one after the other.
+        cancel: batches that are cancelled, from inside or outside.
+        readers: who reads the updates: "eager", "slow", "none".
+    """
+    for name in lanes:
+        if name not in _POLICIES:
+            raise DefinitionRefused("tool_mixes(lanes)", f"names of {', '.join(_POLICIES)}", name)
+    with_approvals = approvals and draw(st.integers(0, 3)) == 3
+    call = scripted_calls(
+        files=files,
+        state=state,
+        failures=failures,
+        timeouts=timeouts,
+        stops=stops,
+        approvals=with_approvals,
+        shields=shields,
+        invalid=invalid,
+    )
+    calls = draw(st.lists(call, min_size=min_calls, max_size=max_calls))
+    return Mix(
+        calls,
+        lanes=draw(st.sampled_from(list(lanes))),
+        limit=draw(st.sampled_from([10, 1, 2, 3])) if limits else 10,
+        delays=draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), max_size=len(calls))) if streaming else (),
+        cancel_after=draw(st.sampled_from([0.0, 0.25, 1.0, 1.25, 2.0, 3.25])) if cancel else None,
+        cancel_outside=draw(st.booleans()) if cancel else False,
+        reader=draw(st.sampled_from(list(readers))),
+        files={"f": "start "} if files else {},
+        state={"x": "0"} if state else {},
+    )
