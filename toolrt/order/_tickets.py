@@ -55,7 +55,10 @@ class _Node:
         """Remove this node, and those above it, that name nothing any more."""
         node = self
         while node.parent is not None and node.is_empty():
-            node.parent.children.pop(node.part, None)
+            # A subtree writer may have taken this node out of the tree, and another one may be in its place.
+            if node.parent.children.get(node.part) is not node:
+                return
+            del node.parent.children[node.part]
             node = node.parent
 
     def groups_below(self) -> Iterator[_Group]:

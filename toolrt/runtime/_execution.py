@@ -113,9 +113,9 @@ async def _execute_guarded(
 
 async def _call(tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
     if thread is not None:
-        value = await trio.to_thread.run_sync(
-            function, abandon_on_cancel=True, limiter=cast(trio.CapacityLimiter, thread)
-        )
+        # In a list, because Trio has an error of its own for a function that gives a coroutine.
+        limiter = cast(trio.CapacityLimiter, thread)
+        [value] = await trio.to_thread.run_sync(lambda: [function()], abandon_on_cancel=True, limiter=limiter)
     else:
         value = function()
         if tool.is_async:

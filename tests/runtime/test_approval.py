@@ -1,0 +1,166 @@
+"""Approval: each call by itself, exactly what was approved, fail closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from _tools import WRITE, Diary, call, claims, outcomes, runtime
+
+import toolrt
+from toolrt import Allow, ApprovalRequest, Claim, Deny, Rewrite, ToolContext
+
+
+@toolrt.tool(claims=lambda input, state: [Claim(("file", input["path"]), WRITE)])
+async def touch(ctx: ToolContext, path: str) -> str:
+    """Give back what it was really given."""
+    return path
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "error"),
+    [
+        (True, "ok", None),
+        (Allow(), "ok", None),
+        (False, "denied", "denied: the approval check said no"),
+        ("too risky", "denied", "denied: too risky"),
+        (Deny("not now"), "denied", "denied: not now"),
+        (None, "denied", "denied: the approval check answered None, which is neither"),
+        (1, "denied", "denied: the approval check answered 1, which is neither"),
+        ({"path": "a", "x": 1}, "denied", "denied: the rewritten input does not fit: input.x: expected no such field"),
+        ({"path": "b"}, "denied", "denied: the rewritten input claims write file/b, the call holds write file/a"),
+        (Rewrite({"path": "a"}), "ok", None),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True])
+async def test_approval_answer(answer: Any, outcome: str, error: str | None, later: bool) -> None:
+    """What each answer means, given at once or later."""
+
+    def at_once(request: ApprovalRequest) -> Any:
+        return answer
+
+    async def after_a_while(request: ApprovalRequest) -> Any:
+        await trio.lowlevel.checkpoint()
+        return answer
+
+    rt = runtime(touch, approve=after_a_while if later else at_once)
+    (result,) = (await rt.run([call("touch", path="a")])).results
+    assert result.outcome.value == outcome
+    assert error is None or str(result.error).startswith(error)
+
+
+async def test_approval_that_raises_denies() -> None:
+    """A check that fails is a no, and says why; sync and async."""
+
+    def broken(request: ApprovalRequest) -> bool:
+        raise RuntimeError("offline")
+
+    async def broken_later(request: ApprovalRequest) -> bool:
+        raise RuntimeError("offline")
+
+    for approve in (broken, broken_later):
+        (result,) = (await runtime(touch, approve=approve).run([call("touch", path="a")])).results
+        assert result.error == "denied: the approval check raised RuntimeError: offline"
+
+
+async def test_approval_is_not_asked_for_invalid_calls() -> None:
+    """It stands between validation and start."""
+    asked = []
+    rt = runtime(touch, approve=lambda request: asked.append(request.name) or True)
+    done = await rt.run([call("touch"), call("nothing"), call("touch", path="a")])
+    assert outcomes(done.results) == ["invalid", "invalid", "ok"]
+    assert asked == ["touch"]
+
+
+async def test_approval_runs_the_rewritten_input() -> None:
+    """Exactly what was approved is executed."""
+
+    @toolrt.tool
+    async def shell(ctx: ToolContext, command: str) -> str:
+        return command
+
+    rt = runtime(shell, approve=lambda request: {"command": "ls"})
+    (result,) = (await rt.run([call("shell", command="rm")])).results
+    assert result.content == "ls"
+
+
+async def test_approval_of_a_lane_is_asked_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    """A pending approval holds neither a slot nor the lane's other calls, in whatever order they come."""
+    diary = Diary()
+    delays = {"a": 3, "b": 2, "c": 1}
+
+    async def approve(request: ApprovalRequest) -> bool:
+        await trio.sleep(delays[request.name])
+        return True
+
+    rt = runtime(*(diary.tool(name, 1, safe=True) for name in "abc"), approve=approve, limit=1)
+    done = await rt.run([call("a"), call("b"), call("c")])
+    assert outcomes(done.results) == ["ok", "ok", "ok"]
+    assert diary.lines == ["c+", "c-", "b+", "b-", "a+", "a-"]
+    assert trio.current_time() == 4
+
+
+async def test_approval_pending_holds_the_tickets(autojump_clock: trio.testing.MockClock) -> None:
+    """A later call on the same file waits for the one that waits for its approval."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+
+    async def approve(request: ApprovalRequest) -> bool:
+        await trio.sleep(5 if request.name == "a" else 0)
+        return request.name != "a"
+
+    async with runtime(
+        diary.tool("a", 1, claims=file), diary.tool("b", 1, claims=file), approve=approve
+    ).open_batch() as batch:
+        batch.submit(call("a"))
+        batch.submit(call("b"))
+        batch.seal()
+        await trio.sleep(2)
+        assert batch.calls[0].waits_for == ["approval"]
+        assert batch.calls[1].waits_for == [0]
+    assert outcomes(batch.outcome.results) == ["denied", "ok"]
+    assert diary.lines == ["b+", "b-"]
+
+
+async def test_approval_never_given_ends_with_a_cancel(autojump_clock: trio.testing.MockClock) -> None:
+    """A call whose approval never comes is not started, and the batch can be left."""
+
+    async def approve(request: ApprovalRequest) -> bool:
+        await trio.sleep_forever()
+        return True
+
+    for outside in (False, True):
+        with trio.move_on_after(2):
+            async with runtime(touch, approve=approve).open_batch() as batch:
+                batch.submit(call("touch", path="a"))
+                await trio.sleep(1)
+                if not outside:
+                    batch.cancel("x")
+                else:
+                    await trio.sleep_forever()
+        assert outcomes(batch.outcome.results) == ["not_started"]
+
+
+async def test_approval_pending_ends_with_a_stop(autojump_clock: trio.testing.MockClock) -> None:
+    """A skipped call no longer waits for its approval."""
+
+    async def approve(request: ApprovalRequest) -> bool:
+        if request.name == "touch":
+            await trio.sleep_forever()
+        return True
+
+    @toolrt.tool(safe=True, stops_batch=True)
+    async def guard(ctx: ToolContext) -> None:
+        raise ValueError
+
+    done = await runtime(guard, touch, approve=approve).run([call("guard"), call("touch", path="a")])
+    assert outcomes(done.results) == ["error", "skipped"]
+
+
+async def test_approval_denied_stops_a_batch() -> None:
+    """DENIED stops where the tool asks for it."""
+    rt = runtime(Diary().tool("guard", stops_batch=True), Diary().tool("a"), approve=lambda request: False)
+    done = await rt.run([call("guard"), call("a")])
+    assert outcomes(done.results) == ["denied", "skipped"]

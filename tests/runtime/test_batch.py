@@ -1,0 +1,347 @@
+"""A batch: submission, updates, leaving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from _tools import Diary, call, outcomes, runtime, setting
+
+import toolrt
+from toolrt import Progress, ResultReady, State, StateMerged, ToolCall, ToolContext, ToolOutput
+from toolrt.errors import BatchClosed, DefinitionRefused
+
+
+def kinds(updates: list[Any]) -> list[str]:
+    """Updates in short: P1, R0, M0."""
+    short = []
+    for update in updates:
+        if isinstance(update, Progress):
+            short.append(f"P{update.call_index}")
+        elif isinstance(update, ResultReady):
+            short.append(f"R{update.result.call_index}")
+        else:
+            assert isinstance(update, StateMerged)
+            short.append(f"M{update.lane}")
+    return short
+
+
+async def read_all(batch: toolrt.Batch) -> list[Any]:
+    return [update async for update in batch]
+
+
+async def test_batch_results_come_in_call_order(autojump_clock: trio.testing.MockClock) -> None:
+    """The last to finish is still first if it was asked first."""
+    diary = Diary()
+    rt = runtime(diary.tool("slow", 3, safe=True), diary.tool("quick", 1, safe=True))
+    done = await rt.run([call("slow"), call("quick")])
+    assert [result.content for result in done.results] == ["slow", "quick"]
+    assert diary.lines[-2:] == ["quick-", "slow-"]
+
+
+async def test_batch_results_are_ready_as_soon_as_all_before_are(autojump_clock: trio.testing.MockClock) -> None:
+    """A result waits for those before it and for nothing behind it."""
+    diary = Diary()
+    rt = runtime(*(diary.tool(name, seconds, safe=True) for name, seconds in (("a", 2), ("b", 1), ("c", 9))))
+    seen = {}
+    async with rt.open_batch() as batch:
+        for name in "abc":
+            batch.submit(call(name))
+        batch.seal()
+        async for update in batch:
+            if isinstance(update, ResultReady):
+                seen[update.result.name] = trio.current_time()
+    assert seen == {"a": 2.0, "b": 2.0, "c": 9.0}
+
+
+async def test_batch_updates_have_one_order(autojump_clock: trio.testing.MockClock) -> None:
+    """A lane's merge comes after its last result and before anything of the next lane."""
+    rt = runtime(
+        setting("x", "k", 1, safe=True),
+        setting("y", "k", 2, safe=True),
+        setting("alone", "k", 3),
+    )
+    calls = [call("x"), call("nothing"), call("y"), call("alone"), call("nothing"), call("x")]
+    async with rt.open_batch() as batch:
+        for one in calls:
+            batch.submit(one)
+        batch.seal()
+        updates = await read_all(batch)
+    assert kinds(updates) == ["R0", "R1", "R2", "M0", "R3", "M1", "R4", "R5", "M2"]
+    assert [update.state["k"] for update in updates if isinstance(update, StateMerged)] == [2, 3, 1]
+
+
+async def test_batch_updates_order_is_the_same_for_a_late_reader(autojump_clock: trio.testing.MockClock) -> None:
+    """Results and merges come in the same order whenever they are read."""
+    rt = runtime(setting("x", "k", 1, safe=True), setting("alone", "k", 3))
+    calls = [call("x"), call("nothing"), call("alone"), call("x"), call("nothing")]
+    orders = []
+    for late in (False, True):
+        async with rt.open_batch() as batch:
+            for one in calls:
+                batch.submit(one)
+                if not late:
+                    await trio.sleep(1)
+            batch.seal()
+            if late:
+                await trio.sleep(60)
+            orders.append(kinds(await read_all(batch)))
+    assert orders[0] == orders[1]
+
+
+async def test_batch_takes_calls_while_it_runs(autojump_clock: trio.testing.MockClock) -> None:
+    """A call runs as soon as it is submitted, while the model still speaks."""
+    diary = Diary()
+    rt = runtime(diary.tool("a", 1, safe=True), diary.tool("b", 1, safe=True))
+    async with rt.open_batch() as batch:
+        batch.submit(call("a"))
+        await trio.sleep(5)
+        assert diary.lines == ["a+", "a-"]
+        batch.submit(call("b"))
+        await trio.sleep(5)
+        assert diary.lines == ["a+", "a-", "b+", "b-"]
+    assert [tracked.lane for tracked in batch.calls] == [0, 0]
+
+
+@pytest.mark.parametrize("pause", [0, 0.5, 10])
+async def test_batch_lanes_do_not_depend_on_when_the_model_speaks(
+    pause: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A lane is closed by a call that cannot join it, never by idleness."""
+    diary = Diary()
+    rt = runtime(diary.tool("s", 1, safe=True), diary.tool("x", 1))
+    async with rt.open_batch() as batch:
+        for name in "ssxss":
+            batch.submit(call(name))
+            await trio.sleep(pause)
+    assert [tracked.lane for tracked in batch.calls] == [0, 0, 1, 2, 2]
+
+
+async def test_batch_refuses_calls_after_the_seal() -> None:
+    """Submitting to a sealed batch raises and changes nothing."""
+    rt = runtime(Diary().tool("a", safe=True))
+    async with rt.open_batch() as batch:
+        batch.submit(call("a"))
+        batch.seal()
+        with pytest.raises(BatchClosed, match="sealed"):
+            batch.submit(call("a"))
+    assert len(batch.outcome.results) == 1
+
+
+async def test_batch_refuses_what_is_no_call() -> None:
+    """Only a ToolCall can be submitted; the batch is unchanged."""
+    rt = runtime(Diary().tool("a", safe=True))
+    async with rt.open_batch() as batch:
+        with pytest.raises(DefinitionRefused, match="ToolCall"):
+            batch.submit({"name": "a"})  # type: ignore[arg-type]
+    assert batch.outcome.results == ()
+
+
+async def test_batch_has_one_reader(autojump_clock: trio.testing.MockClock) -> None:
+    """A second reader is refused while the first one waits."""
+    rt = runtime(Diary().tool("a", 5, safe=True))
+    async with trio.open_nursery() as nursery, rt.open_batch() as batch:
+        nursery.start_soon(read_all, batch)
+        await trio.sleep(1)
+        with pytest.raises(BatchClosed, match="reader"):
+            await batch.__anext__()
+        batch.submit(call("a"))
+        batch.seal()
+
+
+async def test_batch_without_calls_is_over_at_once() -> None:
+    """Nothing to do gives nothing back, and the state as it was."""
+    state = State({"k": 1})
+    done = await runtime().run([], state)
+    assert done.results == ()
+    assert done.state == state
+
+
+async def test_batch_ids_count_up() -> None:
+    """The default id is a counter of the runtime; a given one is kept."""
+    rt = runtime()
+    async with rt.open_batch() as first, rt.open_batch() as second, rt.open_batch(batch_id="mine") as third:
+        pass
+    assert [first.batch_id, second.batch_id, third.batch_id] == ["batch-1", "batch-2", "mine"]
+
+
+async def test_batch_outcome_is_known_when_it_is_over() -> None:
+    """Asking before is refused."""
+    async with runtime().open_batch() as batch:
+        with pytest.raises(BatchClosed, match="not over"):
+            _ = batch.outcome
+    assert batch.outcome.results == ()
+
+
+async def test_batch_cannot_be_entered_twice() -> None:
+    """A batch is one response."""
+    async with runtime().open_batch() as batch:
+        pass
+    with pytest.raises(BatchClosed, match="entered before"):
+        async with batch:
+            pass
+
+
+async def test_batch_lets_the_blocks_exception_out_as_it_is(autojump_clock: trio.testing.MockClock) -> None:
+    """Leaving by an exception cancels the batch and re-raises that exception, in no group."""
+    diary = Diary()
+    rt = runtime(diary.tool("a", 100, safe=True))
+    with pytest.raises(ValueError, match="mine"):
+        async with rt.open_batch() as batch:
+            batch.submit(call("a"))
+            await trio.sleep(1)
+            raise ValueError("mine")
+    assert outcomes(batch.outcome.results) == ["interrupted"]
+    assert trio.current_time() == 1
+
+
+async def test_batch_duplicate_ids_answer_for_themselves() -> None:
+    """Two calls with one id have two results, each its own."""
+
+    @toolrt.tool(safe=True)
+    async def echo(ctx: ToolContext, n: int) -> int:
+        return n
+
+    done = await runtime(echo).run([ToolCall("same", "echo", {"n": 1}), ToolCall("same", "echo", {"n": 2})])
+    assert [(result.call_id, result.content) for result in done.results] == [("same", 1), ("same", 2)]
+
+
+async def test_progress_reaches_the_reader_before_the_result(autojump_clock: trio.testing.MockClock) -> None:
+    """Progress flows while the call runs, and its result comes after all of it."""
+
+    @toolrt.tool(safe=True)
+    async def busy(ctx: ToolContext) -> None:
+        for step in range(3):
+            ctx.progress(step)
+            await trio.sleep(1)
+
+    seen: list[Any] = []
+    async with runtime(busy).open_batch() as batch:
+        batch.submit(call("busy"))
+        batch.seal()
+        async for update in batch:
+            seen.append((trio.current_time(), getattr(update, "message", type(update).__name__)))
+    assert seen == [(0.0, 0), (1.0, 1), (2.0, 2), (3.0, "ResultReady"), (3.0, "StateMerged")]
+
+
+async def test_progress_never_blocks_and_is_counted_when_dropped() -> None:
+    """Beyond the bound the newest are dropped and counted on the result."""
+
+    @toolrt.tool(safe=True)
+    async def chatty(ctx: ToolContext) -> None:
+        for step in range(1500):
+            ctx.progress(step)
+
+    async with runtime(chatty).open_batch() as batch:
+        batch.submit(call("chatty"))
+        batch.seal()
+        await trio.testing.wait_all_tasks_blocked()
+        messages = [update.message async for update in batch if isinstance(update, Progress)]
+    assert messages == list(range(1000))
+    assert batch.outcome.results[0].progress_dropped == 500
+
+
+async def test_progress_after_the_result_is_dropped() -> None:
+    """A task that outlives its call in another nursery cannot speak for it any more."""
+
+    async def late(ctx: ToolContext, release: trio.Event) -> None:
+        await release.wait()
+        ctx.progress("late")
+
+    release = trio.Event()
+    async with trio.open_nursery() as outside:
+
+        @toolrt.tool(safe=True)
+        async def leaky(ctx: ToolContext) -> str:
+            outside.start_soon(late, ctx, release)
+            return "done"
+
+        async with runtime(leaky).open_batch() as batch:
+            batch.submit(call("leaky"))
+            await trio.testing.wait_all_tasks_blocked()
+            release.set()
+            await trio.testing.wait_all_tasks_blocked()
+            batch.seal()
+            updates = await read_all(batch)
+    assert kinds(updates) == ["R0", "M0"]
+    assert batch.calls[0].progress_dropped == 1
+
+
+async def test_modifiers_merge_in_call_order_whoever_ends_first(autojump_clock: trio.testing.MockClock) -> None:
+    """The last writer by call order wins, and every call saw the lane's start state."""
+    seen = []
+
+    @toolrt.tool(safe=True)
+    async def put(ctx: ToolContext, value: int, seconds: float) -> ToolOutput:
+        seen.append(ctx.state["k"])
+        await trio.sleep(seconds)
+        return ToolOutput(value, modifiers=[lambda state: state.set("k", value)])
+
+    done = await runtime(put).run([call("put", value=1, seconds=3), call("put", value=2, seconds=1)], State({"k": 0}))
+    assert done.state["k"] == 2
+    assert seen == [0, 0]
+
+
+async def test_modifier_that_raises_changes_nothing_and_is_named() -> None:
+    """The merge goes on behind it."""
+
+    def broken(state: State) -> State:
+        raise RuntimeError("no")
+
+    @toolrt.tool(safe=True)
+    async def odd(ctx: ToolContext) -> ToolOutput:
+        return ToolOutput(
+            1,
+            modifiers=[lambda s: s.set("a", 1), broken, lambda s: 7, lambda s: s.set("b", 2)],  # type: ignore[list-item, return-value]
+        )
+
+    async with runtime(odd).open_batch() as batch:
+        batch.submit(call("odd"))
+        batch.seal()
+        (merge,) = [update async for update in batch if isinstance(update, StateMerged)]
+    assert merge.state == State({"a": 1, "b": 2})
+    assert merge.applied == ((0, 0), (0, 3))
+    assert [(one.call_index, one.call_id, one.position) for one in merge.rejected] == [(0, "odd", 1), (0, "odd", 2)]
+    assert merge.rejected[0].error == "RuntimeError: no"
+
+
+async def test_modifiers_of_an_error_output_apply_and_of_an_exception_do_not() -> None:
+    """Modifiers belong to calls that returned."""
+
+    @toolrt.tool(safe=True)
+    async def told(ctx: ToolContext) -> ToolOutput:
+        return ToolOutput("seen", modifiers=[lambda state: state.set("told", True)], error="exit status 2")
+
+    @toolrt.tool(safe=True)
+    async def raised(ctx: ToolContext) -> ToolOutput:
+        ToolOutput(modifiers=[lambda state: state.set("raised", True)])
+        raise ValueError("no")
+
+    done = await runtime(told, raised).run([call("told"), call("raised")])
+    assert outcomes(done.results) == ["error", "error"]
+    assert done.results[0].content == "seen"
+    assert done.state == State({"told": True})
+
+
+async def test_tracked_call_shows_where_it_is(autojump_clock: trio.testing.MockClock) -> None:
+    """Queued, executing, completed, yielded; and what a queued call waits for."""
+    diary = Diary()
+    write = [toolrt.Claim("f", toolrt.WRITE)]
+    rt = runtime(diary.tool("a", 2, claims=write), diary.tool("b", 2, claims=write), diary.tool("x", 1))
+    async with rt.open_batch() as batch:
+        for name in "abx":
+            batch.submit(call(name))
+        batch.seal()
+        await trio.sleep(1)
+        a, b, x = batch.calls
+        assert [tracked.status.value for tracked in batch.calls] == ["executing", "queued", "queued"]
+        assert (a.waits_for, b.waits_for, x.waits_for) == ([], [0], ["lane"])
+        await trio.sleep(2)
+        assert [tracked.status.value for tracked in batch.calls] == ["completed", "executing", "queued"]
+        await batch.__anext__()
+        assert a.status.value == "yielded"
+    assert [tracked.status.value for tracked in batch.calls] == ["yielded"] * 3
+    assert (b.waited, b.ran) == (2, 2)
+    assert b.results[0].ok

@@ -1,0 +1,274 @@
+"""How a call ends: the eight outcomes, timeouts, threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from _tools import Diary, call, claims, outcomes, runtime
+
+import toolrt
+from toolrt import WRITE, Outcome, ToolCall, ToolContext
+
+
+@toolrt.tool(safe=True)
+async def add(ctx: ToolContext, a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+
+async def test_call_of_an_unknown_tool_is_invalid_and_names_the_nearest() -> None:
+    """The text names the tool, what was expected and got."""
+    (result,) = (await runtime(add).run([ToolCall("1", "ad", {"a": 1})])).results
+    assert result.outcome is Outcome.INVALID
+    assert result.error == (
+        "invalid call of tool 'ad': name: expected the name of a tool (the nearest are add), got 'ad'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("input", "error"),
+    [
+        ({}, "input.a: expected a value (it is required), got nothing"),
+        ({"a": 1, "c": 2}, "input.c: expected no such field, got field c"),
+        ({"a": "1"}, "input.a: expected integer, got string '1'"),
+        ({"a": True}, "input.a: expected integer, got boolean True"),
+        ([1], "input: expected object, got array"),
+        ("{", "input: expected object, got string '{'"),
+        (None, "input: expected object, got null"),
+    ],
+)
+async def test_call_with_bad_input_is_invalid_and_says_where(input: Any, error: str) -> None:
+    """Missing, extra or wrongly typed fields, and input that is no object."""
+    (result,) = (await runtime(add).run([ToolCall("1", "add", input)])).results
+    assert result.outcome is Outcome.INVALID
+    assert result.error == f"invalid call of tool 'add': {error}"
+
+
+async def test_call_that_raises_is_an_error_and_stays_alone() -> None:
+    """A failure stays with its call."""
+
+    @toolrt.tool(safe=True)
+    async def bad(ctx: ToolContext) -> None:
+        raise KeyError("gone")
+
+    done = await runtime(bad, add).run([call("bad"), call("add", a=1)])
+    assert outcomes(done.results) == ["error", "ok"]
+    assert done.results[0].error == "KeyError: 'gone'"
+
+
+async def test_call_error_text_survives_an_exception_whose_text_cannot_be_made() -> None:
+    """An exception with a broken __str__ is still an answer."""
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    @toolrt.tool(safe=True)
+    async def bad(ctx: ToolContext) -> None:
+        raise Broken
+
+    (result,) = (await runtime(bad).run([call("bad")])).results
+    assert result.error == "Broken: (its text cannot be made: RuntimeError)"
+
+
+async def test_call_that_overruns_is_timed_out(autojump_clock: trio.testing.MockClock) -> None:
+    """A timeout ends the call and no other."""
+    diary = Diary()
+    done = await runtime(diary.tool("slow", 10, safe=True, timeout=2), diary.tool("ok", 5, safe=True)).run(
+        [call("slow"), call("ok")]
+    )
+    assert outcomes(done.results) == ["timed_out", "ok"]
+    assert "2 s of its own execution" in str(done.results[0].error)
+
+
+async def test_timeout_does_not_count_waiting(autojump_clock: trio.testing.MockClock) -> None:
+    """A call that waits longer than its timeout for its file still has all of its time."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+    rt = runtime(diary.tool("long", 10, claims=file), diary.tool("short", 2, claims=file, timeout=3))
+    done = await rt.run([call("long"), call("short")])
+    assert outcomes(done.results) == ["ok", "ok"]
+
+
+async def test_timeout_of_the_runtime_is_the_default(autojump_clock: trio.testing.MockClock) -> None:
+    """A tool that names none gets the runtime's."""
+    diary = Diary()
+    done = await runtime(diary.tool("a", 5, safe=True), diary.tool("b", 5, safe=True, timeout=9), timeout=1).run(
+        [call("a"), call("b")]
+    )
+    assert outcomes(done.results) == ["timed_out", "ok"]
+
+
+async def test_timeout_leaves_a_returned_value_alone(autojump_clock: trio.testing.MockClock) -> None:
+    """A call that returns is OK, also when it did so late, shielded from its timeout."""
+
+    @toolrt.tool(safe=True, timeout=1)
+    async def stubborn(ctx: ToolContext) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(5)
+        return "done"
+
+    done = await runtime(stubborn).run([call("stubborn")])
+    assert outcomes(done.results) == ["ok"]
+
+
+async def test_timeout_keeps_what_else_was_raised(autojump_clock: trio.testing.MockClock) -> None:
+    """A group of the cancellation and an error is timed out, and the error is in the text."""
+
+    @toolrt.tool(safe=True, timeout=1)
+    async def both(ctx: ToolContext) -> None:
+        async def fails() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("cleanup")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fails)
+            nursery.start_soon(trio.sleep_forever)
+
+    (result,) = (await runtime(both).run([call("both")])).results
+    assert result.outcome is Outcome.TIMED_OUT
+    assert "ValueError: cleanup" in str(result.error)
+
+
+async def test_sync_tool_runs_in_a_thread() -> None:
+    """A plain def does not block its siblings."""
+    main = threading.get_ident()
+
+    @toolrt.tool(safe=True)
+    def where(ctx: ToolContext) -> bool:
+        ctx.progress("from a thread")
+        return threading.get_ident() != main
+
+    async with runtime(where).open_batch() as batch:
+        batch.submit(call("where"))
+        batch.seal()
+        updates = [update async for update in batch]
+    assert [type(update).__name__ for update in updates] == ["Progress", "ResultReady", "StateMerged"]
+    assert batch.outcome.results[0].content is True
+
+
+async def test_sync_tool_that_overruns_answers_at_once_and_keeps_its_claims_until_it_ends() -> None:
+    """The result says that the thread still runs; the next call on its file waits for its end."""
+    release = threading.Event()
+    order: list[str] = []
+
+    @toolrt.tool(claims=claims(("f", WRITE)), timeout=0.01)
+    def stuck(ctx: ToolContext) -> None:
+        release.wait(30)
+        ctx.progress("too late")
+        order.append("stuck ends")
+
+    @toolrt.tool(claims=claims(("f", WRITE)))
+    async def follows(ctx: ToolContext) -> None:
+        order.append("follows")
+
+    async with runtime(stuck, follows).open_batch() as batch:
+        batch.submit(call("stuck"))
+        batch.submit(call("follows"))
+        batch.seal()
+        first = await batch.__anext__()
+        assert first.result.outcome is Outcome.TIMED_OUT  # type: ignore[union-attr]
+        assert "still runs" in str(first.result.error)  # type: ignore[union-attr]
+        assert batch.calls[1].waits_for == [0]
+        release.set()
+    assert order == ["stuck ends", "follows"]
+    assert outcomes(batch.outcome.results) == ["timed_out", "ok"]
+    assert batch.calls[0].progress_dropped == 1
+
+
+async def test_sync_tool_cancelled_answers_at_once_and_the_block_waits_for_the_thread() -> None:
+    """Results are prompt, leaving is not: nothing of the batch runs once it is left."""
+    release, ended = threading.Event(), threading.Event()
+
+    @toolrt.tool
+    def stuck(ctx: ToolContext) -> None:
+        release.wait(30)
+        ended.set()
+
+    started = trio.Event()
+
+    @toolrt.tool
+    async def other(ctx: ToolContext) -> None:
+        started.set()
+
+    async with runtime(stuck, other).open_batch() as batch:
+        batch.submit(call("stuck"))
+        batch.submit(call("other"))
+        await trio.sleep(0.01)
+        batch.cancel("enough")
+        seen = [await batch.__anext__(), await batch.__anext__()]
+        assert [update.result.outcome.value for update in seen] == ["interrupted", "not_started"]  # type: ignore[union-attr]
+        assert not ended.is_set()
+        release.set()
+    assert ended.is_set()
+    assert not started.is_set()
+
+
+async def test_sync_tool_cancelled_before_its_thread_starts_is_answered() -> None:
+    """A cancel in the very tick of the start neither hangs nor loses the call."""
+
+    @toolrt.tool(safe=True)
+    def quick(ctx: ToolContext) -> int:
+        return 1
+
+    async with runtime(quick).open_batch() as batch:
+        batch.submit(call("quick"))
+        await trio.lowlevel.checkpoint()
+        batch.cancel("now")
+    assert batch.outcome.results[0].outcome in {Outcome.OK, Outcome.INTERRUPTED, Outcome.NOT_STARTED}
+
+
+async def test_sync_tool_that_returns_an_awaitable_is_an_error() -> None:
+    """A coroutine that nobody awaits is no answer."""
+
+    async def inner() -> None: ...
+
+    @toolrt.tool(safe=True)
+    def odd(ctx: ToolContext) -> Any:
+        return inner()
+
+    (result,) = (await runtime(odd).run([call("odd")])).results
+    assert result.outcome is Outcome.ERROR
+    assert "async def" in str(result.error)
+
+
+async def test_keyboard_interrupt_in_a_tool_ends_the_batch_and_comes_out_bare() -> None:
+    """Ctrl-C is not the tool's failure; every call is answered all the same."""
+
+    @toolrt.tool(safe=True)
+    async def pressed(ctx: ToolContext) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        raise KeyboardInterrupt
+
+    diary = Diary()
+    with pytest.raises(KeyboardInterrupt):
+        async with runtime(pressed, diary.tool("a", 100, safe=True), diary.tool("x")).open_batch() as batch:
+            for name in ("a", "pressed", "x"):
+                batch.submit(call(name))
+            await trio.sleep_forever()
+    assert outcomes(batch.outcome.results) == ["interrupted", "interrupted", "not_started"]
+
+
+async def test_tool_that_raises_cancelled_by_itself_is_interrupted_alone() -> None:
+    """A stray Cancelled of nobody's scope does not take the batch with it."""
+    stolen: list[BaseException] = []
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await trio.lowlevel.checkpoint()
+        except trio.Cancelled as cancelled:
+            stolen.append(cancelled)
+            raise
+
+    @toolrt.tool(safe=True)
+    async def odd(ctx: ToolContext) -> None:
+        raise stolen[0]
+
+    done = await runtime(odd, add).run([call("odd"), call("add", a=1)])
+    assert outcomes(done.results) == ["interrupted", "ok"]

@@ -1,0 +1,201 @@
+"""Lanes, claims and slots on a running batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
+
+import toolrt
+from toolrt import Claim, Registry, Runtime, State, ToolCall, ToolContext, ToolOutput
+from toolrt.errors import DefinitionRefused
+
+DIARY = Diary()
+SAFE = DIARY.tool("safe", safe=True)
+CLAIMS = DIARY.tool("claims", claims=claims(("f", WRITE)))
+NOTHING = DIARY.tool("nothing")
+BY_INPUT = toolrt.tool(name="by_input", safe=lambda input: input["read"], schema=None)(lambda ctx, read: read)
+BROKEN = toolrt.tool(name="broken", safe=lambda input: 1 / 0)(lambda ctx: None)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("policy", "lanes"),
+    [
+        (toolrt.by_claims, [(True, 2), (False, 1), (True, 1), (False, 1), (True, 1), (False, 1)]),
+        (toolrt.by_safety, [(True, 1), (False, 1), (False, 1), (True, 1), (False, 1), (True, 1), (False, 1)]),
+        (toolrt.parallel, [(True, 7)]),
+        (toolrt.serial, [(False, 1)] * 7),
+        (lambda tool, input: 1 / 0, [(False, 1)] * 7),
+    ],
+)
+def test_partition_by_policy(policy: Any, lanes: list[tuple[bool, int]]) -> None:
+    """Which calls share a lane, by each policy; one that raises means none. Invalid calls are in no lane."""
+    calls = [
+        call("safe"),
+        call("unknown"),
+        call("claims"),
+        call("nothing"),
+        call("by_input", read=True),
+        call("by_input", read=False),
+        call("safe"),
+        call("broken"),
+    ]
+    plan = toolrt.partition(calls, Registry([SAFE, CLAIMS, NOTHING, BY_INPUT, BROKEN]), State(), policy)
+    assert [(lane.safe, len(lane.calls)) for lane in plan] == lanes
+    assert [lane.index for lane in plan] == list(range(len(plan)))
+
+
+async def test_lane_policies_have_names() -> None:
+    """A policy is a plain name."""
+    names = [policy.__name__ for policy in (toolrt.by_claims, toolrt.by_safety, toolrt.parallel, toolrt.serial)]
+    assert names == ["by_claims", "by_safety", "parallel", "serial"]
+
+
+async def test_claims_order_conflicting_calls_and_no_others(autojump_clock: trio.testing.MockClock) -> None:
+    """Same file in call order, other files at once."""
+    diary = Diary()
+    f, g = claims(("f", WRITE)), claims(("g", WRITE))
+    rt = runtime(diary.tool("f1", 2, claims=f), diary.tool("f2", 1, claims=f), diary.tool("g", 3, claims=g))
+    await rt.run([call("f1"), call("f2"), call("g")])
+    assert trio.current_time() == 3
+    assert [line for line in diary.lines if line.startswith("f")] == ["f1+", "f1-", "f2+", "f2-"]
+
+
+async def test_claims_let_readers_share(autojump_clock: trio.testing.MockClock) -> None:
+    """READ shares with READ; a writer waits for both, and a later reader for the writer."""
+    diary = Diary()
+    read, write = claims(("f", READ)), claims(("f", WRITE))
+    rt = runtime(diary.tool("r", 1, claims=read), diary.tool("w", 1, claims=write))
+    await rt.run([call("r"), call("r"), call("w"), call("r")])
+    assert trio.current_time() == 3
+
+
+async def test_claims_that_raise_claim_everything(autojump_clock: trio.testing.MockClock) -> None:
+    """The call stays in its lane and waits for all before it."""
+    diary = Diary()
+    broken = diary.tool("broken", 1, claims=lambda input, state: 1 / 0)  # type: ignore[arg-type, return-value]
+    rt = runtime(diary.tool("a", 2, claims=claims(("f", WRITE))), broken)
+    async with rt.open_batch() as batch:
+        batch.submit(call("a"))
+        batch.submit(call("broken"))
+    assert diary.lines == ["a+", "a-", "broken+", "broken-"]
+    assert [tracked.lane for tracked in batch.calls] == [0, 0]
+
+
+async def test_claims_see_the_state_of_the_lanes_start() -> None:
+    """change_dir and then a relative path: the claims are those of the new directory."""
+    seen = []
+
+    def where(input: Mapping[str, Any], state: State) -> list[Claim]:
+        seen.append(state.get("dir"))
+        return [Claim(("file", str(state.get("dir"))), WRITE)]
+
+    rt = runtime(setting("change_dir", "dir", "src"), Diary().tool("edit", claims=where))
+    await rt.run([call("edit"), call("change_dir"), call("edit")], State({"dir": "."}))
+    assert seen == [".", "src"]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_claims_on_a_state_key_open_a_new_lane(streaming: bool, autojump_clock: trio.testing.MockClock) -> None:
+    """A call that reads a key which an earlier call of its lane writes sees what that call left (RULES 5)."""
+
+    @toolrt.tool(claims=[Claim(("state", "total"), WRITE)])
+    async def bump(ctx: ToolContext) -> ToolOutput:
+        return ToolOutput(ctx.state["total"], modifiers=[lambda state: state.set("total", state["total"] + 1)])
+
+    rt = runtime(bump, Diary().tool("other", safe=True))
+    names = ["bump", "other", "bump", "other", "bump"]
+    async with rt.open_batch(State({"total": 0})) as batch:
+        for name in names:
+            batch.submit(call(name))
+            if streaming:
+                await trio.sleep(1)
+    assert [result.content for result in batch.outcome.results if result.name == "bump"] == [0, 1, 2]
+    assert [tracked.lane for tracked in batch.calls] == [0, 0, 1, 1, 2]
+    assert batch.outcome.state["total"] == 3
+
+
+async def test_limit_is_never_exceeded_and_waiters_hold_no_slot(autojump_clock: trio.testing.MockClock) -> None:
+    """A chain on one file leaves the other slots to others."""
+    diary = Diary()
+    chain = diary.tool("chain", 1, claims=claims(("f", WRITE)))
+    rt = runtime(chain, diary.tool("free", 1, safe=True), limit=2)
+    await rt.run([call("chain") for _ in range(4)] + [call("free") for _ in range(4)])
+    assert diary.most == 2
+    assert trio.current_time() == 4
+
+
+async def test_limit_gives_slots_in_call_order(autojump_clock: trio.testing.MockClock) -> None:
+    """Ready calls start in call_index order."""
+    diary = Diary()
+    rt = runtime(*(diary.tool(str(i), 1, safe=True) for i in range(6)), limit=1)
+    await rt.run([call(str(i)) for i in range(6)])
+    assert [line for line in diary.lines if line.endswith("+")] == [f"{i}+" for i in range(6)]
+
+
+async def test_exclusive_call_overlaps_nothing_of_another_batch(autojump_clock: trio.testing.MockClock) -> None:
+    """Batches of one runtime share its table; they order by when their lanes took their tickets."""
+    diary = Diary()
+    rt = runtime(diary.tool("a", 2, claims=claims(("f", WRITE))), diary.tool("alone", 2))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rt.run, [call("a")])
+        await trio.sleep(1)
+        nursery.start_soon(rt.run, [call("alone")])
+        await trio.sleep(0.5)
+        nursery.start_soon(rt.run, [call("a")])
+    assert diary.lines == ["a+", "a-", "alone+", "alone-", "a+", "a-"]
+    assert trio.current_time() == 6
+
+
+async def test_tables_of_two_owners_are_both_taken_by_an_exclusive_call(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A runtime over two workspaces: an exclusive call waits for both."""
+
+    class Owner:
+        def __init__(self) -> None:
+            self.claim_table = toolrt.ClaimTable()
+
+    diary = Diary()
+    one, two = Owner(), Owner()
+    a = diary.tool("a", 2, claims=claims(("f", WRITE)), owner=one)
+    b = diary.tool("b", 3, claims=claims(("f", WRITE)), owner=two)
+    rt = runtime(a, b, diary.tool("alone", 1))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rt.run, [call("a"), call("b")])
+        await trio.sleep(1)
+        nursery.start_soon(rt.run, [call("alone")])
+    assert diary.lines == ["a+", "b+", "a-", "b-", "alone+", "alone-"] or diary.lines[:2] == ["b+", "a+"]
+    assert trio.current_time() == 4
+    assert not one.claim_table.busy
+    assert not two.claim_table.busy
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limit": 0},
+        {"limit": True},
+        {"limit": 1.5},
+        {"lanes": "by_claims"},
+        {"approve": 1},
+        {"timeout": 0},
+        {"timeout": "1"},
+    ],
+)
+def test_runtime_refuses_options_that_cannot_work(options: dict[str, Any]) -> None:
+    """The text says what was expected and got."""
+    with pytest.raises(DefinitionRefused, match="expected"):
+        Runtime(Registry([]), **options)
+
+
+async def test_lane_of_ten_thousand_calls() -> None:
+    """A very long response runs, in order."""
+    rt = runtime(Diary().tool("a", safe=True))
+    done = await rt.run([ToolCall(str(i), "a") for i in range(10_000)])
+    assert outcomes(done.results) == ["ok"] * 10_000
+    assert [result.call_id for result in done.results[:3]] == ["0", "1", "2"]

@@ -1,0 +1,311 @@
+"""Cancel and stop: prompt, truthful, and nothing left."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
+
+import toolrt
+from toolrt import Outcome, State, ToolContext, ToolOutput
+
+
+async def test_cancel_keeps_what_is_finished_and_starts_nothing(autojump_clock: trio.testing.MockClock) -> None:
+    """Finished stays, running is interrupted, waiting never starts; each says so."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+    rt = runtime(
+        diary.tool("done", 1, safe=True),
+        diary.tool("runs", 9, claims=file),
+        diary.tool("waits", 1, claims=file),
+        diary.tool("later", 1),
+    )
+    async with rt.open_batch() as batch:
+        for name in ("done", "runs", "waits", "later"):
+            batch.submit(call(name))
+        await trio.sleep(2)
+        batch.cancel("the user pressed stop")
+    assert outcomes(batch.outcome.results) == ["ok", "interrupted", "not_started", "not_started"]
+    assert all("the user pressed stop" in str(result.error) for result in batch.outcome.results[1:])
+    assert "waits+" not in diary.lines
+    assert trio.current_time() == 2
+
+
+async def test_cancel_ends_the_iteration(autojump_clock: trio.testing.MockClock) -> None:
+    """The reader gets every answer and then the end, also without a seal."""
+    diary = Diary()
+    rt = runtime(diary.tool("a", 9, safe=True), diary.tool("b"))
+    async with rt.open_batch() as batch:
+        batch.submit(call("a"))
+        batch.submit(call("b"))
+        await trio.sleep(1)
+        batch.cancel("x")
+        names = [type(update).__name__ async for update in batch]
+    assert names == ["ResultReady", "ResultReady", "StateMerged", "StateMerged"]
+
+
+async def test_cancel_answers_later_calls_too() -> None:
+    """A call submitted after a cancel is not started."""
+    rt = runtime(Diary().tool("a", safe=True))
+    async with rt.open_batch() as batch:
+        batch.cancel("x")
+        batch.submit(call("a"))
+        batch.submit(call("unknown"))
+    assert outcomes(batch.outcome.results) == ["not_started", "not_started"]
+
+
+async def test_cancel_from_outside_leaves_a_complete_outcome(autojump_clock: trio.testing.MockClock) -> None:
+    """An enclosing scope's cancel is the same, and the scope sees it."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+    rt = runtime(diary.tool("runs", 9, claims=file), diary.tool("waits", 1, claims=file))
+    with trio.move_on_after(1) as scope:
+        async with rt.open_batch() as batch:
+            batch.submit(call("runs"))
+            batch.submit(call("waits"))
+            batch.seal()
+            async for _ in batch:
+                pass
+    assert scope.cancelled_caught
+    assert outcomes(batch.outcome.results) == ["interrupted", "not_started"]
+    assert not rt.tables[0].busy
+
+
+async def test_cancel_from_outside_comes_out_of_run(autojump_clock: trio.testing.MockClock) -> None:
+    """`run` passes the cancellation on, and leaves no ticket behind."""
+    diary = Diary()
+    rt = runtime(diary.tool("a", 9), diary.tool("b", 9))
+    with trio.move_on_after(1) as scope:
+        await rt.run([call("a"), call("b")])
+    assert scope.cancelled_caught
+    assert diary.lines == ["a+", "a-"]
+    assert not rt.tables[0].busy
+
+
+async def test_cancel_waits_for_a_tool_that_finishes(autojump_clock: trio.testing.MockClock) -> None:
+    """interrupt="finish" keeps its real result, and its modifiers."""
+
+    @toolrt.tool(safe=True, interrupt="finish")
+    async def commit(ctx: ToolContext) -> ToolOutput:
+        await trio.sleep(5)
+        return ToolOutput("committed", modifiers=[lambda state: state.set("committed", True)])
+
+    async with runtime(commit).open_batch() as batch:
+        batch.submit(call("commit"))
+        await trio.sleep(1)
+        batch.cancel("x")
+    assert outcomes(batch.outcome.results) == ["ok"]
+    assert batch.outcome.state == State({"committed": True})
+    assert trio.current_time() == 5
+
+
+async def test_cancel_keeps_the_timeout_of_a_tool_that_finishes(autojump_clock: trio.testing.MockClock) -> None:
+    """interrupt="finish" is no licence to run forever."""
+
+    @toolrt.tool(safe=True, interrupt="finish", timeout=3)
+    async def forever(ctx: ToolContext) -> None:
+        await trio.sleep_forever()
+
+    async with runtime(forever).open_batch() as batch:
+        batch.submit(call("forever"))
+        await trio.sleep(1)
+        batch.cancel("x")
+    assert outcomes(batch.outcome.results) == ["timed_out"]
+
+
+async def test_cancel_keeps_the_result_of_a_call_that_returns(autojump_clock: trio.testing.MockClock) -> None:
+    """A tool that catches its cancellation and returns is OK: its effects are what it says."""
+
+    @toolrt.tool(safe=True)
+    async def careful(ctx: ToolContext) -> str:
+        with trio.move_on_after(100) as scope:
+            await trio.sleep_forever()
+        return "no" if scope.cancelled_caught else "?"
+
+    @toolrt.tool(safe=True)
+    async def ignores(ctx: ToolContext) -> str:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(3)
+        return "done"
+
+    async with runtime(careful, ignores).open_batch() as batch:
+        batch.submit(call("careful"))
+        batch.submit(call("ignores"))
+        await trio.sleep(1)
+        batch.cancel("x")
+    assert outcomes(batch.outcome.results) == ["interrupted", "ok"]
+
+
+async def test_cancel_keeps_what_else_was_raised(autojump_clock: trio.testing.MockClock) -> None:
+    """A group of the cancellation and an error is interrupted, and the error is in the text."""
+
+    @toolrt.tool(safe=True)
+    async def both(ctx: ToolContext) -> None:
+        async def fails() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("cleanup")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fails)
+            nursery.start_soon(trio.sleep_forever)
+
+    async with runtime(both).open_batch() as batch:
+        batch.submit(call("both"))
+        await trio.sleep(1)
+        batch.cancel("x")
+    (result,) = batch.outcome.results
+    assert result.outcome is Outcome.INTERRUPTED
+    assert "ValueError: cleanup" in str(result.error)
+
+
+async def test_cancel_merges_the_modifiers_of_finished_calls(autojump_clock: trio.testing.MockClock) -> None:
+    """A cancelled lane ends too, in call order."""
+    diary = Diary()
+    rt = runtime(setting("x", "k", 1, safe=True), diary.tool("slow", 9, safe=True), setting("y", "k", 2, safe=True))
+    async with rt.open_batch() as batch:
+        for name in ("x", "slow", "y"):
+            batch.submit(call(name))
+        await trio.sleep(1)
+        batch.cancel("x")
+    assert outcomes(batch.outcome.results) == ["ok", "interrupted", "ok"]
+    assert batch.outcome.state == State({"k": 2})
+
+
+async def test_cancel_by_a_tool_of_the_batch(autojump_clock: trio.testing.MockClock) -> None:
+    """A tool may cancel its own batch; it keeps its result if it returns."""
+    holder: list[toolrt.Batch] = []
+
+    @toolrt.tool(safe=True)
+    async def enough(ctx: ToolContext) -> str:
+        holder[0].cancel("a tool said so")
+        return "said"
+
+    diary = Diary()
+    async with runtime(enough, diary.tool("slow", 9, safe=True), diary.tool("x")).open_batch() as batch:
+        holder.append(batch)
+        for name in ("slow", "enough", "x"):
+            batch.submit(call(name))
+    assert outcomes(batch.outcome.results) == ["interrupted", "ok", "not_started"]
+
+
+@pytest.mark.parametrize("moment", [0.5, 1.5, 2.5])
+async def test_cancel_of_one_batch_lets_another_go_on(moment: float, autojump_clock: trio.testing.MockClock) -> None:
+    """Tickets of a cancelled batch leave as if they had never been there."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+    rt = runtime(diary.tool("a", 1, claims=file), diary.tool("b", 1, claims=file), diary.tool("c", 1, claims=file))
+    finished: list[float] = []
+
+    async def other() -> None:
+        await rt.run([call("c")])
+        finished.append(trio.current_time())
+
+    async with trio.open_nursery() as nursery, rt.open_batch() as batch:
+        batch.submit(call("a"))
+        batch.submit(call("b"))
+        await trio.sleep(0.1)
+        nursery.start_soon(other)
+        await trio.sleep(moment - 0.1)
+        batch.cancel("x")
+    assert finished == [{0.5: 1.5, 1.5: 2.5, 2.5: 3.0}[moment]]
+    assert not rt.tables[0].busy
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 3])
+async def test_stop_skips_exactly_the_calls_behind_it(seconds: float, autojump_clock: trio.testing.MockClock) -> None:
+    """Whatever the timing: earlier calls stay, later ones are skipped, and none with effects has started."""
+    diary = Diary()
+
+    @toolrt.tool(claims=claims(("g", WRITE)), stops_batch=True)
+    async def guard(ctx: ToolContext) -> None:
+        await trio.sleep(seconds)
+        raise ValueError("no")
+
+    rt = runtime(
+        guard,
+        diary.tool("before", 2, claims=claims(("f", WRITE))),
+        diary.tool("reads", 1, claims=claims(("h", READ))),
+        diary.tool("writes", 1, claims=claims(("h", WRITE))),
+        diary.tool("safe", 1, safe=True),
+        diary.tool("x"),
+    )
+    done = await rt.run([call(name) for name in ("before", "guard", "reads", "unknown", "safe", "writes", "x")])
+    assert outcomes(done.results) == ["ok", "error", *["skipped"] * 5]
+    assert all("call 1 (guard" in str(result.error) for result in done.results[2:])
+    assert not {"writes+", "safe+", "x+"} & set(diary.lines)
+    assert not rt.tables[0].busy
+
+
+async def test_stop_does_not_come_from_a_success() -> None:
+    """What follows a call that stops the batch runs when that call is OK."""
+    diary = Diary()
+    rt = runtime(
+        diary.tool("guard", claims=claims(("g", WRITE)), stops_batch=True),
+        diary.tool("writes", claims=claims(("h", WRITE))),
+    )
+    done = await rt.run([call("guard"), call("writes")])
+    assert outcomes(done.results) == ["ok", "ok"]
+    assert diary.lines == ["guard+", "guard-", "writes+", "writes-"]
+
+
+async def test_stop_by_an_invalid_call() -> None:
+    """INVALID stops too, and later calls are skipped as they come."""
+    rt = runtime(Diary().tool("guard", stops_batch=True), Diary().tool("a", safe=True))
+    async with rt.open_batch() as batch:
+        batch.submit(call("a"))
+        batch.submit(toolrt.ToolCall("1", "guard", {"x": 1}))
+        batch.submit(call("a"))
+    assert outcomes(batch.outcome.results) == ["ok", "invalid", "skipped"]
+
+
+async def test_stop_names_the_lowest_failed_call(autojump_clock: trio.testing.MockClock) -> None:
+    """An earlier call that fails later skips those that a later one had skipped."""
+
+    @toolrt.tool(safe=True, stops_batch=True)
+    async def fails(ctx: ToolContext) -> None:
+        await trio.sleep(1)
+        raise ValueError
+
+    rt = runtime(fails, Diary().tool("a", safe=True))
+    done = await rt.run([call("fails"), toolrt.ToolCall("1", "fails", []), call("a")])
+    assert outcomes(done.results) == ["error", "skipped", "skipped"]
+    assert all("call 0" in str(result.error) for result in done.results[1:])
+
+
+async def test_stop_then_cancel_keeps_its_precedence() -> None:
+    """Whichever came first decides for calls submitted after both."""
+    rt = runtime(Diary().tool("guard", stops_batch=True), Diary().tool("a", safe=True))
+    async with rt.open_batch() as batch:
+        batch.submit(toolrt.ToolCall("1", "guard", {"x": 1}))
+        batch.cancel("x")
+        batch.submit(call("a"))
+    assert outcomes(batch.outcome.results) == ["invalid", "skipped"]
+
+
+async def test_stop_by_input() -> None:
+    """`stops_batch` may look at the input; one that fails stops."""
+
+    @toolrt.tool(safe=True, stops_batch=lambda input: input["strict"])
+    async def check(ctx: ToolContext, strict: bool) -> None:
+        raise ValueError
+
+    rt = runtime(check, Diary().tool("a", safe=True))
+    lenient = await rt.run([call("check", strict=False), call("a")])
+    strict = await rt.run([call("check", strict=True), call("a")])
+    broken = await rt.run([call("check"), call("a")])
+    assert [outcomes(done.results)[1] for done in (lenient, strict, broken)] == ["ok", "skipped", "skipped"]
+
+
+async def test_stop_does_not_come_from_an_interruption(autojump_clock: trio.testing.MockClock) -> None:
+    """A cancelled call that would stop the batch leaves the others not started, never skipped."""
+    diary = Diary()
+    rt = runtime(diary.tool("guard", 9, stops_batch=True), diary.tool("a"))
+    async with rt.open_batch() as batch:
+        batch.submit(call("guard"))
+        batch.submit(call("a"))
+        await trio.sleep(1)
+        batch.cancel("x")
+    assert outcomes(batch.outcome.results) == ["interrupted", "not_started"]
