@@ -257,8 +257,9 @@ async def test_directory_swapped_while_walking_is_not_followed(disk, monkeypatch
     assert caught.value.errno == errno.ELOOP
 
 
-async def test_inline_threads_run_in_place(disk):
+async def test_inline_threads_run_in_place(disk, monkeypatch):
     """A simulation that has no threads gets the same answer, after a checkpoint."""
+    monkeypatch.setattr(trio.to_thread, "run_sync", None)
     with probe.observed_by(None, inline=True):
         with trio.testing.assert_checkpoints():
             await disk.replace(("a",), b"new")

@@ -231,6 +231,14 @@ async def test_write_of_what_could_not_be_read_is_refused(tree, call, content):
     await refusal(call, tree, "write_file", path="a", content=content)
 
 
+@pytest.mark.parametrize("new", ["a\0b", "\ud800"])
+async def test_edit_to_what_could_not_be_read_is_refused(tree, call, events, new):
+    """The refusal comes before the file is touched."""
+    tree.put("a", "s")
+    assert (await refusal(call, tree, "edit_file", path="a", old="s", new=new)).expected.endswith("text as new")
+    assert events == []
+
+
 # All three
 
 

@@ -151,19 +151,10 @@ async def test_replace_cancelled_at_any_step_leaves_old_or_new(content, left):
 
 async def test_replace_shows_its_temporary_file_between_its_steps():
     """A simulation can look at the moment the real disk has, too."""
-    disk = MemoryDisk({"a": "old"})
     seen = []
-
-    async def look():
-        for _ in range(4):
-            seen.append(Workspace(disk).snapshot())
-            await trio.lowlevel.checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(look)
-        nursery.start_soon(disk.replace, ("a",), b"new")
-    assert {"a": b"old", ".toolrt-0-a.tmp": b"new"} in seen
-    assert seen[-1] == {"a": b"new"}
+    disk = MemoryDisk({"a": "old"}, fault=lambda name, path: seen.append((name, Workspace(disk).snapshot())))
+    await disk.replace(("a",), b"new")
+    assert seen == [("write", {"a": b"old"}), ("move", {"a": b"old", ".toolrt-0-a.tmp": b"new"})]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EACCES])
@@ -312,6 +303,23 @@ async def test_accesses_name_the_folded_entry(accesses):
     with probe.observed_by(accesses):
         await disk.read(("DIR", "a"), 10)
     assert accesses.read == [("disk", "dir"), ("disk", "dir", "a")]
+
+
+async def test_accesses_name_the_folded_entry_of_one_folding_directory(accesses):
+    """Also where only some directories fold."""
+    disk = MemoryDisk({"Dir": Directory(fold=Folding(case=True)), "Dir/A": ""})
+    with probe.observed_by(accesses):
+        await disk.read(("Dir", "a"), 10)
+    assert accesses.read == [("disk", "Dir"), ("disk", "Dir", "a")]
+
+
+async def test_times_count_changes():
+    """A file's time says how often it was changed, whoever changed other files meanwhile."""
+    disk = MemoryDisk({"a": "old", "b": "old", "c": HardLink("b")})
+    for _ in range(3):
+        await disk.replace(("a",), b"new")
+        await disk.replace(("b",), b"new")
+    assert [disk.lstat(f"/workspace/{name}").mtime_ns for name in "abc"] == [3, 3, 3]
 
 
 async def test_accesses_are_reported_after_the_checkpoint(accesses):

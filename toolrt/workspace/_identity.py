@@ -194,7 +194,9 @@ class _Walk:
         if not self._inside():
             raise FileProblem(UNSHOWN, *_OUTSIDE)
         found, shown = self.standing(), "/".join(self.entry()) or "."
-        if len(os.fsencode(self._here())) > PATH_MAX:
+        here = self._here()
+        # A character is at most four bytes, so a short path needs no closer look.
+        if 4 * len(here) > PATH_MAX and len(os.fsencode(here)) > PATH_MAX:
             return from_os_error(shown, OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
         if found is None:
             if self._directory_meant:

@@ -3,8 +3,8 @@
 Rules.  Every asynchronous operation is a chain of elementary effects (look at a file, write a temporary one, move
 it, make a directory), and before each of them there is one checkpoint, so a simulation can let anything happen
 there.  Each effect reports the entries it touched: ``("disk", "src", "a.txt")``, the parts folded and relative to
-the root; ``("disk", "/")`` for all that lies outside the root; ``("disk", 7)`` for the content of file number 7
-where it has several names.  Nothing depends on time, on chance, or on the order of a set.
+the root; ``("disk", "/")`` for all that lies outside the root; ``("disk", "/file", "7")`` for the content of file
+number 7 where it has several names.  Nothing depends on time, on chance, or on the order of a set.
 
 Theory.  Two steps may be swapped when they touch no common entry, or both only look.  To make a name in a
 directory is a "read" of the directory's list, ``("disk", "src", "/")``, and to list it is a "write": so makers
@@ -483,7 +483,7 @@ class MemoryDisk:
         """Report an access to a file's content."""
         self._touch((*self._below, *entry), write=write)
         if file.links > 1 and probe.sink is not None:
-            probe.sink.access(("disk", file.inode), write)
+            probe.sink.access(("disk", "/file", str(file.inode)), write)
 
     def _resource(self, parts: Entry) -> probe.Resource:
         """The name of the entry at `parts` as accesses report it."""
@@ -513,12 +513,15 @@ def _path_of(root: str, entry: Entry) -> str:
 
 
 def _check_name(name: str, entry: Entry) -> None:
-    if len(os.fsencode(name)) > NAME_MAX:
+    if 4 * len(name) > NAME_MAX and len(os.fsencode(name)) > NAME_MAX:
         raise failure(errno.ENAMETOOLONG, entry)
 
 
 def _checked_parts(path: str) -> Entry:
     parts = parts_of(path)
-    if len(os.fsencode(path)) > PATH_MAX or any(len(os.fsencode(part)) > NAME_MAX for part in parts):
+    # A character is at most four bytes, so a short path needs no closer look.
+    if 4 * len(path) > NAME_MAX and (
+        len(os.fsencode(path)) > PATH_MAX or any(len(os.fsencode(part)) > NAME_MAX for part in parts)
+    ):
         raise failure(errno.ENAMETOOLONG, parts)
     return parts
