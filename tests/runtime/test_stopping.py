@@ -42,7 +42,7 @@ async def test_cancel_ends_the_iteration(autojump_clock: trio.testing.MockClock)
         await trio.sleep(1)
         batch.cancel("x")
         names = [type(update).__name__ async for update in batch]
-    assert names == ["ResultReady", "ResultReady", "StateMerged", "StateMerged"]
+    assert names == ["ResultReady", "StateMerged", "ResultReady", "StateMerged"]
 
 
 async def test_cancel_answers_later_calls_too() -> None:

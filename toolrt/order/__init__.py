@@ -16,7 +16,7 @@ from toolrt.order._lanes import (
 )
 from toolrt.order._merge import merged
 from toolrt.order._tickets import ClaimTable, Ticket
-from toolrt.order._tracked import TRANSITIONS, Happening, Status, TrackedCall
+from toolrt.order._tracked import TRANSITIONS, Happening, LanePlace, Status, TrackedCall
 
 __all__ = [
     "PROGRESS_BOUND",
@@ -26,6 +26,7 @@ __all__ = [
     "Cursor",
     "Happening",
     "Lane",
+    "LanePlace",
     "LanePolicy",
     "StateKeys",
     "Status",

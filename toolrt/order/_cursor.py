@@ -5,7 +5,8 @@ Rules.
     2. Progress comes at once, but never before the updates of an earlier lane; a call's progress comes before
        its result, because it is handed over first and nothing is accepted after the result is fixed.
     3. Every lane gives one `StateMerged`, after its last result and before anything of the next lane; that of
-       an exclusive call comes right after its result.
+       an exclusive call comes right after its result.  Only a lane that a thread outlives lets later results
+       pass: results are prompt.
     4. Nothing is buffered but progress: results stay in their slots, merges with their lanes.
 
 So the order of results and merges is the same whatever the timing; only progress comes when it comes.
@@ -31,6 +32,8 @@ class MergingLane(Protocol):
 
     shared: bool
     merge: StateMerged | None
+    #: Whether a thread that cannot be stopped outlives its result.
+    outlived: bool
 
 
 class Cursor:
@@ -53,12 +56,11 @@ class Cursor:
         #: Progress not yet handed over, in the order it was sent.
         self.progress: deque[tuple[TrackedCall, Progress, int]] = deque()
 
-    def next(self, complete: bool, cancelled: bool) -> Progress | ResultReady | StateMerged | None:
+    def next(self, complete: bool) -> Progress | ResultReady | StateMerged | None:
         """The next update, or None if there is none yet or none any more (`exhausted` tells which).
 
         Args:
             complete: no further call will come.
-            cancelled: the batch was cancelled: results do not wait for the merge of a lane that a thread keeps.
         """
         calls = self._calls
         if self.progress and (self.progress[0][0].lane or 0) <= self._merges:
@@ -72,11 +74,11 @@ class Cursor:
         elif complete:
             self._merges_due = len(self._lanes)
         if self._merges < self._merges_due:
-            merge = self._lanes[self._merges].merge
-            if merge is not None:
+            lane = self._lanes[self._merges]
+            if lane.merge is not None:
                 self._merges += 1
-                return merge
-            if not cancelled:
+                return lane.merge
+            if not lane.outlived:
                 return None
         if has_slot and calls[self._slot].status is Status.COMPLETED:
             call = calls[self._slot]

@@ -17,7 +17,7 @@ from toolrt.model import Arguments, Claim, Modifier, Tool, ToolCall, ToolResult
 if TYPE_CHECKING:
     from toolrt.order._tickets import Ticket
 
-__all__ = ["TRANSITIONS", "Happening", "Status", "TrackedCall"]
+__all__ = ["TRANSITIONS", "Happening", "LanePlace", "Status", "TrackedCall"]
 
 
 class Status(enum.Enum):
@@ -66,6 +66,16 @@ TRANSITIONS: Mapping[tuple[Status, Happening], Status] = {
 }
 
 
+class LanePlace:
+    """A lane's place among the batch's lanes; it moves when a lane before it has to be split."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        #: From 0.
+        self.index = index
+
+
 class TrackedCall:
     """One call of a batch: what the model asked for, where it is, and what it has given so far."""
 
@@ -74,6 +84,7 @@ class TrackedCall:
         "_ready_at",
         "_started_at",
         "_submitted_at",
+        "admitted",
         "arguments",
         "awaiting_approval",
         "batch_id",
@@ -83,10 +94,10 @@ class TrackedCall:
         "dropped",
         "held",
         "input",
-        "lane",
         "modifiers",
         "pending",
         "pending_progress",
+        "place",
         "progress_count",
         "progress_delivered",
         "progress_dropped",
@@ -108,8 +119,9 @@ class TrackedCall:
         self.status = Status.QUEUED
         #: Whether it may overlap its neighbours.
         self.safe = False
-        #: The index of its lane; None before that lane has started, and for calls that never get there.
-        self.lane: int | None = None
+        self.place: LanePlace | None = None
+        #: Whether its lane has started and its tickets are taken.
+        self.admitted = False
         self.tool: Tool | None = None
         #: What the tool is given: the model's input, or the approval's rewrite of it.
         self.input: Any = call.input
@@ -158,6 +170,11 @@ class TrackedCall:
         return self.call.name
 
     @property
+    def lane(self) -> int | None:
+        """The index of its lane; None for calls that belong to none."""
+        return None if self.place is None else self.place.index
+
+    @property
     def results(self) -> list[ToolResult]:
         """Its result, once that is fixed; else nothing."""
         return [] if self.result is None else [self.result]
@@ -172,7 +189,7 @@ class TrackedCall:
         """
         if self.status is not Status.QUEUED:
             return []
-        if self.lane is None:
+        if not self.admitted:
             return ["lane"]
         found: list[Any] = []
         for ticket in self.tickets:

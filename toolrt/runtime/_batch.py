@@ -37,7 +37,17 @@ from toolrt.model import (
     Update,
     json_value,
 )
-from toolrt.order import PROGRESS_BOUND, ClaimTable, Cursor, Happening, Status, TrackedCall, merged, shares_a_lane
+from toolrt.order import (
+    PROGRESS_BOUND,
+    ClaimTable,
+    Cursor,
+    Happening,
+    LanePlace,
+    Status,
+    TrackedCall,
+    merged,
+    shares_a_lane,
+)
 from toolrt.runtime._lane import LaneRun
 
 if TYPE_CHECKING:
@@ -153,26 +163,31 @@ class Batch:
         if last is not None and not last.closed:
             if shared:
                 if not last.started:
-                    last.calls.append(call)
+                    last.add(call)
                     return
                 if last.join(call):
                     return
             last.close()
-        lane = LaneRun(self, len(lanes), shared)
-        lane.calls.append(call)
+        lane = LaneRun(self, LanePlace(len(lanes)), shared)
+        lane.add(call)
         lanes.append(lane)
         if self._more_calls is not None:
             self._more_calls.set()
 
-    def split(self, lane: LaneRun, rest: list[TrackedCall]) -> None:
-        """Give `rest`, which cannot stay in `lane`, a lane of their own behind it."""
-        behind = LaneRun(self, lane.index + 1, True)
-        behind.calls = rest
+    def split(self, lane: LaneRun, first: int) -> None:
+        """Give the lane's calls from position `first` on, which cannot stay in it, a lane of their own behind it."""
+        # Those behind keep the place that they know, so that splitting a lane again and again stays O(n).
+        behind = LaneRun(self, lane.place, True)
+        behind.calls = lane.calls[first:]
         behind.closed = lane.closed
         lane.closed = True
-        self._lanes.insert(behind.index, behind)
-        for later in self._lanes[behind.index + 1 :]:
-            later.index += 1
+        lane.place = LanePlace(lane.place.index)
+        del lane.calls[first:]
+        for call in lane.calls:
+            call.place = lane.place
+        self._lanes.insert(lane.index + 1, behind)
+        for later in self._lanes[lane.index + 1 :]:
+            later.place.index += 1
 
     def seal(self) -> None:
         """Say that no further call will come.  Sealing twice is no harm.
@@ -188,7 +203,7 @@ class Batch:
             self._lanes[-1].close()
         if self._more_calls is not None:
             self._more_calls.set()
-        self._tell_reader()
+        self.tell_reader()
 
     def tables_of(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
         """The tables on which a call with `claims` takes tickets; a claim on everything means all tables."""
@@ -227,7 +242,7 @@ class Batch:
             fields = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
             probe.sink.event("call.settled", {**fields, "content": json_value(content), "error": error})
         if self._news is not None:
-            self._tell_reader()
+            self.tell_reader()
 
     def _settle_not_started(self, call: TrackedCall) -> None:
         self.settle(call, Outcome.NOT_STARTED, None, f"not started: the batch was cancelled ({self.cancel_reason})")
@@ -280,7 +295,7 @@ class Batch:
         waiting = []
         for call in self.calls:
             if call.status is Status.QUEUED:
-                if lane is not None and call.lane == lane.index:
+                if call.admitted:
                     waiting.append(call)
                 self._settle_not_started(call)
         if self._lanes:
@@ -292,7 +307,7 @@ class Batch:
                 lane.nursery.cancel_scope.cancel()
         if self._more_calls is not None:
             self._more_calls.set()
-        self._tell_reader()
+        self.tell_reader()
 
     def stop(self, by: TrackedCall) -> None:
         """Skip every call behind `by`, which failed."""
@@ -305,8 +320,7 @@ class Batch:
         lane = self._running_lane
         waiting = []
         for call in self.calls[by.call_index + 1 :]:
-            in_lane = lane is not None and call.lane == lane.index
-            if call.status is Status.QUEUED and in_lane:
+            if call.status is Status.QUEUED and call.admitted:
                 waiting.append(call)
             elif call.status is Status.EXECUTING:
                 call.dropped = True
@@ -315,7 +329,7 @@ class Batch:
             self._skip(call, by)
         if lane is not None:
             lane.finish_all(waiting)
-        self._tell_reader()
+        self.tell_reader()
 
     @property
     def _running_lane(self) -> LaneRun | None:
@@ -382,7 +396,7 @@ class Batch:
                     "rejected": [[rejected.call_index, rejected.position] for rejected in lane.merge.rejected],
                 },
             )
-        self._tell_reader()
+        self.tell_reader()
 
     def _merge_the_rest(self) -> None:
         """Every lane gives one merge, also one that never started because the batch was cancelled."""
@@ -412,7 +426,7 @@ class Batch:
                 probe.sink.event("reader.asked", {"batch": self.batch_id})
             while True:
                 complete = self._sealed or self.cancel_reason is not None
-                update = self._cursor.next(complete, self.cancel_reason is not None)
+                update = self._cursor.next(complete)
                 if update is not None:
                     if probe.sink is not None:
                         self._report_delivery(update)
@@ -425,7 +439,8 @@ class Batch:
             self._news = None
             self._reading = False
 
-    def _tell_reader(self) -> None:
+    def tell_reader(self) -> None:
+        """Wake the reader, if it waits."""
         if self._news is not None:
             self._news.set()
 
@@ -462,7 +477,7 @@ class Batch:
         if accepted:
             queue.append((call, Progress(call.call_index, call.call_id, message), call.progress_count))
             call.pending_progress.append(message)
-            self._tell_reader()
+            self.tell_reader()
         else:
             call.progress_dropped += 1
         call.progress_count += 1

@@ -174,6 +174,8 @@ async def _failed(
     if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
         batch.stop(call)
     if thread is not None and thread.running:
+        lane.outlived = True
+        batch.tell_reader()
         with trio.CancelScope(shield=True):
             await thread.ended.wait()
     lane.finish(call)

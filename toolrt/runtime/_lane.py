@@ -34,7 +34,7 @@ from toolrt.model import (
     covers,
     reads_only,
 )
-from toolrt.order import ClaimTable, StateKeys, Status, Ticket, TrackedCall, claims_of
+from toolrt.order import ClaimTable, LanePlace, StateKeys, Status, Ticket, TrackedCall, claims_of
 from toolrt.runtime._approval import Allow, ApprovalRequest, Deny, Rewrite, decision
 from toolrt.runtime._execution import error_text, execute, split_cancelled
 
@@ -59,19 +59,20 @@ class LaneRun:
         "calls",
         "closed",
         "control",
-        "index",
         "merge",
         "modified",
         "nursery",
+        "outlived",
+        "place",
         "shared",
         "started",
         "state",
         "unfinished",
     )
 
-    def __init__(self, batch: Batch, index: int, shared: bool) -> None:
+    def __init__(self, batch: Batch, place: LanePlace, shared: bool) -> None:
         self.batch = batch
-        self.index = index
+        self.place = place
         #: Whether its calls may overlap; an exclusive call has a lane to itself.
         self.shared = shared
         self.calls: list[TrackedCall] = []
@@ -89,10 +90,22 @@ class LaneRun:
         self.modified: list[TrackedCall] = []
         #: Set when the lane has ended.
         self.merge: StateMerged | None = None
+        #: Whether a thread that cannot be stopped outlives its result.
+        self.outlived = False
         self._state_keys: StateKeys | None = None
         self._ready: list[int] = []
         self._running = 0
         self._over: trio.Event | None = None
+
+    @property
+    def index(self) -> int:
+        """Its place among the batch's lanes, from 0."""
+        return self.place.index
+
+    def add(self, call: TrackedCall) -> None:
+        """Let a call in, before the lane has started."""
+        call.place = self.place
+        self.calls.append(call)
 
     @property
     def running(self) -> int:
@@ -139,13 +152,14 @@ class LaneRun:
         """Take the tickets of all its calls, then let them start."""
         self.state = self.batch.state
         self.started = True
-        queued = [call for call in self.calls if call.status is Status.QUEUED]
-        for position, call in enumerate(queued):
+        queued = []
+        for position, call in enumerate(self.calls):
+            if call.status is not Status.QUEUED:
+                continue
             if not self._takes(call):
-                self.calls = self.calls[: self.calls.index(queued[position])]
-                self.batch.split(self, queued[position:])
-                queued = queued[:position]
+                self.batch.split(self, position)
                 break
+            queued.append(call)
         if probe.sink is not None:
             probe.sink.event(
                 "lane.started",
@@ -171,7 +185,7 @@ class LaneRun:
         """Let a call join that is submitted while the lane runs; False if its claim on a state key forbids it."""
         if not self._takes(call):
             return False
-        self.calls.append(call)
+        self.add(call)
         self.unfinished += 1
         if probe.sink is not None:
             self._report_ticket(call)
@@ -186,7 +200,7 @@ class LaneRun:
         if claims and self.shared and not self._admits(claims):
             return False
         call.claims = claims
-        call.lane = self.index
+        call.admitted = True
         call.safe = self.shared
         call.reads_only = reads_only(claims)
         if claims:
