@@ -146,8 +146,14 @@ def test_a_task_that_swallows_all_is_ended_by_force() -> None:
     gc.collect()
 
 
-def test_an_abort_function_that_raises_ends_one_execution() -> None:
-    """What breaks Trio itself is that execution's error, and the next one runs."""
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_abort_function_that_raises_ends_one_execution(
+    monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
+    """What breaks Trio itself is that execution's error, and the next one runs, whoever does the stepping."""
+    from toolrt.sim import _hook
+
+    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
     broken = [True]
 
     async def program() -> str:
@@ -164,6 +170,8 @@ def test_an_abort_function_that_raises_ends_one_execution() -> None:
 
     outcomes = sim.explore(program, sim.Random(sim.Fifo(), 3), lambda execution: True).outcomes
     assert outcomes == {"LookupError": 1, "fine": 2}
+    assert probe.sink is None
+    gc.collect()
 
 
 def test_names_replaced_in_trio_are_put_back() -> None:

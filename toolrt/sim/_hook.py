@@ -148,9 +148,7 @@ class Scheduler:
         try:
             awaitable = self._program()
             if not hasattr(awaitable, "__await__"):
-                self.fault = DefinitionRefused(
-                    "a program", "an async function without arguments", self._program
-                )
+                self.fault = DefinitionRefused("a program", "an async function without arguments", self._program)
             else:
                 self.value = await awaitable
         except BaseException as error:
@@ -433,9 +431,7 @@ class Scheduler:
 
     def _waiting(self) -> list[tuple[str, str]]:
         """Say of each living task what it waits for, by path."""
-        living = sorted(
-            (actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key
-        )
+        living = sorted((actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key)
         return [
             (
                 actor.name,
@@ -452,9 +448,7 @@ class Scheduler:
 
     def _step_limit_reached(self, steps: int) -> StepLimit:
         pending = self._seam.next_deadline() < inf
-        return StepLimit(
-            self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2
-        )
+        return StepLimit(self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2)
 
     def abandon(self, fault: BaseException) -> None:
         """End the execution from outside; the caller gets `fault`."""

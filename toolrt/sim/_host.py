@@ -124,12 +124,29 @@ class _Host:
             check_supported()
             _current.append(self)
             try:
-                with controlled(self._tick, lambda: self.seam):
+                # Even when Trio itself fails, whoever observed before observes again.
+                with (
+                    controlled(self._tick, lambda: self.seam),
+                    probe.observed_by(probe.sink, inline=probe.threads_inline),
+                ):
                     trio.run(self._harness, clock=self._clock)
+            except trio.TrioInternalError as error:
+                self._trio_failed(error)
             finally:
                 _current.pop()
                 self.seam = self.scheduler = None
         return self._answer.unwrap()
+
+    def _trio_failed(self, error: trio.TrioInternalError) -> None:
+        """Take a failure of Trio's own loop for the error of the execution that caused it, and go on without it."""
+        scheduler, job = self.scheduler, self._job
+        if scheduler is None or job is None or self.seam is None:
+            raise error
+        if not scheduler.over:
+            scheduler.over = True
+            scheduler.error = error.__cause__ or error
+        self.seam.bury()
+        self._advance(_result(job, scheduler))
 
     @trio.lowlevel.disable_ki_protection
     def _advance(self, result: outcome.Outcome[Any]) -> None:

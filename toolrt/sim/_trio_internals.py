@@ -116,7 +116,7 @@ _REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
     ),
     ("trio.CancelScope", _run, "CancelScope", ("_cancel_status", "_registered_deadline", "cancel_called")),
     ("trio._core._run.Deadlines", _run, "Deadlines", ("_heap", "_active", "next_deadline", "expire")),
-    ("trio.Nursery", _run, "Nursery", ("_closed",)),
+    ("trio.Nursery", _run, "Nursery", ("_closed", "_children")),
     ("trio._core._run.EntryQueue", _run, "EntryQueue", ("queue", "idempotent_queue")),
     ("trio._core._run.AsyncGenerators", _run, "AsyncGenerators", ("alive", "prev_hooks", "_finalize_one")),
     (
@@ -300,6 +300,21 @@ class Seam:
         self.runq.clear()
         self.runq.extend(alive)
 
+    def bury(self) -> None:
+        """Close every coroutine of a run whose loop has failed: nobody will step them again."""
+        for task in list(self.tasks):
+            nursery: Any = task.parent_nursery
+            if nursery is not None:
+                # A nursery complains when it is dropped with children.
+                nursery._children.clear()
+            for _ in range(_CLOSE_ATTEMPTS):
+                try:
+                    task.coro.close()
+                except BaseException:
+                    # Whatever it does without its loop is bound to fail.
+                    continue
+                break
+
     def strangers(self) -> list[Task]:
         """Give every living task that was not there when the run began, the youngest first."""
         if len(self.tasks) <= len(self._baseline):
@@ -480,9 +495,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replaced.append((holder, name, holder.__dict__[name]))
         setattr(holder, name, value)
 
-    def refuse(
-        holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None
-    ) -> None:
+    def refuse(holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None) -> None:
         real = holder.__dict__[name]
 
         @wraps(real)
@@ -502,9 +515,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         replace(_run.CancelStatus, "recalculate", _recalculate_in_path_order(mine))
         replace(_run.Deadlines, "expire", _expire_in_path_order(mine))
-        thread = (
-            "a simulation is one thread: call the function directly, or give the program a stand-in for it"
-        )
+        thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
         refuse(threading.Thread, "start", "start a thread", thread)
         refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
