@@ -123,16 +123,24 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
             results = [event for event in mine if event.kind == "result.delivered"]
             if not lane.shared and results:
                 between = batch.delivered[place[results[-1].seq] + 1 : place[merge.seq]]
-                if any(event.kind == "result.delivered" for event in between):
+                if any(event.kind == "result.delivered" for event in between) and not _outlived(batch, lane):
                     text = f"expected the merge of lane {lane.index} right after the result of its only call"
                     yield Found(text, batch.id, None, merge.seq)
-        # After a cancel, results do not wait for the merge of a lane that a thread keeps (RULE 15).
-        if before is not None and mine:
-            due = min(before.delivered[0].seq if before.delivered else NEVER, batch.cancelled_at)
-            if mine[0].seq < due:
-                text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
-                yield Found(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
+        due = before.delivered[0].seq if before is not None and before.delivered else NEVER
+        if before is not None and mine and mine[0].seq < due and not _outlived(batch, before):
+            text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
+            yield Found(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
         before = lane
+
+
+def _outlived(batch: BatchStory, lane: LaneStory) -> bool:
+    """Whether a thread that cannot be stopped outlives its result: then results do not wait for the merge (RULE 15)."""
+    threads = [
+        call
+        for call in map(batch.call, lane.calls)
+        if call.started is not None and call.started.fields.get("thread") and call.settled
+    ]
+    return any(call.ended is None or call.ended.seq > call.settled[0].seq + 1 for call in threads)
 
 
 def _promptness(batch: BatchStory) -> Iterator[Found]:

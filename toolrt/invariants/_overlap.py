@@ -116,8 +116,8 @@ def exclusive_alone(story: Story, trace: Trace) -> Iterator[Found]:
             if event.kind == "call.started":
                 call = batch.calls[event.fields["call"]]
                 for other in running.values():
-                    if not call.shared or not other.shared:
-                        alone = call if not call.shared else other
+                    alone = call if call.excludes(other) else other
+                    if alone.excludes(call) or alone.excludes(other):
                         text = (
                             f"call {alone.index} runs alone: expected nothing beside it, got call {other.index} beside"
                         )

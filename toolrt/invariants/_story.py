@@ -68,6 +68,12 @@ class CallStory:
         """Whether its lane may hold other calls."""
         return self.ticket is None or bool(self.ticket.fields.get("shared", True))
 
+    def excludes(self, other: CallStory) -> bool:
+        """Whether `other` must not overlap it: it is exclusive, or it claims everything and `other` something."""
+        if self is other:
+            return False
+        return not self.shared or (EVERYTHING in self.claims and bool(other.claims))
+
     @property
     def stops(self) -> bool:
         """Whether its failure skips what follows."""

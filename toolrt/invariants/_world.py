@@ -72,8 +72,8 @@ class World:
         self._calls = calls
         #: What every file holds.
         self.files: dict[str, str] = dict(files)
-        #: What every file ever held, oldest first.
-        self.versions: dict[str, list[str]] = {name: [text] for name, text in files.items()}
+        #: What every file ever held, oldest first; None while it was not there.
+        self.versions: dict[str, list[str | None]] = {name: [text] for name, text in files.items()}
         self._cells: dict[str, str] = {}
 
     # Tools and calls
@@ -231,7 +231,7 @@ class World:
     def _put(self, name: str, text: str) -> None:
         probe.access(("file", name), True)
         self.files[name] = text
-        self.versions.setdefault(name, [""]).append(text)
+        self.versions.setdefault(name, [None]).append(text)
 
 
 def _is_safe(input: Mapping[str, Any]) -> bool:
