@@ -239,6 +239,14 @@ async def test_edit_to_what_could_not_be_read_is_refused(tree, call, events, new
     assert events == []
 
 
+@pytest.mark.parametrize(("old", "new", "got"), [("", "new", "an empty one"), ("s", "s", "the old one")])
+async def test_edit_that_says_nothing_is_refused(tree, call, events, old, new, got):
+    """An empty old text and a new text like the old one are refused before the file is touched."""
+    tree.put("a", "s")
+    assert (await refusal(call, tree, "edit_file", path="a", old=old, new=new)).got == got
+    assert events == []
+
+
 # All three
 
 

@@ -309,7 +309,7 @@ async def test_accesses_name_the_folded_entry_of_one_folding_directory(accesses)
     """Also where only some directories fold."""
     disk = MemoryDisk({"Dir": Directory(fold=Folding(case=True)), "Dir/A": ""})
     with probe.observed_by(accesses):
-        await disk.read(("Dir", "a"), 10)
+        await disk.read(("Dir", "A"), 10)
     assert accesses.read == [("disk", "Dir"), ("disk", "Dir", "a")]
 
 

@@ -30,9 +30,10 @@ _LONE = re.compile(r"(?<!\r)\n|\r(?!\n)")
 #: How many places a refusal names.
 _PLACES_NAMED = 10
 
-#: How many lines, and how many characters of each, are compared to find the ones nearest to a text that is not there.
+#: How many lines, and how many characters of each, are compared to find the ones nearest to a text that is not
+#: there.  From 200 characters on difflib leaves frequent ones out, and with them the likeness.
 _LINES_COMPARED = 2000
-_CHARACTERS_COMPARED = 200
+_CHARACTERS_COMPARED = 199
 
 
 @attrs.frozen
