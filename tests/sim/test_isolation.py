@@ -174,6 +174,27 @@ def test_an_abort_function_that_raises_ends_one_execution(
     gc.collect()
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_step_that_breaks_trio_is_replayed(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
+    """The step in which an abort function raised is part of the schedule."""
+    from toolrt.sim import _hook
+
+    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+
+    async def program() -> None:
+        def abort(_: object) -> trio.lowlevel.Abort:
+            raise LookupError("broken")
+
+        await checkpoint()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await trio.lowlevel.wait_task_rescheduled(abort)
+
+    execution = sim.run(program)
+    assert execution.schedule.short == "main*2"
+    assert isinstance(sim.replay(program, execution.schedule).error, LookupError)
+
+
 def test_names_replaced_in_trio_are_put_back() -> None:
     """After a simulation Trio's modules are what they were, also after one that raised."""
 

@@ -20,7 +20,7 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from math import inf
 from typing import Any
 
@@ -136,7 +136,7 @@ class Scheduler:
 
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
-        self._passes = self._schedule()
+        self._passes: Generator[list[Task], None, None] = self._schedule()
 
     # ------------------------------------------------------------------ the program's root task
 
@@ -148,7 +148,9 @@ class Scheduler:
         try:
             awaitable = self._program()
             if not hasattr(awaitable, "__await__"):
-                self.fault = DefinitionRefused("a program", "an async function without arguments", self._program)
+                self.fault = DefinitionRefused(
+                    "a program", "an async function without arguments", self._program
+                )
             else:
                 self.value = await awaitable
         except BaseException as error:
@@ -205,7 +207,7 @@ class Scheduler:
             self._break(error)
             batch[:] = next(self._passes)
 
-    def _schedule(self) -> Iterator[list[Task]]:
+    def _schedule(self) -> Generator[list[Task], None, None]:
         """Step tasks until Trio is needed; yield those that Trio is to step, and go on once it has.
 
         Trio is needed for tasks that are not the program's, for callbacks, for a visit now and then, and for
@@ -299,18 +301,19 @@ class Scheduler:
             self._running = self._spawner = actor
             # What the step spawns and wakes has it for a cause.
             self._origin = index
-            if inside:
-                goes_on = step_inside(task)
-            else:
-                yield [task]
-                goes_on = False
-            self._running = None
-
-            if not touched:
-                steps.append((actor, enabled, choice, (), clock.now, causes))
-            else:
-                noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
-                touched.clear()
+            goes_on = False
+            try:
+                if inside:
+                    goes_on = step_inside(task)
+                else:
+                    yield [task]
+            finally:
+                # A step that breaks Trio's loop is a step all the same: a replay has to get there.
+                self._running = None
+                noted: tuple[tuple[Resource, bool], ...] = ()
+                if touched:
+                    noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
+                    touched.clear()
                 steps.append((actor, enabled, choice, noted, clock.now, causes))
             if goes_on:
                 self._last_ready = True
@@ -320,14 +323,14 @@ class Scheduler:
                 if owner is not None:
                     owner.exits.setdefault(nursery, []).append(index)
 
-    def _pass_on(self) -> Iterator[list[Task]]:
+    def _pass_on(self) -> Generator[list[Task], None, None]:
         """Let Trio step whatever there is: the program is gone, the harness is not."""
         while True:
             tasks = list(self._seam.runq)
             self._seam.runq.clear()
             yield tasks
 
-    def _unwind(self, inside: bool) -> Iterator[list[Task]]:
+    def _unwind(self, inside: bool) -> Generator[list[Task], None, None]:
         """Take one step of an execution that is over: by choice 0, and unrecorded."""
         self._unwinding_left -= 1
         if self._unwinding_left < 0:
@@ -431,7 +434,9 @@ class Scheduler:
 
     def _waiting(self) -> list[tuple[str, str]]:
         """Say of each living task what it waits for, by path."""
-        living = sorted((actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key)
+        living = sorted(
+            (actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key
+        )
         return [
             (
                 actor.name,
@@ -448,13 +453,22 @@ class Scheduler:
 
     def _step_limit_reached(self, steps: int) -> StepLimit:
         pending = self._seam.next_deadline() < inf
-        return StepLimit(self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2)
+        return StepLimit(
+            self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2
+        )
 
     def abandon(self, fault: BaseException) -> None:
         """End the execution from outside; the caller gets `fault`."""
         self.fault = fault
         if not self.given_up:
             self._give_up(None)
+
+    def fail(self, error: BaseException) -> None:
+        """Take it that Trio's loop ended with `error` while it had this execution's tasks in hand."""
+        if not self.over:
+            self.over = True
+            self.error = error
+        self._passes.close()
 
     def _give_up(self, error: BaseException | None) -> None:
         if not self.over:

@@ -142,9 +142,7 @@ class _Host:
         scheduler, job = self.scheduler, self._job
         if scheduler is None or job is None or self.seam is None:
             raise error
-        if not scheduler.over:
-            scheduler.over = True
-            scheduler.error = error.__cause__ or error
+        scheduler.fail(error.__cause__ or error)
         self.seam.bury()
         self._advance(_result(job, scheduler))
 

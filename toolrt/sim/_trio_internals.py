@@ -495,7 +495,9 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replaced.append((holder, name, holder.__dict__[name]))
         setattr(holder, name, value)
 
-    def refuse(holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None) -> None:
+    def refuse(
+        holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None
+    ) -> None:
         real = holder.__dict__[name]
 
         @wraps(real)
@@ -515,7 +517,9 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         replace(_run.CancelStatus, "recalculate", _recalculate_in_path_order(mine))
         replace(_run.Deadlines, "expire", _expire_in_path_order(mine))
-        thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
+        thread = (
+            "a simulation is one thread: call the function directly, or give the program a stand-in for it"
+        )
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
         refuse(threading.Thread, "start", "start a thread", thread)
         refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
