@@ -1,0 +1,78 @@
+"""The commands, and what becomes of their errors.
+
+Rules.  A command gives its exit code.  What the user got wrong is said in one line on standard error, with exit
+code 2 and no traceback; a bug of toolrt's own keeps its traceback, and has a code that no verdict has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from toolrt.cli._exit import MEANINGS, Exit
+from toolrt.cli._explore import explore
+from toolrt.cli._failure import version
+from toolrt.cli._replay import replay
+from toolrt.cli._run import run
+from toolrt.cli._screen import complain, forgiving
+from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtError
+
+__all__ = ["dispatch"]
+
+_ABOUT = "Run a model's tool calls on Trio, and show that timing never decides how they end."
+
+
+def _app() -> App:
+    app = App(
+        name="toolrt",
+        help=_help(_ABOUT),
+        help_format="plaintext",
+        version=version("toolrt"),
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+        result_action="return_value",
+    )
+    for command in (run, explore, replay):
+        app.command(command, help=_help(command.__doc__ or ""))
+    return app
+
+
+def _help(text: str) -> str:
+    """A docstring as help that the terminal wraps, with the exit codes below it."""
+    paragraphs = (" ".join(paragraph.split()) for paragraph in f"{text}\n\n{MEANINGS}".split("\n\n"))
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
+
+
+def dispatch(arguments: Sequence[str] | None = None) -> int:
+    """Do what `arguments` ask for, and give the exit code."""
+    forgiving(sys.stdout)
+    forgiving(sys.stderr)
+    try:
+        code = _app()(sys.argv[1:] if arguments is None else list(arguments))
+    except CycloptsError as error:
+        complain(f"{error} See toolrt --help.")
+        return Exit.USAGE
+    except InternalError:
+        traceback.print_exc()
+        return Exit.BUG
+    except ReplayDiverged as error:
+        complain(str(error))
+        return Exit.INCONCLUSIVE
+    except (MisuseError, ToolrtError) as error:
+        complain(str(error))
+        return Exit.USAGE
+    except OSError as error:
+        complain(f"{error.filename or 'the system'}: {os.strerror(error.errno or 0)}")
+        return Exit.USAGE
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return Exit.INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        return Exit.BUG
+    return int(code) if isinstance(code, int) else Exit.OK

@@ -1,0 +1,30 @@
+"""How a command ends."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["MEANINGS", "Exit"]
+
+
+class Exit(enum.IntEnum):
+    """Exit codes; the same for all commands."""
+
+    #: ``run``: every call is OK.  ``explore``, ``replay``, ``laws``: all laws hold.
+    OK = 0
+    #: ``run``: a call is not OK.  ``explore``, ``replay``: a law is violated.  ``laws``: see its help.
+    FAILED = 1
+    #: Bad usage or input: nothing was run and nothing changed.
+    USAGE = 2
+    #: Nothing was shown: no law was seen broken, but not every execution came to its end, or a replay diverged.
+    INCONCLUSIVE = 3
+    #: A bug of toolrt's own; a traceback says where.
+    BUG = 70
+    #: Ctrl-C.
+    INTERRUPTED = 130
+
+
+#: The same for people, as ``--help`` shows it.
+MEANINGS = """\
+Exit codes: 0 every call is OK, or all laws hold; 1 a call is not OK, or a law is violated; 2 bad usage or input,
+nothing was run; 3 inconclusive: nothing was shown; 70 a bug of toolrt; 130 Ctrl-C."""

@@ -1,0 +1,166 @@
+"""A recorded batch as a program for the simulator.
+
+Rules.  Every execution gets a copy of the twin, a workspace, a runtime and a claim table of its own, so nothing of
+one is seen by the next, and the real directory is never written to.  The batch is submitted, sealed and read as
+``toolrt run`` does it.  The oracle runs the same calls one at a time on one more copy, without the runtime.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import trio
+
+from toolrt import invariants, sim
+from toolrt.cli._options import LANE_POLICIES, LaneName
+from toolrt.invariants.oracle import run_one_by_one
+from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
+from toolrt.runtime import Runtime
+from toolrt.workspace import MemoryDisk, Workspace
+
+__all__ = ["Ending", "Experiment", "tally"]
+
+#: Steps that an execution may take: each call takes about five, and as many again for each directory it makes.
+_STEPS_AT_LEAST = 10_000
+_STEPS_PER_CALL = 200
+
+
+class Ending:
+    """How one execution ended: equal endings left the same results, state and files.
+
+    Files are looked at when first asked for, outside the simulation, where looking is no step of it.
+    """
+
+    def __init__(self, outcome: BatchOutcome, workspace: Workspace, known: Mapping[int, str]) -> None:
+        #: The results and the state.
+        self.outcome = outcome
+        self._workspace = workspace
+        self._known = known
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """What every file holds, as a digest, and what else is there."""
+        return _digests(self._workspace.snapshot(), self._known)
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hex digits that tell endings apart."""
+        results = [result.to_json() for result in self.outcome.results]
+        everything = [results, self.outcome.state.to_json(), self.files]
+        return _digest(json.dumps(everything, sort_keys=True, default=repr).encode())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ending) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"{tally(self.outcome.results)} (ending {self.digest})"
+
+
+@attrs.frozen(slots=False)
+class Experiment:
+    """Calls, the directory they work on, and how they are run."""
+
+    #: The calls, in call order.
+    calls: tuple[ToolCall, ...]
+    #: The twin of the directory; every execution has a copy.
+    disk: MemoryDisk
+    #: The lane policy's name.
+    lanes: LaneName
+    #: How many calls run at once.
+    limit: int
+
+    @property
+    def step_limit(self) -> int:
+        """After so many steps an execution is stopped."""
+        return max(_STEPS_AT_LEAST, _STEPS_PER_CALL * len(self.calls))
+
+    async def program(self) -> Ending:
+        """One execution: what `toolrt.sim` is given."""
+        workspace = Workspace(self.disk.copy())
+        runtime = Runtime(Registry(workspace.tools()), LANE_POLICIES[self.lanes], self.limit)
+        async with runtime.open_batch(expected_reads=len(self.calls)) as batch:
+            for call in self.calls:
+                batch.submit(call)
+            batch.seal()
+            async for _ in batch:
+                pass
+        return Ending(batch.outcome, workspace, self._known)
+
+    @cached_property
+    def _before(self) -> Mapping[str, bytes | str]:
+        """The directory as every execution finds it."""
+        return Workspace(self.disk).snapshot()
+
+    @cached_property
+    def _known(self) -> Mapping[int, str]:
+        """The digests of contents that are there at first, by their `id`; `_before` keeps them alive.
+
+        Copies of a twin share what was not changed, so most contents need not be read again.
+        """
+        return {id(content): _digest(content) for content in self._before.values() if isinstance(content, bytes)}
+
+    @cached_property
+    def tree_digest(self) -> str:
+        """Twelve hex digits that tell directories apart by what is in them."""
+        return _digest(json.dumps(_digests(self._before, self._known), sort_keys=True).encode())
+
+    @cached_property
+    def oracle(self) -> dict[str, Any]:
+        """What one call at a time gives, as law `same_as_oracle` takes it."""
+        workspace = Workspace(self.disk.copy())
+
+        async def one_by_one() -> tuple[Sequence[ToolResult], State]:
+            registry = Registry(workspace.tools())
+            found = await run_one_by_one(self.calls, registry, State(), lanes=LANE_POLICIES[self.lanes])
+            return found.results, found.state
+
+        results, state = trio.run(one_by_one)
+        return {
+            "results": [result.to_json() for result in results],
+            "state": state.to_json(),
+            "files": _digests(workspace.snapshot(), self._known),
+            "exact": True,
+        }
+
+    def check(self, execution: sim.Execution, twice: bool = False) -> list[invariants.Violation]:
+        """Every violation of the laws in one execution.
+
+        Args:
+            execution: of `program`.
+            twice: run its schedule once more, for law `same_schedule_same_trace`.
+        """
+        notes = execution.trace.notes
+        notes["oracle"] = self.oracle
+        if isinstance(execution.value, Ending):
+            notes["files"] = execution.value.files
+        if twice:
+            again = sim.run(self.program, sim.Choices(execution.choices), step_limit=self.step_limit)
+            notes["replay_digest"] = invariants.trace_digest(again.trace)
+        return invariants.check(execution.trace)
+
+
+def tally(results: Sequence[ToolResult]) -> str:
+    """How many calls ended in which way: ``12 ok, 1 error``."""
+    counts = Counter(result.outcome.value for result in results)
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "no calls"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def _digests(files: Mapping[str, bytes | str], known: Mapping[int, str]) -> dict[str, str]:
+    """What each file holds, as a digest; links and the like as they are."""
+    return {
+        path: content if isinstance(content, str) else known.get(id(content)) or _digest(content)
+        for path, content in files.items()
+    }

@@ -1,0 +1,295 @@
+"""``toolrt explore``: run a recorded response under many schedules, on a copy in memory.
+
+Rules.  The directory is read once and never written to; nor is the replay file ever put into it.  Each execution is
+judged by all laws, with the oracle's answer.  How long an execution takes is measured on the first, which belongs
+to the sample; when the time is up no further one begins, and the verdict says how many there were.  The first
+violation ends in a replay file: one command repeats it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import attrs
+from cyclopts import Parameter
+
+from toolrt import invariants, sim
+from toolrt.cli._escape import on_one_line
+from toolrt.cli._exit import Exit
+from toolrt.cli._experiment import Ending, Experiment
+from toolrt.cli._failure import FailureFile
+from toolrt.cli._input import Loaded, checked_directory, checked_target, load_response, write_target
+from toolrt.cli._options import LIMIT, LaneName, at_least_one
+from toolrt.cli._screen import Screen, forgiving, print_json
+from toolrt.cli._timeline import print_timeline, print_violations
+from toolrt.errors import InputRefused
+from toolrt.workspace import MemoryDisk
+
+__all__ = ["explore"]
+
+#: So many schedules are run twice, for the law that one schedule has one trace.
+_TWICE = 10
+
+#: Executions that looking for a simpler schedule may take; see `toolrt.sim`.
+_SHRINKING = 400
+
+#: Wall seconds between two lines of progress on a terminal.
+_TICK = 0.2
+
+
+def explore(
+    response: Annotated[str, Parameter(help="The recorded response, as JSON; - reads standard input.")],
+    /,
+    *,
+    workspace: Annotated[str, Parameter(help="The directory to copy; it is only read.")],
+    executions: Annotated[int, Parameter(help="How many schedules to run, 1 or more.")] = 1_000,
+    seed: Annotated[int, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
+    seconds: Annotated[float, Parameter(help="Wall seconds after which no further schedule is begun.")] = 60.0,
+    lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
+    limit: Annotated[int, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
+    json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
+    save: Annotated[
+        str | None,
+        Parameter(help="Where to write the replay file; toolrt-failure-<hash>.json in this directory unless given."),
+    ] = None,
+) -> int:
+    """Run a recorded response under many schedules on a copy in memory, and check every law.
+
+    Every execution has to keep all laws and to end like the oracle, which runs the calls one at a time. Nothing is
+    written to the workspace. A violation is printed with its simplest schedule, and kept in a file that toolrt
+    replay repeats exactly. When the executions would take longer than --seconds, fewer are run; the verdict says
+    how many.
+    """
+    loaded = load_response(response)
+    at_least_one("--executions", executions)
+    at_least_one("--limit", limit)
+    if not seconds > 0:
+        raise InputRefused("--seconds", f"expected seconds above 0, got {seconds:g}", "See --help.")
+    root = checked_directory(workspace)
+    target = None if save is None else checked_target(save, "--save", outside=root)
+    screen = Screen(forgiving(sys.stderr if json else sys.stdout))
+    experiment = Experiment(loaded.calls, MemoryDisk.copy_of(root), lanes, limit)
+    title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
+    screen.say(title, "bold")
+    exploration = _Exploration(experiment, sim.Random(sim.RandomWalk(seed), executions), seconds, screen)
+    exploration.run()
+    failure = None
+    if exploration.report.failures:
+        failure = _keep(exploration, loaded, root, target, screen)
+    _print_report(exploration, screen)
+    if failure is not None:
+        _print_failure(failure, experiment, screen)
+    if json:
+        print_json(_as_json(exploration, failure))
+    if exploration.interrupted:
+        return Exit.INTERRUPTED
+    return {sim.PASS: Exit.OK, sim.FAIL: Exit.FAILED}.get(exploration.report.verdict, Exit.INCONCLUSIVE)
+
+
+class _Exploration:
+    """One exploration and its clock; a strategy and a check for `toolrt.sim`."""
+
+    report: sim.Report
+
+    def __init__(self, experiment: Experiment, sample: sim.Random, seconds: float, screen: Screen) -> None:
+        self.experiment = experiment
+        self.seconds = seconds
+        self._sample = sample
+        self._screen = screen
+        #: Whether Ctrl-C ended it.
+        self.interrupted = False
+        #: Executions so far, also those that looked for a simpler schedule.
+        self.judged = 0
+        #: How many schedules were run twice.
+        self.twice = 0
+        #: Wall seconds from the first execution to the last.
+        self.took = 0.0
+        self._began = 0.0
+        self._drawn = 0.0
+
+    def run(self) -> None:
+        """Explore until the sample, the time or the user's patience is at an end."""
+        self.experiment.oracle  # noqa: B018  it is not part of the time an execution takes
+        self._began = time.perf_counter()
+        with self._interruptible():
+            self.report = sim.explore(self.experiment.program, self, self._check, step_limit=self.experiment.step_limit)
+        self.took = time.perf_counter() - self._began
+        self._screen.wipe()
+
+    def policies(self) -> Iterator[sim.Policy]:
+        """The sample's, as long as one more execution fits into the time."""
+        for count, policy in enumerate(self._sample.policies()):
+            if count:
+                spent = time.perf_counter() - self._began
+                if self.interrupted or spent + spent / count > self.seconds:
+                    return
+            yield policy
+
+    def claim(self, executions: int, distinct: int) -> str:
+        """The sample's."""
+        return self._sample.claim(executions, distinct)
+
+    def complete(self, executions: int) -> bool:
+        """Never: it is a sample."""
+        return self._sample.complete(executions)
+
+    def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
+        # A long execution is not run twice more often than one in a hundred.
+        twice = self.twice < _TWICE and self.judged >= 100 * self.twice
+        if self.judged >= self._sample.n:
+            twice = False
+        self.twice += twice
+        found = self.experiment.check(execution, twice)
+        self.judged += 1
+        now = time.perf_counter()
+        if self.judged == 1:
+            self._estimate(len(execution.choices), now - self._began)
+        if self._screen.is_live and now - self._drawn > _TICK:
+            self._drawn = now
+            self._screen.draw(f"{self.judged:,} of {self._sample.n:,} executions")
+        return found
+
+    def _estimate(self, steps: int, seconds: float) -> None:
+        """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
+        predicted = seconds * self._sample.n
+        text = f"one execution: {steps:,} steps, {seconds:.2g} s"
+        if predicted > self.seconds:
+            fits = max(1, int(self.seconds / seconds))
+            all_of_them = f"{self._sample.n:,} would take about {predicted:,.0f} s"
+            text += f"; {all_of_them}, so about {fits:,} are sampled in {self.seconds:g} s"
+        self._screen.say(text)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """The first Ctrl-C ends the sample, and what was seen is reported; the second ends everything."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+@attrs.frozen
+class _Kept:
+    """The first failure, made simple, and where it is kept."""
+
+    execution: sim.Execution
+    violations: tuple[invariants.Violation, ...]
+    #: None: it could not be written, and why was said.
+    path: Path | None
+
+
+def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | None, screen: Screen) -> _Kept:
+    experiment, failure = exploration.experiment, exploration.report.failures[0]
+    schedule = failure.schedule
+    if exploration.took / exploration.report.executions * _SHRINKING <= exploration.seconds:
+        screen.say("looking for a simpler schedule that fails the same way")
+        schedule = failure.minimal
+    execution = sim.replay(experiment.program, schedule)
+    violations = tuple(experiment.check(execution, twice=True))
+    kept = FailureFile(
+        loaded.name,
+        loaded.text,
+        str(root),
+        experiment.tree_digest,
+        experiment.lanes,
+        experiment.limit,
+        schedule,
+        tuple(str(violation) for violation in violations),
+    )
+    path = kept.saved_beside(root) if target is None else target
+    try:
+        write_target(path, kept.to_json(), "--save")
+    except InputRefused as error:
+        screen.say(on_one_line(f"the replay file is not kept: {error}"), "yellow")
+        return _Kept(execution, violations, None)
+    return _Kept(execution, violations, path)
+
+
+def _print_report(exploration: _Exploration, screen: Screen) -> None:
+    report = exploration.report
+    style = {sim.PASS: "bold green", sim.FAIL: "bold red"}.get(report.verdict, "bold yellow")
+    screen.say(f"{report.verdict.name}: {report.claim}", style)
+    for ending, count in sorted(report.outcomes.items(), key=lambda item: -item[1]):
+        screen.say(f"{count:,} x {on_one_line(repr(ending) if isinstance(ending, Ending) else str(ending))}", indent=2)
+    laws = f"{len(invariants.LAWS)} laws checked on each, {exploration.twice} schedules run twice"
+    screen.say(laws, indent=2)
+    if report.failed:
+        screen.say(f"{report.failed:,} of {report.executions:,} executions broke a law", "red", indent=2)
+    if report.undecided:
+        text = f"{report.undecided:,} of {report.executions:,} executions were stopped before they ended"
+        screen.say(text, "yellow", indent=2)
+    screen.say(f"{report.executions:,} executions in {exploration.took:.1f} s ({_rate(exploration):,.0f}/s)", indent=2)
+    if exploration.interrupted:
+        screen.say("interrupted: the sample is smaller than asked for", "yellow", indent=2)
+
+
+def _rate(exploration: _Exploration) -> float:
+    return exploration.report.executions / max(exploration.took, 1e-9)
+
+
+def _print_failure(failure: _Kept, experiment: Experiment, screen: Screen) -> None:
+    screen.say()
+    print_violations(failure.violations, failure.execution.error, screen)
+    screen.say()
+    print_timeline(failure.execution, experiment.calls, failure.violations, screen)
+    screen.say("The schedule:", "bold")
+    screen.say(failure.execution.schedule.short, indent=2)
+    if failure.path is not None:
+        screen.say("Repeat it:", "bold")
+        screen.say(f"toolrt replay {_quoted(failure.path)}", indent=2)
+
+
+def _quoted(path: Path) -> str:
+    """The path as a shell takes it, from the current directory if it is there."""
+    here = Path.cwd().resolve()
+    return on_one_line(shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path)))
+
+
+def _as_json(exploration: _Exploration, failure: _Kept | None) -> dict[str, Any]:
+    report = exploration.report
+    document: dict[str, Any] = {
+        "verdict": report.verdict.value,
+        "claim": report.claim,
+        "executions": report.executions,
+        "distinct": report.distinct,
+        "complete": report.complete,
+        "failed": report.failed,
+        "undecided": report.undecided,
+        "interrupted": exploration.interrupted,
+        "outcomes": [
+            {"count": count, "ending": repr(ending) if isinstance(ending, Ending) else str(ending)}
+            for ending, count in report.outcomes.items()
+        ],
+        "laws": list(invariants.LAWS),
+        "run_twice": exploration.twice,
+        "seconds": round(exploration.took, 3),
+        "executions_per_second": round(_rate(exploration), 1),
+        "failure": None,
+    }
+    if failure is not None:
+        document["failure"] = {
+            "violations": [violation.to_json() for violation in failure.violations],
+            "error": None if failure.execution.error is None else repr(failure.execution.error),
+            "schedule": failure.execution.schedule.short,
+            "replay_file": None if failure.path is None else str(failure.path),
+        }
+    return document

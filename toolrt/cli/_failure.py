@@ -1,0 +1,162 @@
+"""The replay file: everything ``toolrt replay`` needs to repeat one execution.
+
+One JSON object: ``toolrt_replay`` (the format's version), ``response`` (its name and text), ``workspace`` (its path,
+and a digest of what was in it), ``options`` (``lanes``, ``limit``), ``schedule`` (the schedule's own JSON form),
+``violations`` (what was found, for people) and ``made_with`` (versions).
+
+Limits.  The workspace's content is not in it: the directory has to be as it was.  Whether it is, the digest tells;
+whether that matters, the replay does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+
+from toolrt.cli._input import read_limited
+from toolrt.cli._options import LANE_POLICIES, LaneName
+from toolrt.errors import InputRefused, ScheduleRefused
+from toolrt.sim import Schedule
+
+__all__ = ["FailureFile", "version", "versions"]
+
+_VERSION = 1
+
+#: Bytes of a replay file: a response of the largest size, its text escaped, and a long schedule.
+_MAX_BYTES = 256 * 1024 * 1024
+
+_REMEDY = "Give the file that toolrt explore wrote, unchanged."
+
+
+@attrs.frozen
+class FailureFile:
+    """One execution of a recorded response, to be repeated."""
+
+    #: What the response was called when it was explored.
+    response_name: str
+    #: The response.
+    response: str
+    #: The directory, as an absolute path.
+    workspace: str
+    #: What was in it: `Experiment.tree_digest`.
+    tree: str
+    #: The lane policy's name.
+    lanes: LaneName
+    #: How many calls run at once.
+    limit: int
+    #: What happened, step by step.
+    schedule: Schedule
+    #: What was wrong, each as a text; empty when nothing was.
+    violations: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """One line of JSON, the same for the same execution and versions."""
+        return json.dumps(
+            {
+                "toolrt_replay": _VERSION,
+                "response": {"name": self.response_name, "text": self.response},
+                "workspace": {"path": self.workspace, "digest": self.tree},
+                "options": {"lanes": self.lanes, "limit": self.limit},
+                "schedule": json.loads(self.schedule.to_json()),
+                "violations": list(self.violations),
+                "made_with": versions(),
+            },
+            sort_keys=True,
+        )
+
+    @property
+    def default_name(self) -> str:
+        """The name of the file it is kept in unless another is given; the same execution has the same name."""
+        return f"toolrt-failure-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}.json"
+
+    @classmethod
+    def load(cls, path: str) -> FailureFile:
+        """What `to_json` gave, read from the file at `path`.
+
+        Raises:
+            InputRefused: it cannot be read, or is no such file; the text names the place.
+        """
+        content = read_limited(path, _MAX_BYTES, _REMEDY)
+        try:
+            document = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise InputRefused(path, f"it cannot be read as JSON: {error}", _REMEDY) from None
+        if not isinstance(document, dict) or document.get("toolrt_replay") != _VERSION:
+            raise InputRefused(path, f'expected an object with "toolrt_replay": {_VERSION}', _REMEDY)
+        fields = _Fields(path, document)
+        lanes = fields.text("options", "lanes")
+        if lanes not in LANE_POLICIES:
+            raise fields.refusal("options.lanes", f"one of {', '.join(LANE_POLICIES)}", lanes)
+        limit = fields.value("options", "limit")
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise fields.refusal("options.limit", "a whole number, 1 or more", limit)
+        try:
+            schedule = Schedule.from_json(json.dumps(document.get("schedule")))
+        except ScheduleRefused as error:
+            raise InputRefused(path, f"schedule: {error.why}", _REMEDY) from None
+        return cls(
+            fields.text("response", "name"),
+            fields.text("response", "text"),
+            fields.text("workspace", "path"),
+            fields.text("workspace", "digest"),
+            cast(LaneName, lanes),
+            limit,
+            schedule,
+            fields.violations(),
+        )
+
+    def saved_beside(self, workspace: Path) -> Path:
+        """Where it is kept by default: in the current directory, or next to the workspace if that lies inside it."""
+        here = Path.cwd().resolve()
+        if here.is_relative_to(workspace):
+            here = workspace.parent
+        return here / self.default_name
+
+
+@attrs.frozen
+class _Fields:
+    """The parts of a replay file; whatever is wrong with one is refused by its place."""
+
+    _path: str
+    _document: Mapping[str, Any]
+
+    def refusal(self, place: str, expected: str, got: object) -> InputRefused:
+        return InputRefused(self._path, f"{place}: expected {expected}, got {got!r:.60}", _REMEDY)
+
+    def value(self, part: str, key: str) -> Any:
+        inside = self._document.get(part)
+        if not isinstance(inside, dict):
+            raise self.refusal(part, "an object", inside)
+        return inside.get(key)
+
+    def text(self, part: str, key: str) -> str:
+        value = self.value(part, key)
+        if not isinstance(value, str):
+            raise self.refusal(f"{part}.{key}", "a string", value)
+        return value
+
+    def violations(self) -> tuple[str, ...]:
+        found = self._document.get("violations")
+        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+            raise self.refusal("violations", "an array of strings", found)
+        return tuple(found)
+
+
+def versions() -> dict[str, str]:
+    """What made a file."""
+    return {"toolrt": version("toolrt"), "trio": version("trio"), "python": platform.python_version()}
+
+
+def version(package: str) -> str:
+    """The installed version of `package`."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

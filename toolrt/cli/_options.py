@@ -1,0 +1,31 @@
+"""The options that commands share, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from toolrt.errors import InputRefused
+from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
+
+__all__ = ["LANE_POLICIES", "LIMIT", "LaneName", "at_least_one"]
+
+LaneName = Literal["by_claims", "by_safety", "parallel", "serial"]
+
+LANE_POLICIES: Mapping[str, LanePolicy] = {
+    policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)
+}
+
+#: How many calls run at once, unless told otherwise: as `toolrt.Runtime`.
+LIMIT = 10
+
+
+def at_least_one(option: str, value: int) -> int:
+    """`value`, if it is 1 or more.
+
+    Raises:
+        InputRefused: it is not.
+    """
+    if value < 1:
+        raise InputRefused(option, f"expected a whole number, 1 or more, got {value}", "See --help.")
+    return value

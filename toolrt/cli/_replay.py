@@ -1,0 +1,73 @@
+"""``toolrt replay``: repeat one execution exactly.
+
+Rules.  The replay file says which response, directory and options; the directory is copied, never written to.
+Nothing is guessed: when the program offers something else than the schedule has, that is said and nothing is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from toolrt import sim
+from toolrt.cli._escape import on_one_line
+from toolrt.cli._exit import Exit
+from toolrt.cli._experiment import Ending, Experiment
+from toolrt.cli._failure import FailureFile
+from toolrt.cli._input import checked_directory
+from toolrt.cli._screen import Screen, forgiving
+from toolrt.cli._timeline import print_timeline, print_violations
+from toolrt.errors import ReplayDiverged, StepLimit
+from toolrt.interop import parse_response
+from toolrt.workspace import MemoryDisk
+
+__all__ = ["replay"]
+
+
+def replay(
+    file: Annotated[str, Parameter(help="The file that toolrt explore wrote.")],
+    /,
+    *,
+    workspace: Annotated[
+        str | None, Parameter(help="The directory, if it is no longer where it was; it is only read.")
+    ] = None,
+) -> int:
+    """Repeat one execution exactly, and print what happens in it and which laws it breaks.
+
+    The directory has to be as it was when the file was written. When the execution cannot be repeated, because the
+    directory or toolrt has changed, that is said and the exit code is 3.
+    """
+    kept = FailureFile.load(file)
+    calls = parse_response(kept.response, f"{file}: its response").calls
+    root = checked_directory(kept.workspace if workspace is None else workspace)
+    screen = Screen(forgiving(sys.stdout))
+    experiment = Experiment(calls, MemoryDisk.copy_of(root), kept.lanes, kept.limit)
+    changed = experiment.tree_digest != kept.tree
+    if changed:
+        screen.say("The workspace is not as it was when this file was written.", "yellow")
+    name = on_one_line(kept.response_name, 200)
+    screen.say(f"{name}: {len(calls):,} calls, {kept.lanes}, at most {kept.limit:,} at once", "bold")
+    try:
+        execution = sim.replay(experiment.program, kept.schedule)
+    except ReplayDiverged as error:
+        screen.say(on_one_line(str(error)), "red")
+        screen.say("INCONCLUSIVE: the execution cannot be repeated", "bold yellow")
+        return Exit.INCONCLUSIVE
+    violations = experiment.check(execution, twice=True)
+    print_timeline(execution, calls, violations, screen)
+    print_violations(violations, execution.error, screen)
+    if isinstance(execution.error, StepLimit) and execution.error.time_stood_still:
+        screen.say("INCONCLUSIVE: it was stopped before it ended", "bold yellow")
+        return Exit.INCONCLUSIVE
+    if violations or execution.error is not None:
+        screen.say("FAIL: a law does not hold", "bold red")
+        return Exit.FAILED
+    ending = f", {on_one_line(repr(execution.value))}" if isinstance(execution.value, Ending) else ""
+    screen.say(f"PASS: every law holds{ending}", "bold green")
+    if kept.violations:
+        screen.say("What the file tells of did not happen again:")
+        for text in kept.violations[:1]:
+            screen.say(on_one_line(text), indent=2)
+    return Exit.OK

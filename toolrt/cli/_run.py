@@ -1,0 +1,193 @@
+"""``toolrt run``: execute a recorded response on a real directory.
+
+Rules.  Everything that can be refused is refused before the first call starts.  Ctrl-C cancels the batch: what
+runs is interrupted, what has not started never starts, and every call's result is still printed, as it really was.
+A second Ctrl-C gives up waiting for calls that do not end.  People are told on standard output, or on standard
+error when standard output carries the message for a machine.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import attrs
+import trio
+from cyclopts import Parameter
+
+from toolrt.cli._board import STYLES, Board
+from toolrt.cli._escape import on_one_line, shown_lines
+from toolrt.cli._exit import Exit
+from toolrt.cli._experiment import tally
+from toolrt.cli._failure import versions
+from toolrt.cli._input import checked_directory, checked_target, load_response, write_target
+from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, at_least_one
+from toolrt.cli._plan import in_words, plan_of, print_plan
+from toolrt.cli._screen import Screen, forgiving, print_json
+from toolrt.errors import InputRefused
+from toolrt.interop import record, render_results
+from toolrt.model import Registry, ToolCall, ToolResult, json_value
+from toolrt.runtime import Batch, Runtime
+from toolrt.workspace import Workspace
+
+__all__ = ["Performed", "perform", "run"]
+
+FormatName = Literal["anthropic", "openai", "chat", "json", "text"]
+
+#: Lines of each result that people are shown.
+_LINES = 12
+
+#: Seconds between two pictures of a running batch.
+_TICK = 0.1
+
+
+def run(
+    response: Annotated[str, Parameter(help="The recorded response, as JSON; - reads standard input.")],
+    /,
+    *,
+    workspace: Annotated[str, Parameter(help="The directory the calls work on; they change it.")],
+    lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
+    limit: Annotated[int, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
+    timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
+    trace: Annotated[str | None, Parameter(help="Write what happened to this file, as JSON.")] = None,
+    dry_run: Annotated[bool, Parameter(help="Print the plan and run nothing.", negative=())] = False,
+    format: Annotated[
+        FormatName, Parameter(help="Print only the message to send back, in that API's form; text is for people.")
+    ] = "text",
+) -> int:
+    """Execute the tool calls of a recorded model response on a directory.
+
+    The response is a message of the Anthropic API, a response or a chat completion of OpenAI's, or a list of calls.
+    The tools are read_file, write_file and edit_file. Lanes and progress are shown while the calls run, then the
+    results in call order. With --format anthropic, openai, chat or json, standard output has the message to send
+    back and nothing else. Ctrl-C cancels the calls and still prints every result.
+    """
+    loaded = load_response(response)
+    at_least_one("--limit", limit)
+    root = checked_directory(workspace)
+    if timeout is not None and not timeout > 0:
+        raise InputRefused("--timeout", f"expected seconds above 0, got {timeout:g}", "See --help.")
+    target = None if trace is None else checked_target(trace, "--trace")
+    if dry_run and format not in ("text", "json"):
+        raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
+    screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
+    registry = Registry(Workspace(root).tools())
+    if dry_run:
+        plan = plan_of(loaded.calls, registry, LANE_POLICIES[lanes])
+        if format == "json":
+            print_json(plan.to_json())
+        else:
+            print_plan(plan, screen)
+        return Exit.OK
+    screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
+    runtime = Runtime(registry, LANE_POLICIES[lanes], limit, timeout=timeout)
+    if target is None:
+        performed = trio.run(perform, runtime, loaded.calls, screen)
+    else:
+        with record() as recorder:
+            performed = trio.run(perform, runtime, loaded.calls, screen)
+    if format == "text":
+        _print_results(performed, loaded.calls, screen)
+    _print_summary(performed, screen)
+    if format != "text":
+        print_json(render_results(performed.results, format))
+    if target is not None:
+        ended = "interrupted" if performed.interrupted else "returned"
+        write_target(target, recorder.trace({**versions(), "ended": ended}).to_json(), "--trace")
+    if performed.interrupted:
+        return Exit.INTERRUPTED
+    return Exit.OK if all(result.ok for result in performed.results) else Exit.FAILED
+
+
+@attrs.frozen
+class Performed:
+    """What came of a batch."""
+
+    #: One for each call, in call order.
+    results: tuple[ToolResult, ...]
+    #: Whether Ctrl-C cancelled it.
+    interrupted: bool
+    #: Wall seconds it took.
+    seconds: float
+
+
+async def perform(runtime: Runtime, calls: Sequence[ToolCall], screen: Screen) -> Performed:
+    """Run `calls` as one batch, show it on `screen`, and give what came of it, complete also after Ctrl-C.
+
+    Raises:
+        KeyboardInterrupt: a second Ctrl-C; some call may not have a result.
+
+    Checkpoint: always.
+    """
+    began = time.perf_counter()
+    interrupts: list[str] = []
+    async with trio.open_nursery() as nursery:
+        batch = runtime.open_batch(expected_reads=len(calls))
+        if threading.current_thread() is threading.main_thread():
+            await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
+        board = Board(screen, batch)
+        if board.wants_ticks:
+            nursery.start_soon(_keep_drawing, board)
+        try:
+            async with batch:
+                for call in calls:
+                    batch.submit(call)
+                batch.seal()
+                async for update in batch:
+                    board.take(update)
+        finally:
+            board.close()
+        nursery.cancel_scope.cancel()
+    return Performed(batch.outcome.results, bool(interrupts), time.perf_counter() - began)
+
+
+async def _cancel_on_interrupt(
+    batch: Batch, screen: Screen, interrupts: list[str], task_status: trio.TaskStatus[None]
+) -> None:
+    """Cancel the batch at the first Ctrl-C; the next one is Python's own again."""
+    with trio.open_signal_receiver(signal.SIGINT) as received:
+        task_status.started()
+        async for _ in received:
+            interrupts.append("Ctrl-C")
+            batch.cancel("Ctrl-C")
+            break
+    screen.say("cancelled: waiting for what still runs; Ctrl-C again to give up", "yellow")
+
+
+async def _keep_drawing(board: Board) -> None:
+    while True:
+        board.tick()
+        await trio.sleep(_TICK)
+
+
+def _print_results(performed: Performed, calls: Sequence[ToolCall], screen: Screen) -> None:
+    screen.say()
+    for result, call in zip(performed.results, calls, strict=True):
+        style = STYLES[result.outcome]
+        screen.say_parts((f"[{result.call_index}] ", ""), (result.outcome.value, style), (f" {in_words(call)}", ""))
+        for text in (result.error, _as_text(result.content)):
+            if not text:
+                continue
+            lines, left_out = shown_lines(text, _LINES)
+            for line in lines:
+                screen.say(line, indent=4)
+            if left_out:
+                more = f"{left_out:,} more line{'' if left_out == 1 else 's'}; --format json has all"
+                screen.say(f"... {more}", "dim", indent=4)
+
+
+def _as_text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    return str(json_value(content))
+
+
+def _print_summary(performed: Performed, screen: Screen) -> None:
+    dropped = sum(result.progress_dropped for result in performed.results)
+    lost = f"; {dropped:,} progress messages were dropped" if dropped else ""
+    ended = "interrupted: " if performed.interrupted else ""
+    screen.say(on_one_line(f"{ended}{tally(performed.results)} in {performed.seconds:.2f} s{lost}"), "bold")

@@ -1,0 +1,142 @@
+"""Where people read: one console for each command.
+
+Rules.  Text is printed as it is given: no markup, no highlighting, no emoji codes.  A terminal gets lines wrapped
+to its width and, where that was asked for, a picture that is drawn over; anything else, and a terminal in CI,
+gets plain whole lines.  When nobody reads any more (a closed pipe, a full disk) the screen falls silent: what runs
+must not end because of who watches it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from toolrt.cli._escape import on_one_line
+from toolrt.errors import InputRefused
+
+__all__ = ["Screen", "complain", "forgiving", "print_json"]
+
+
+class Screen:
+    """A stream for people.
+
+    Args:
+        stream: standard output, or standard error where that is kept for a machine.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        #: Whether it is a terminal that can be drawn over.
+        self.is_live = stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+        self._console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._wraps = stream.isatty()
+        self._live: Live | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return self._console.width
+
+    @property
+    def height(self) -> int:
+        """Lines."""
+        return self._console.height
+
+    def say(self, text: str = "", style: str = "", indent: int = 0) -> None:
+        """Print `text` on lines of its own; it has to be escaped already."""
+        self._print(Text(" " * indent + text, style=style))
+
+    def say_parts(self, *parts: tuple[str, str]) -> None:
+        """Print pairs of a text and a style as one line."""
+        self._print(Text.assemble(*parts))
+
+    def draw(self, picture: RenderableType) -> None:
+        """Put `picture` in place of the one drawn before; only when `is_live`."""
+        try:
+            if self._live is None:
+                self._live = Live(picture, console=self._console, auto_refresh=False, transient=True)
+                self._live.start()
+            self._live.update(picture, refresh=True)
+        except OSError:
+            self._fall_silent()
+
+    def wipe(self) -> None:
+        """Take the last picture away."""
+        live, self._live = self._live, None
+        if live is not None:
+            try:
+                live.stop()
+            except OSError:
+                self._fall_silent()
+
+    def _print(self, text: Text) -> None:
+        try:
+            self._console.print(text, soft_wrap=not self._wraps)
+        except OSError:
+            self._fall_silent()
+
+    def _fall_silent(self) -> None:
+        self._live = None
+        self._console.quiet = True
+
+
+class _Console(Console):
+    """A console that nobody has to read: rich's own ends the program when a pipe is closed."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _discard_the_rest(self.file)
+
+
+def _discard_the_rest(stream: Any) -> None:
+    """Let what is still buffered go nowhere, or Python complains of the closed pipe at its end."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        return
+
+
+def forgiving(stream: TextIO) -> TextIO:
+    """The same stream, writing an escape where its encoding has no character."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON value to standard output, indented; UTF-8 in every locale.
+
+    Raises:
+        InputRefused: it could not be written.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        encoded = json.dumps(value, indent=2).encode()
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(encoded + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Whoever closed the pipe has read what they wanted.
+        _discard_the_rest(sys.stdout)
+    except OSError as error:
+        raise InputRefused(
+            "standard output",
+            f"the answer could not be written ({os.strerror(error.errno or 0)})",
+            "Calls that were run stay run.",
+        ) from None
+
+
+def complain(text: str) -> None:
+    """Say on standard error why a command ends here."""
+    Screen(forgiving(sys.stderr)).say("\n".join(on_one_line(line, 2_000) for line in f"toolrt: {text}".splitlines()))
