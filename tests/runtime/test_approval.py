@@ -164,3 +164,20 @@ async def test_approval_denied_stops_a_batch() -> None:
     rt = runtime(Diary().tool("guard", stops_batch=True), Diary().tool("a"), approve=lambda request: False)
     done = await rt.run([call("guard"), call("a")])
     assert outcomes(done.results) == ["denied", "skipped"]
+
+
+async def test_approval_denied_at_once_starts_nobody_who_was_not_asked() -> None:
+    """A ticket given back by a denial does not let the next call run before its own answer."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+
+    def approve(request: ApprovalRequest) -> Any:
+        async def later() -> bool:
+            await trio.lowlevel.checkpoint()
+            return False
+
+        return False if request.call_index == 0 else later()
+
+    done = await runtime(diary.tool("a", claims=file), approve=approve).run([call("a"), call("a")])
+    assert outcomes(done.results) == ["denied", "denied"]
+    assert diary.lines == []

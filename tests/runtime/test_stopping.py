@@ -180,6 +180,7 @@ async def test_cancel_by_a_tool_of_the_batch(autojump_clock: trio.testing.MockCl
 
     @toolrt.tool(safe=True)
     async def enough(ctx: ToolContext) -> str:
+        await trio.sleep(1)
         holder[0].cancel("a tool said so")
         return "said"
 

@@ -65,7 +65,7 @@ class Cursor:
         calls = self._calls
         if self.progress and (self.progress[0][0].lane or 0) <= self._merges:
             call, update, number = self.progress.popleft()
-            call.pending_progress.pop(0)
+            call.pending_progress = call.pending_progress[1:]
             call.progress_delivered = number + 1
             return update
         has_slot = self._slot < len(calls)

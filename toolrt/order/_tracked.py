@@ -79,85 +79,57 @@ class LanePlace:
 class TrackedCall:
     """One call of a batch: what the model asked for, where it is, and what it has given so far."""
 
-    __slots__ = (
-        "_ended_at",
-        "_ready_at",
-        "_started_at",
-        "_submitted_at",
-        "admitted",
-        "arguments",
-        "awaiting_approval",
-        "batch_id",
-        "call",
-        "call_index",
-        "claims",
-        "dropped",
-        "held",
-        "input",
-        "modifiers",
-        "pending",
-        "pending_progress",
-        "place",
-        "progress_count",
-        "progress_delivered",
-        "progress_dropped",
-        "reads_only",
-        "result",
-        "safe",
-        "scope",
-        "status",
-        "stops",
-        "tickets",
-        "tool",
-    )
+    # Most calls never touch most of these, and a batch makes one record for each call: so the defaults stand
+    # on the class.  None of them is ever changed in place.
+
+    status: Status = Status.QUEUED
+    #: Whether it may overlap its neighbours.
+    safe: bool = False
+    tool: Tool | None = None
+    arguments: Arguments | None = None
+    #: Where its lane is; None for calls that belong to none.
+    place: LanePlace | None = None
+    #: Whether its lane has started and its tickets are taken.
+    admitted: bool = False
+    #: What it claims, once its lane's start state is known.
+    claims: tuple[Claim, ...] = ()
+    #: Its places in the order, while it holds them.
+    tickets: tuple[Ticket, ...] = ()
+    #: Whether its failure stops the batch.
+    stops: bool = False
+    #: Whether it is declared to have no effects.
+    reads_only: bool = False
+    #: How many of tickets and approval are still missing before it may start.
+    pending: int = 0
+    awaiting_approval: bool = False
+    #: Whether it holds a slot.
+    held: bool = False
+    #: Its result was fixed by a stop while it ran: what it still gives is thrown away.
+    dropped: bool = False
+    #: The scope it runs in, if something may have to cancel it alone.
+    scope: Any = None
+    result: ToolResult | None = None
+    #: Modifiers of a call that returned, until its lane has ended.
+    modifiers: tuple[Modifier, ...] = ()
+    #: Progress not yet handed to the reader.
+    pending_progress: list[Any] | tuple[Any, ...] = ()
+    #: How many progress messages it has sent.
+    progress_count: int = 0
+    #: How far the reader has got: the number after that of the last one handed over.
+    progress_delivered: int = 0
+    #: How many of them no reader will see.
+    progress_dropped: int = 0
+    _started_at: float | None = None
+    _ended_at: float | None = None
 
     def __init__(self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float) -> None:
         self.call = call
         self.batch_id = batch_id
         #: Its place in the batch, from 0.
         self.call_index = call_index
-        self.status = Status.QUEUED
-        #: Whether it may overlap its neighbours.
-        self.safe = False
-        self.place: LanePlace | None = None
-        #: Whether its lane has started and its tickets are taken.
-        self.admitted = False
-        self.tool: Tool | None = None
         #: What the tool is given: the model's input, or the approval's rewrite of it.
         self.input: Any = call.input
-        self.arguments: Arguments | None = None
-        #: What it claims, once its lane's start state is known.
-        self.claims: tuple[Claim, ...] = ()
-        #: Its places in the order, while it holds them.
-        self.tickets: list[Ticket] = []
-        #: Whether its failure stops the batch.
-        self.stops = False
-        #: Whether it is declared to have no effects.
-        self.reads_only = False
-        #: How many of tickets and approval are still missing before it may start.
-        self.pending = 0
-        self.awaiting_approval = False
-        #: Whether it holds a slot.
-        self.held = False
-        #: Its result was fixed by a stop or cancel while it ran: what it still gives is thrown away.
-        self.dropped = False
-        #: The scope it runs in, if something may have to cancel it alone.
-        self.scope: Any = None
-        self.result: ToolResult | None = None
-        #: Modifiers of a call that returned, until its lane has ended.
-        self.modifiers: tuple[Modifier, ...] = ()
-        #: Progress not yet handed to the reader.
-        self.pending_progress: list[Any] = []
-        #: How many progress messages it has sent.
-        self.progress_count = 0
-        #: How far the reader has got: the number after that of the last one handed over.
-        self.progress_delivered = 0
-        #: How many of them no reader will see.
-        self.progress_dropped = 0
         self._submitted_at = submitted_at
-        self._ready_at: float | None = None
-        self._started_at: float | None = None
-        self._ended_at: float | None = None
 
     @property
     def call_id(self) -> str:

@@ -476,7 +476,7 @@ class Batch:
             probe.sink.event("progress.sent", {**fields, "accepted": accepted})
         if accepted:
             queue.append((call, Progress(call.call_index, call.call_id, message), call.progress_count))
-            call.pending_progress.append(message)
+            call.pending_progress = [*call.pending_progress, message]
             self.tell_reader()
         else:
             call.progress_dropped += 1

@@ -50,52 +50,37 @@ _MAY_BE_STOPPED = (Claim("control", READ),)
 class LaneRun:
     """A lane of one batch, from the submission of its first call to its merge."""
 
-    __slots__ = (
-        "_over",
-        "_ready",
-        "_running",
-        "_state_keys",
-        "batch",
-        "calls",
-        "closed",
-        "control",
-        "merge",
-        "modified",
-        "nursery",
-        "outlived",
-        "place",
-        "shared",
-        "started",
-        "state",
-        "unfinished",
-    )
+    # As for tracked calls: an exclusive call has a lane to itself, so the defaults stand on the class.
+
+    #: Whether its start state is known and its tickets are taken.
+    started: bool = False
+    nursery: trio.Nursery | None = None
+    #: How many of its calls have not ended.
+    unfinished: int = 0
+    #: The table of the control claim, once a call that stops the batch has come.
+    control: ClaimTable | None = None
+    #: Set when the lane has ended.
+    merge: StateMerged | None = None
+    #: Whether a thread that cannot be stopped outlives its result.
+    outlived: bool = False
+    #: How many slots its calls hold.
+    running: int = 0
+    _state_keys: StateKeys | None = None
+    _over: trio.Event | None = None
 
     def __init__(self, batch: Batch, place: LanePlace, shared: bool) -> None:
         self.batch = batch
         self.place = place
         #: Whether its calls may overlap; an exclusive call has a lane to itself.
         self.shared = shared
-        self.calls: list[TrackedCall] = []
         #: Whether no further call can join.
         self.closed = not shared
-        #: Whether its start state is known and its tickets are taken.
-        self.started = False
+        self.calls: list[TrackedCall] = []
+        #: The state its calls see.
         self.state: State = batch.state
-        self.nursery: trio.Nursery | None = None
-        #: How many of its calls have not ended.
-        self.unfinished = 0
-        #: The table of the control claim, once a call that stops the batch has come.
-        self.control: ClaimTable | None = None
         #: Calls that returned modifiers, in the order they did.
         self.modified: list[TrackedCall] = []
-        #: Set when the lane has ended.
-        self.merge: StateMerged | None = None
-        #: Whether a thread that cannot be stopped outlives its result.
-        self.outlived = False
-        self._state_keys: StateKeys | None = None
         self._ready: list[int] = []
-        self._running = 0
-        self._over: trio.Event | None = None
 
     @property
     def index(self) -> int:
@@ -106,11 +91,6 @@ class LaneRun:
         """Let a call in, before the lane has started."""
         call.place = self.place
         self.calls.append(call)
-
-    @property
-    def running(self) -> int:
-        """How many slots its calls hold."""
-        return self._running
 
     async def run(self) -> None:
         """Run the lane until all its calls have ended and it is closed.
@@ -204,14 +184,23 @@ class LaneRun:
         call.safe = self.shared
         call.reads_only = reads_only(claims)
         if claims:
-            for table, mine in self.batch.tables_of(tool, claims):
-                self._take(call, table, mine)
+            tables = self.batch.tables
+            if len(tables) == 1:
+                self._take(call, tables[0], claims)
+            else:
+                for table, mine in self.batch.tables_of(tool, claims):
+                    self._take(call, table, mine)
         if call.stops and self.shared:
             if self.control is None:
                 self.control = ClaimTable("control")
             self._take(call, self.control, _STOPS)
         elif self.control is not None and not call.reads_only:
             self._take(call, self.control, _MAY_BE_STOPPED)
+        if self.batch.approve is not None:
+            # Counted before anybody is asked: a first call denied at once must not let a second one start
+            # that was not asked yet.
+            call.pending += 1
+            call.awaiting_approval = True
         return True
 
     def _admits(self, claims: tuple[Claim, ...]) -> bool:
@@ -221,7 +210,7 @@ class LaneRun:
 
     def _take(self, call: TrackedCall, table: ClaimTable, claims: tuple[Claim, ...]) -> None:
         ticket = table.take(claims, call, self._granted)
-        call.tickets.append(ticket)
+        call.tickets = (*call.tickets, ticket)
         if not ticket.ready:
             call.pending += 1
 
@@ -237,11 +226,11 @@ class LaneRun:
     def _dispatch(self) -> None:
         """Spawn ready calls while there are slots, lowest call_index first."""
         ready, calls = self._ready, self.batch.calls
-        while ready and self._running < self.batch.limit:
+        while ready and self.running < self.batch.limit:
             call = calls[heappop(ready)]
             if call.status is not Status.QUEUED:
                 continue
-            self._running += 1
+            self.running += 1
             call.held = True
             cast(trio.Nursery, self.nursery).start_soon(execute, self, call, name=call.call.name)
 
@@ -249,9 +238,10 @@ class LaneRun:
         """Give back what the call holds: its execution is over, or will never be."""
         if probe.sink is not None:
             probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
-        tickets, call.tickets = call.tickets, []
-        for ticket in tickets:
-            ticket.release()
+        if call.tickets:
+            tickets, call.tickets = call.tickets, ()
+            for ticket in tickets:
+                ticket.release()
         self._free(call)
         if self._ready:
             self._dispatch()
@@ -266,7 +256,7 @@ class LaneRun:
                 probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
             for ticket in call.tickets:
                 held.setdefault(id(ticket.table), (ticket.table, []))[1].append(ticket)
-            call.tickets = []
+            call.tickets = ()
             self._free(call)
         for table, tickets in held.values():
             table.release(tickets)
@@ -276,7 +266,7 @@ class LaneRun:
     def _free(self, call: TrackedCall) -> None:
         if call.held:
             call.held = False
-            self._running -= 1
+            self.running -= 1
         self.unfinished -= 1
 
     def _report_ticket(self, call: TrackedCall) -> None:
@@ -313,12 +303,9 @@ class LaneRun:
         except Exception as error:
             answer = Deny(f"the approval check raised {error_text(error)}")
         if inspect.isawaitable(answer):
-            call.pending += 1
-            call.awaiting_approval = True
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
         else:
             self._answered(call, decision(answer))
-            self._ready_if_granted(call)
 
     async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
         call.scope = trio.CancelScope()
@@ -338,13 +325,9 @@ class LaneRun:
                 return
             verdict = Deny(f"the approval check raised {error_text(rest)}")
         call.scope = None
-        call.awaiting_approval = False
-        if verdict is None or call.status is not Status.QUEUED:
-            return
-        call.pending -= 1
-        self._answered(call, verdict)
-        self._ready_if_granted(call)
-        self._dispatch()
+        if verdict is not None:
+            self._answered(call, verdict)
+            self._dispatch()
 
     def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
         if probe.sink is not None:
@@ -352,6 +335,8 @@ class LaneRun:
             probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
         if call.status is not Status.QUEUED:
             return
+        call.pending -= 1
+        call.awaiting_approval = False
         if isinstance(verdict, Rewrite):
             refusal = self._rewrite(call, verdict)
             if refusal is not None:
@@ -361,6 +346,8 @@ class LaneRun:
             self.finish(call)
             if call.stops:
                 self.batch.stop(call)
+        else:
+            self._ready_if_granted(call)
 
     def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
         """Give the call its new input, or say why not."""
