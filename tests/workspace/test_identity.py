@@ -328,6 +328,17 @@ def test_too_long_name_is_refused(src, path):
     assert "at most" in problem(src, path)
 
 
+def test_name_of_the_greatest_depth_is_taken(src):
+    """256 parts below the root are a name."""
+    assert len(src.key("x/" * 255 + "a")) == 256
+
+
+def test_too_deep_name_is_refused(src):
+    """One part more is refused, before its claims grow; a detour does not count."""
+    assert "at most 256 directories deep" in problem(src, "x/" * 256 + "a")
+    assert src.key("x/../" * 300 + "src/a.txt") == A
+
+
 def test_way_that_becomes_too_long_is_refused(src):
     """What links make longer than the system takes is refused as well, though no directory of it exists."""
     src.put("deep", Symlink("/".join(["x" * 200] * 15)))

@@ -33,6 +33,10 @@ __all__ = ["Identity", "identify"]
 #: How many links one name may go through; Linux stops at the same number.
 _MOST_LINKS = 40
 
+#: How deep below the root a name may lead.  A claim on each directory of the way, each as long as its own depth, is
+#: quadratic; no real tree is this deep.
+_DEEPEST = 256
+
 #: The claim of a name that means no file here: shared by all of them, and nobody writes it.
 _REFUSED = Claim(("refused",), READ)
 
@@ -283,7 +287,10 @@ class _Walk:
         self._names.append(name)
         self._keys.append(key)
         self.found.append(found)
-        if self._inside() and len(self._names) > len(self._root):
+        depth = len(self._names) - len(self._root)
+        if depth > 0 and self._inside():
+            if depth > _DEEPEST:
+                raise FileProblem(UNSHOWN, f"at most {_DEEPEST} directories deep", "more", "Use a shorter path.")
             self.through[self.key()] = None
 
     def _is_way_to_root(self, part: str) -> bool:
