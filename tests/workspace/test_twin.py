@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from types import SimpleNamespace
 
 import pytest
 import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace import Directory, Folding, HardLink, MemoryDisk, Special, Symlink, Workspace
+from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Special, Symlink, Workspace
 
 
 class Accesses:
@@ -400,3 +401,55 @@ def test_copy_of_refuses_what_is_no_directory(tmp_path):
 def test_special_files_can_be_planted():
     """A pipe stands for all that is never opened."""
     assert Workspace(MemoryDisk({"p": Special()})).snapshot() == {"p": "a named pipe"}
+
+
+# Faults as a model is told of them
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "a: expected room on the disk, got none left. The file is as it was; free some space first."),
+        (errno.EIO, "a: expected the disk to do as asked, got Input/output error. The file is as it was."),
+        (errno.EACCES, "a: expected permission, got none for this file. Use a file that may be read and written."),
+    ],
+)
+@pytest.mark.parametrize("effect", ["read", "write", "move"])
+async def test_fault_is_told_without_a_path(call, effect, number, told):
+    """The system's own text, which may quote a private path, is not passed on."""
+
+    def fault(name, path):
+        if name == effect:
+            raise OSError(number, "secret", "/private/secret")
+
+    tree = SimpleNamespace(workspace=Workspace(MemoryDisk({"a": "old"}, fault=fault)))
+    with pytest.raises(FileProblem) as caught:
+        await call(tree, "edit_file", path="a", old="old", new="new")
+    assert str(caught.value) == told
+    assert tree.workspace.snapshot() == {"a": b"old"}
+
+
+async def test_pipe_swapped_in_before_the_read_is_told(call):
+    """The disk's own check is the second line."""
+
+    def swap(name, path):
+        disk.put("a", Special())
+
+    disk = MemoryDisk({"a": "old"}, fault=swap)
+    with pytest.raises(FileProblem, match="got a named pipe"):
+        await call(SimpleNamespace(workspace=Workspace(disk)), "read_file", path="a")
+
+
+def test_directory_that_may_not_be_looked_into_is_refused(monkeypatch):
+    """A failed look is a refusal, inside and outside, never an exception of the claims function."""
+    disk = MemoryDisk({"d/a": "", "out": Symlink("/outside/a")})
+
+    def refuse(path):
+        if path.endswith("/a"):
+            raise OSError(errno.EACCES, "secret", path)
+        return MemoryDisk.lstat(disk, path)
+
+    monkeypatch.setattr(disk, "lstat", refuse)
+    workspace = Workspace(disk)
+    assert str(workspace.identify("d/a").problem).startswith("d/a: expected permission")
+    assert "leads outside" in str(workspace.identify("out").problem)
