@@ -17,19 +17,29 @@ from toolrt.invariants import script
 from toolrt.invariants._check import LAWS, check, require
 from toolrt.invariants._equality import trace_digest
 from toolrt.invariants._law import Law, Predicate, Violation, law
+from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
 from toolrt.invariants._mix import Ending, Mix, simulate
+from toolrt.invariants._mutant import Mutant, patched
+from toolrt.invariants.mutants import MUTANTS
 
 __all__ = [
     "LAWS",
+    "MUTANTS",
     "Ending",
+    "FalseAlarm",
     "Law",
     "Mix",
+    "Mutant",
     "Predicate",
+    "Row",
+    "Table",
     "Violation",
     "check",
     "law",
+    "patched",
     "require",
     "script",
     "simulate",
+    "table",
     "trace_digest",
 ]

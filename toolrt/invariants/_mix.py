@@ -41,6 +41,10 @@ def _calls(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
     return calls
 
 
+def _seconds(given: Iterable[float]) -> tuple[float, ...]:
+    return tuple(given)
+
+
 @attrs.frozen
 class Ending:
     """How one execution of a mix ended."""
@@ -72,7 +76,7 @@ class Mix(Brief):
     #: How many calls run at once, 1 or more; None is no limit.
     limit: int | None = 10
     #: Virtual seconds before each call is submitted, from the one before; shorter than `calls` means 0 for the rest.
-    delays: tuple[float, ...] = attrs.field(default=(), converter=tuple)
+    delays: tuple[float, ...] = attrs.field(default=(), converter=_seconds)
     #: Virtual seconds after which the batch is cancelled, or None.
     cancel_after: float | None = None
     #: Whether it is cancelled by an enclosing scope; else by `Batch.cancel`.

@@ -1,0 +1,192 @@
+"""The table law x mutant: which law catches what, and whether one cries wolf."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused
+from toolrt.invariants._check import LAWS
+from toolrt.invariants._equality import trace_digest
+from toolrt.invariants._law import Predicate, Violation, laws_by_name
+from toolrt.invariants._mix import Mix, judged
+from toolrt.invariants._mutant import Mutant
+from toolrt.invariants.mutants import MUTANTS
+from toolrt.invariants.workloads import WORKLOADS
+
+__all__ = ["FalseAlarm", "Row", "Table", "table"]
+
+#: The law that may always see what another one sees: it looks at the end of everything.
+_ORACLE = "same_as_oracle"
+
+#: Enough steps for every workload of ours, few enough to tell a mutant that never ends.
+_STEP_LIMIT = 3_000
+
+
+@attrs.frozen
+class Row:
+    """One mutant, and in how many executions each law tripped on it."""
+
+    mutant: Mutant
+    #: How many executions of the mutant's workload were run.
+    executions: int
+    #: For each law the number of executions in which it tripped.
+    tripped: Mapping[str, int]
+
+    @property
+    def caught(self) -> bool:
+        """Whether its law, checked by itself, tripped at least once."""
+        return self.tripped.get(self.mutant.law, 0) > 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether its law caught it and no other law did, the oracle's apart."""
+        others = [law for law, count in self.tripped.items() if count and law not in (self.mutant.law, _ORACLE)]
+        return self.caught and not others
+
+
+@attrs.frozen
+class FalseAlarm:
+    """A law tripped on the runtime as it is."""
+
+    mix: Mix
+    #: The choices of the execution, one for each step.
+    schedule: tuple[int, ...]
+    violation: Violation
+
+    def __str__(self) -> str:
+        return f"{self.violation}\n  mix: {self.mix!r}\n  schedule: {list(self.schedule)}"
+
+
+@attrs.frozen
+class Table:
+    """Law x mutant; `str()` of it is for people."""
+
+    #: The laws' names, in order.
+    laws: tuple[str, ...]
+    #: One row for each mutant.
+    rows: tuple[Row, ...]
+    #: How many executions of the runtime as it is were checked.
+    executions: int
+    #: Where a law tripped on it; the first ones.
+    false_alarms: tuple[FalseAlarm, ...]
+
+    @property
+    def survivors(self) -> tuple[Mutant, ...]:
+        """Mutants that the law they are meant for did not catch."""
+        return tuple(row.mutant for row in self.rows if not row.caught)
+
+    @property
+    def shadowed(self) -> tuple[str, ...]:
+        """Laws without a mutant that they alone catch (law 7 apart): another law could take their place."""
+        seen = {row.mutant.law for row in self.rows if row.alone}
+        return tuple(law for law in self.laws if law not in seen)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every mutant is caught and no law cries wolf."""
+        return not self.survivors and not self.false_alarms
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as a JSON object."""
+        return {
+            "laws": list(self.laws),
+            "mutants": [
+                {
+                    "name": row.mutant.name,
+                    "law": row.mutant.law,
+                    "sentence": row.mutant.sentence,
+                    "executions": row.executions,
+                    "tripped": dict(row.tripped),
+                    "caught": row.caught,
+                    "alone": row.alone,
+                }
+                for row in self.rows
+            ],
+            "executions": self.executions,
+            "false_alarms": [str(alarm) for alarm in self.false_alarms],
+            "survivors": [mutant.name for mutant in self.survivors],
+            "shadowed": list(self.shadowed),
+            "ok": self.ok,
+        }
+
+    def __str__(self) -> str:
+        width = max([len(row.mutant.name) for row in self.rows], default=0)
+        numbers = "".join(f"{number:>5}" for number in range(1, len(self.laws) + 1))
+        lines = [f"{number:>3}  {law}" for number, law in enumerate(self.laws, 1)]
+        lines += ["", f"{'':{width}} {numbers}"]
+        for row in self.rows:
+            cells = ""
+            for law in self.laws:
+                count = row.tripped.get(law, 0)
+                mark = "*" if law == row.mutant.law else " "
+                cells += f"{count or ('-' if law == row.mutant.law else '.'):>4}{mark}"
+            lines.append(f"{row.mutant.name:{width}} {cells}{'' if row.caught else '  SURVIVED'}")
+        lines += [
+            "",
+            f"executions in which a law tripped, of {self.rows[0].executions if self.rows else 0} each; * its law",
+        ]
+        lines.append(f"{self.executions} executions of the runtime as it is: {len(self.false_alarms)} false alarms")
+        lines += [str(alarm) for alarm in self.false_alarms[:3]]
+        if self.shadowed:
+            lines.append(f"laws that catch no mutant alone: {', '.join(self.shadowed)}")
+        return "\n".join(lines)
+
+
+def table(
+    executions: int = 40,
+    seed: int = 0,
+    mutants: Iterable[Mutant] | None = None,
+    laws: Mapping[str, Predicate] | None = None,
+    workloads: Iterable[Mix] | None = None,
+) -> Table:
+    """Try every mutant against every law, each by itself, and the runtime as it is against all.
+
+    Args:
+        executions: how many schedules of each workload are run, 1 or more: the simplest and random walks.
+        seed: of the random walks; the same seed gives the same table.
+        mutants: ours when None; ``(*MUTANTS.values(), mine)`` adds one.
+        laws: by name; ours when None.
+        workloads: what the runtime as it is runs; ours, and those of the mutants, when None.
+
+    Raises:
+        DefinitionRefused: an argument is not what it must be, or a mutant names a law that is not there.
+    """
+    if not isinstance(executions, int) or isinstance(executions, bool) or executions < 1:
+        raise DefinitionRefused("table(executions)", "a whole number, 1 or more", executions)
+    laws = laws_by_name(laws, LAWS)
+    chosen = list(MUTANTS.values() if mutants is None else mutants)
+    for mutant in chosen:
+        if mutant.law not in laws:
+            raise DefinitionRefused(f"mutant {mutant.name!r}", f"the name of a law: {', '.join(laws)}", mutant.law)
+    rows = []
+    for mutant in chosen:
+        mutant.workload.oracle()  # asked before anything is broken
+        tripped: Counter[str] = Counter()
+        with mutant.apply():
+            for _, found in _executions(mutant.workload, executions, seed, laws):
+                tripped.update(found.keys())
+        rows.append(Row(mutant, executions, {law: tripped[law] for law in laws}))
+    mixes = list(workloads) if workloads is not None else [*WORKLOADS, *(mutant.workload for mutant in chosen)]
+    alarms = []
+    for mix in mixes:
+        for execution, found in _executions(mix, executions, seed, laws):
+            alarms += [FalseAlarm(mix, execution.choices, violations[0]) for violations in found.values()]
+    return Table(tuple(laws), tuple(rows), len(mixes) * executions, tuple(alarms))
+
+
+def _executions(
+    mix: Mix, executions: int, seed: int, laws: Mapping[str, Predicate]
+) -> Iterable[tuple[sim.Execution, dict[str, list[Violation]]]]:
+    """Each execution, with what each law that tripped has found."""
+    for number in range(executions):
+        policy = sim.Fifo() if number == 0 else sim.RandomWalk(seed=seed * 1_000_003 + number)
+        execution = judged(mix, sim.run(mix.program(), policy, step_limit=_STEP_LIMIT))
+        again = sim.run(mix.program(), sim.Choices(execution.choices), step_limit=_STEP_LIMIT)
+        execution.trace.notes["replay_digest"] = trace_digest(again.trace)
+        found = {name: law(execution.trace) for name, law in laws.items()}
+        yield execution, {name: violations for name, violations in found.items() if violations}

@@ -1,0 +1,82 @@
+"""Mixes that cover the fine print together: what the runtime as it is must run without tripping a law."""
+
+from __future__ import annotations
+
+from toolrt.invariants._mix import Mix
+from toolrt.invariants.script import (
+    AddCell,
+    AppendFile,
+    BreakState,
+    ChangeState,
+    Fail,
+    Pause,
+    ReadCell,
+    ReadFile,
+    Refuse,
+    Say,
+    Scripted,
+    SeeState,
+    Shield,
+    Sleep,
+    WriteFile,
+)
+
+__all__ = ["WORKLOADS"]
+
+_FILES = (
+    Scripted([AppendFile("f", "a"), Sleep(1)]),
+    Scripted([ReadFile("f"), Say("read")]),
+    Scripted([WriteFile("g", "b"), Pause()]),
+    Scripted([AppendFile("f", "c"), ReadFile("g")], says="by input"),
+    Scripted([ReadFile("f"), ReadFile("g")], sync=True),
+)
+
+_STATE = (
+    Scripted([Sleep(2), ChangeState("x", "a"), ChangeState("x", "b")], says="safe"),
+    Scripted([SeeState("x"), BreakState(), ChangeState("x", "c")], says="safe"),
+    Scripted([SeeState("x"), ChangeState("y", "d")], says="nothing"),
+    Scripted([SeeState("x"), SeeState("y"), Refuse("no"), ChangeState("x", "e")], says="safe"),
+)
+
+_FAILING = (
+    Scripted([ReadCell("a"), Sleep(1)]),
+    Scripted([Sleep(1), Fail("broken")], stops=True),
+    Scripted([ReadCell("a"), Sleep(2)]),
+    Scripted([AddCell("a", "x")]),
+    Scripted(invalid="unknown"),
+    Scripted([AddCell("b", "y")], says="nothing"),
+)
+
+_ASKING = (
+    Scripted([AddCell("a", "x")], approval="deny"),
+    Scripted([AddCell("a", "y")], approval="rewrite", approval_after=1.0),
+    Scripted([AddCell("b", "z")], approval="raise", approval_after=0.0),
+    Scripted([ReadCell("a"), ReadCell("b")], approval="allow"),
+)
+
+_MANY = (
+    *(Scripted([AddCell("ab"[number % 2], str(number)), Sleep(1), Say("done")]) for number in range(6)),
+    Scripted([Sleep(3)], says="safe", timeout=1.5, call_id="twice"),
+    Scripted([Shield(2), Sleep(1)], says="safe", timeout=0.5, call_id="twice"),
+    Scripted([ReadCell("a"), ReadCell("b")], invalid="input"),
+)
+
+#: Each is small, together they reach every outcome, policy and reader.
+WORKLOADS: tuple[Mix, ...] = (
+    Mix(_FILES, files={"f": "start "}),
+    Mix(_FILES, lanes="by_safety", reader="slow"),
+    Mix(_FILES, lanes="parallel", limit=2, delays=(0, 1, 0, 1)),
+    Mix(_FILES, cancel_after=0.0, cancel_outside=True),
+    Mix(_STATE, state={"x": "0"}),
+    Mix(_STATE, lanes="serial", state={"x": "0"}),
+    Mix(_STATE, lanes="parallel", cancel_after=1.25, state={"x": "0"}),
+    Mix(_FAILING),
+    Mix(_FAILING, lanes="parallel", delays=(0, 0, 1, 1)),
+    Mix(_FAILING, limit=1, reader="none"),
+    Mix(_FAILING, cancel_after=1.0),
+    Mix(_ASKING),
+    Mix(_ASKING, lanes="serial", limit=1),
+    Mix(_MANY, limit=3),
+    Mix(_MANY, lanes="by_safety", reader="slow"),
+    Mix(_MANY, cancel_after=1.25, cancel_outside=True),
+)
