@@ -15,6 +15,7 @@ from typing import Any
 import trio
 from trio.lowlevel import checkpoint
 
+import toolrt
 from toolrt import sim
 
 Program = Callable[[], Awaitable[Any]]
@@ -62,11 +63,39 @@ def empty() -> Program:
     return program
 
 
+@toolrt.tool(safe=True)
+async def look(ctx: toolrt.ToolContext) -> None:
+    """Take a virtual second."""
+    ctx.progress("looking")
+    await trio.sleep(1)
+
+
+@toolrt.tool(claims=[toolrt.Claim("file", toolrt.WRITE)])
+async def change(ctx: toolrt.ToolContext) -> toolrt.ToolOutput:
+    """Hold the one file over a checkpoint, and leave a mark in the state."""
+    await checkpoint()
+    index = ctx.call_index
+    return toolrt.ToolOutput(index, modifiers=[lambda state: state.set("last", index)])
+
+
+def batch() -> Program:
+    """A batch of six calls: three that look, three that change one file."""
+    registry = toolrt.Registry([look, change])
+    calls = [toolrt.ToolCall(str(index), name) for index, name in enumerate(["look", "change"] * 3)]
+
+    async def program() -> toolrt.State:
+        done = await toolrt.Runtime(registry).run(calls)
+        return done.state
+
+    return program
+
+
 #: Each row: its name, and what makes its program.
 PROGRAMS: list[tuple[str, Callable[[], Program]]] = [
     ("lost update, 3 tasks x 2 rounds", lost_update),
     ("100 checkpoints in one task", checkpoints),
     ("empty", empty),
+    ("a batch of six calls", batch),
 ]
 
 

@@ -230,7 +230,7 @@ def test_failures_are_kept_up_to_a_bound() -> None:
 
 
 def test_cell_outside_a_simulation_is_a_box() -> None:
-    """get gives what was set."""
+    """What was set is what get gives."""
     cell = sim.Cell("a")
     cell.set("b")
     assert cell.get() == "b"

@@ -147,9 +147,7 @@ def test_a_task_that_swallows_all_is_ended_by_force() -> None:
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_an_abort_function_that_raises_ends_one_execution(
-    monkeypatch: pytest.MonkeyPatch, inside: bool
-) -> None:
+def test_an_abort_function_that_raises_ends_one_execution(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """What breaks Trio itself is that execution's error, and the next one runs, whoever does the stepping."""
     from toolrt.sim import _hook
 
@@ -229,9 +227,7 @@ def test_garbage_is_not_collected_while_an_execution_runs() -> None:
     async def program() -> bool:
         return gc.isenabled()
 
-    assert sim.explore(program, sim.Random(sim.Fifo(), 2), lambda execution: gc.isenabled()).outcomes == {
-        False: 2
-    }
+    assert sim.explore(program, sim.Random(sim.Fifo(), 2), lambda execution: gc.isenabled()).outcomes == {False: 2}
 
 
 def test_many_executions_do_not_grow() -> None:
@@ -535,9 +531,7 @@ def test_same_schedule_same_bytes_in_two_processes() -> None:
 
 def test_same_with_and_without_hypothesis() -> None:
     """Whether Hypothesis was imported, before or not at all, changes nothing; the simulator never imports it."""
-    without = _in_process(
-        _SCRIPT.format(before="import sys") + "\nassert 'hypothesis' not in sys.modules\n", "1"
-    )
+    without = _in_process(_SCRIPT.format(before="import sys") + "\nassert 'hypothesis' not in sys.modules\n", "1")
     assert without == _in_process(_SCRIPT.format(before="import hypothesis"), "1")
 
 

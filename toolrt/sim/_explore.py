@@ -145,15 +145,11 @@ def explore(
     Checkpoint: never (it is not async).
     """
     if jobs != 1 or isinstance(jobs, bool):
-        raise DefinitionRefused(
-            "jobs", "1 (one process; run several explorations with different seeds instead)", jobs
-        )
+        raise DefinitionRefused("jobs", "1 (one process; run several explorations with different seeds instead)", jobs)
     if max_executions is not None and (
         not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1
     ):
-        raise DefinitionRefused(
-            "max_executions", "a number of executions, 1 or more, or None", max_executions
-        )
+        raise DefinitionRefused("max_executions", "a number of executions, 1 or more, or None", max_executions)
     if check is not None and not callable(check):
         raise DefinitionRefused("check", "a function of an execution, or None", check)
     if strategy is None:

@@ -17,6 +17,9 @@ Rules.
 Limits.  The interleavings are those of whole steps: a task that does not checkpoint is not interrupted.
 """
 
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -148,12 +151,10 @@ class Scheduler:
         try:
             awaitable = self._program()
             if not hasattr(awaitable, "__await__"):
-                self.fault = DefinitionRefused(
-                    "a program", "an async function without arguments", self._program
-                )
+                self.fault = DefinitionRefused("a program", "an async function without arguments", self._program)
             else:
                 self.value = await awaitable
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103
             # Nothing may leave this task: in the harness's nursery it would end the executions that follow.
             self._end(error)
         else:
@@ -203,7 +204,7 @@ class Scheduler:
         batch.clear()
         try:
             batch.extend(next(self._passes))
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103
             self._break(error)
             batch[:] = next(self._passes)
 
@@ -269,10 +270,10 @@ class Scheduler:
                 choice = pick(enabled, index)
                 if type(choice) is not int or not 0 <= choice < len(enabled):
                     choice = _checked(choice, enabled, self._policy)
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103
                 self.fault = error
                 self._give_up(None)
-                continue
+                continue  # noqa: ASYNC104
             if not last_ready:
                 actor: Actor = ready.pop(choice)
                 del keys[choice], names[choice]
@@ -434,9 +435,7 @@ class Scheduler:
 
     def _waiting(self) -> list[tuple[str, str]]:
         """Say of each living task what it waits for, by path."""
-        living = sorted(
-            (actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key
-        )
+        living = sorted((actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key)
         return [
             (
                 actor.name,
@@ -453,9 +452,7 @@ class Scheduler:
 
     def _step_limit_reached(self, steps: int) -> StepLimit:
         pending = self._seam.next_deadline() < inf
-        return StepLimit(
-            self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2
-        )
+        return StepLimit(self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2)
 
     def abandon(self, fault: BaseException) -> None:
         """End the execution from outside; the caller gets `fault`."""
@@ -498,7 +495,7 @@ class Scheduler:
         self.given_up = True
         try:
             self._close_by_force()
-        except BaseException as worse:
+        except BaseException as worse:  # noqa: ASYNC103
             self.fault = InternalError(f"could not end an execution that broke: {worse!r}")
             self.fault.__cause__ = worse
             self._wake_harness()

@@ -9,6 +9,9 @@ when a finalizer runs would depend on everything else in the process.
 Theory.  Starting and stopping a Trio run costs several times what one small execution does.
 """
 
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
 from __future__ import annotations
 
 import gc
@@ -153,7 +156,7 @@ class _Host:
             self._job = result.send(self._driver)
         except StopIteration as stop:
             self._answer = outcome.Value(stop.value)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103
             self._answer = outcome.Error(error)
 
     def _tick(self, batch: list[Task]) -> bool:

@@ -33,9 +33,7 @@ class Judgement:
     #: What the check complained of, in order.
     violations: tuple[Any, ...] = ()
 
-    def same_kind(
-        self, other: Judgement, error: BaseException | None, other_error: BaseException | None
-    ) -> bool:
+    def same_kind(self, other: Judgement, error: BaseException | None, other_error: BaseException | None) -> bool:
         """Say whether two failures look like one bug: the same type of error, and complaints in both or none."""
         return (
             self.failed == other.failed

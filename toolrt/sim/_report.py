@@ -148,9 +148,7 @@ class Report:
             lines.append("Only one schedule came up: nothing was explored.")
         lines += [f"  {count:>7}  {stable_text(value)}" for value, count in self.outcomes.items()]
         if self.failed:
-            lines.append(
-                f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one."
-            )
+            lines.append(f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one.")
         if self.undecided:
             lines.append(
                 f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "

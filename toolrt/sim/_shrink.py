@@ -48,9 +48,7 @@ def _complexity(execution: Execution) -> tuple[int, int, tuple[int, ...]]:
 
 
 class _Search:
-    def __init__(
-        self, first: Execution, attempt: Callable[[tuple[int, ...]], Trial], tries_left: int
-    ) -> None:
+    def __init__(self, first: Execution, attempt: Callable[[tuple[int, ...]], Trial], tries_left: int) -> None:
         self.best = first
         self.tries_left = tries_left
         self._attempt = attempt

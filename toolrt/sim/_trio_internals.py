@@ -15,6 +15,9 @@ installed Trio with the ones it was written for; where it differs, the scheduler
 list instead and Trio steps it: the same schedules, about half the speed.
 """
 
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
 from __future__ import annotations
 
 import hashlib
@@ -275,9 +278,9 @@ class Seam:
             for _ in range(_CLOSE_ATTEMPTS):
                 try:
                     private.context.run(private.coro.close)
-                except BaseException:
+                except BaseException:  # noqa: ASYNC103
                     # It awaited again or raised: its own business, and it gets another chance to end.
-                    continue
+                    continue  # noqa: ASYNC104
                 break
         finally:
             if caller is None:
@@ -310,9 +313,9 @@ class Seam:
             for _ in range(_CLOSE_ATTEMPTS):
                 try:
                     task.coro.close()
-                except BaseException:
+                except BaseException:  # noqa: ASYNC103
                     # Whatever it does without its loop is bound to fail.
-                    continue
+                    continue  # noqa: ASYNC104
                 break
 
     def strangers(self) -> list[Task]:
@@ -395,7 +398,7 @@ def _stepper(runner: Any) -> Callable[[Any], bool]:
             message = task.context.run(resume, value)
         except StopIteration as stop:
             ended = outcome.Value(stop.value)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103
             # The frames of this function and of Context.run say nothing to a reader of the traceback.
             traceback = error.__traceback__
             for _ in frames_to_drop:
@@ -495,9 +498,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replaced.append((holder, name, holder.__dict__[name]))
         setattr(holder, name, value)
 
-    def refuse(
-        holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None
-    ) -> None:
+    def refuse(holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None) -> None:
         real = holder.__dict__[name]
 
         @wraps(real)
@@ -517,9 +518,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         replace(_run.CancelStatus, "recalculate", _recalculate_in_path_order(mine))
         replace(_run.Deadlines, "expire", _expire_in_path_order(mine))
-        thread = (
-            "a simulation is one thread: call the function directly, or give the program a stand-in for it"
-        )
+        thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
         refuse(threading.Thread, "start", "start a thread", thread)
         refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)

@@ -49,9 +49,7 @@ def plain(value: object, _depth: int = 0) -> Any:
             pairs = list(value.items())
         except Exception:
             return stable_text(value)
-        return {
-            key if isinstance(key, str) else stable_text(key): plain(item, _depth + 1) for key, item in pairs
-        }
+        return {key if isinstance(key, str) else stable_text(key): plain(item, _depth + 1) for key, item in pairs}
     if isinstance(value, set | frozenset):
         return sorted((plain(item, _depth + 1) for item in value), key=compact)
     return stable_text(value)

@@ -147,10 +147,7 @@ class Trace:
         version = top.get("toolrt_trace")
         if version != _VERSION:
             raise InputRefused("trace", f"toolrt_trace is {version!r}, expected {_VERSION}", _REMEDY)
-        steps = [
-            reader.step(index, entry)
-            for index, entry in enumerate(reader.sequence(top.get("steps"), "steps"))
-        ]
+        steps = [reader.step(index, entry) for index, entry in enumerate(reader.sequence(top.get("steps"), "steps"))]
         events = [
             reader.event(index, entry, len(steps))
             for index, entry in enumerate(reader.sequence(top.get("events"), "events"))
@@ -200,18 +197,14 @@ class _Reader:
         entry = self.mapping(value, place)
         task = self.text(entry.get("task"), f"{place}.task")
         enabled = tuple(
-            self.text(name, f"{place}.enabled")
-            for name in self.sequence(entry.get("enabled"), f"{place}.enabled")
+            self.text(name, f"{place}.enabled") for name in self.sequence(entry.get("enabled"), f"{place}.enabled")
         )
         if task not in enabled:
             raise self.refuse(f"{place}.task", f"one of the enabled tasks {list(enabled)}", task)
         accesses = []
         for pair in self.sequence(entry.get("touched"), f"{place}.touched"):
             if not (
-                isinstance(pair, list)
-                and len(pair) == 2
-                and isinstance(pair[0], list)
-                and isinstance(pair[1], bool)
+                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], list) and isinstance(pair[1], bool)
             ):
                 raise self.refuse(f"{place}.touched", "pairs of a resource and true or false", pair)
             accesses.append(Access(frozen(pair[0]), pair[1]))
@@ -226,9 +219,7 @@ class _Reader:
         place = f"events[{index}]"
         entry = self.mapping(value, place)
         step = entry.get("step")
-        if step is not None and (
-            isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < steps
-        ):
+        if step is not None and (isinstance(step, bool) or not isinstance(step, int) or not 0 <= step < steps):
             raise self.refuse(f"{place}.step", f"null or the index of one of {steps} steps", step)
         return (
             step,

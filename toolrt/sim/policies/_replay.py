@@ -44,9 +44,7 @@ class Replay:
         wanted = steps[step]
         if wanted.enabled:
             if wanted.enabled != enabled:
-                raise ReplayDiverged(
-                    step, _offer(wanted.enabled, wanted.task), f"one of {', '.join(enabled)}"
-                )
+                raise ReplayDiverged(step, _offer(wanted.enabled, wanted.task), f"one of {', '.join(enabled)}")
         elif wanted.task not in enabled:
             raise ReplayDiverged(step, wanted.task, f"one of {', '.join(enabled)}")
         return enabled.index(wanted.task)
