@@ -1,0 +1,13 @@
+"""How many examples a property gets: HYPOTHESIS_PROFILE=full for the full counts."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
+
+settings.register_profile("ci", max_examples=40, derandomize=True, **_COMMON)
+settings.register_profile("full", max_examples=1_000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
