@@ -538,10 +538,10 @@ class Batch:
             self.cancel(f"its block was left by {type(error).__name__}")
         unwinding: BaseException | None = None
         try:
-            await self._manager.__aexit__(None, None, None)
+            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102  it is the nursery's own exit
         except GeneratorExit:
             raise
-        except BaseException as raised:
+        except BaseException as raised:  # noqa: ASYNC103  re-raised once the outcome is fixed
             if not isinstance(raised, trio.Cancelled):
                 self._leave()
                 raise

@@ -79,9 +79,9 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         value = await tool.function(context, *positional, **named)
     except GeneratorExit:
         raise
-    except BaseException as error:
-        await _failed(lane, call, error, None, None)
-        return
+    except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
+        await _failed(lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
+        return  # noqa: ASYNC104  no Cancelled that is due gets here
     _returned(lane, call, value)
     lane.finish(call)
 
@@ -105,9 +105,9 @@ async def _execute_guarded(
             return
     except GeneratorExit:
         raise
-    except BaseException as error:
-        await _failed(lane, call, error, seconds if scope.cancelled_caught else None, thread)
-        return
+    except BaseException as error:  # noqa: ASYNC103  as above
+        await _failed(lane, call, error, seconds if scope.cancelled_caught else None, thread)  # noqa: ASYNC102
+        return  # noqa: ASYNC104
     await _failed(lane, call, None, seconds, thread)
 
 

@@ -315,14 +315,14 @@ class LaneRun:
                 verdict = decision(await answer)
         except GeneratorExit:
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  the Cancelled in it is re-raised
             cancelled, rest = split_cancelled(error)
             if cancelled is not None:
                 self.batch.cancelled_from_outside()
-                raise cancelled from None
+                raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
             if not isinstance(rest, Exception):
                 self.batch.abort(error)
-                return
+                return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
             verdict = Deny(f"the approval check raised {error_text(rest)}")
         call.scope = None
         if verdict is not None:
