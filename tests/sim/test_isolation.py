@@ -553,28 +553,47 @@ assert type(trio._core._run._r).__name__ == "Random"
     _in_process(script, "1")
 
 
-def test_interrupt_ends_a_long_exploration() -> None:
-    """Ctrl-C during a livelock reaches the caller, and nothing stays replaced."""
-    script = """
-import signal, threading, trio
+_INTERRUPTS = """
+import signal
+import trio
 from toolrt import sim
 
+# A shell that starts this in the background has made it ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 real = trio._core._run._r
 
 async def spin():
-    while True:
+    for step in range(10**9):
+        if {in_program} and step == 2500:
+            signal.raise_signal(signal.SIGINT)
         await trio.lowlevel.checkpoint()
 
-for handler in range(2):
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+class Policy(sim.Choices):
+    def choose(self, enabled, step):
+        if {in_policy} and step == 2500:
+            signal.raise_signal(signal.SIGINT)
+        return 0
+
+def check(execution):
+    if {in_check}:
+        signal.raise_signal(signal.SIGINT)
+    return True
+
+for _ in range(2):
     try:
-        sim.explore(spin, sim.Random(sim.RandomWalk(1), 10**6), step_limit=10**9)
+        sim.explore(spin, sim.Random(Policy(), 10**6), check, step_limit=20 if {in_check} else 10**9)
     except KeyboardInterrupt:
         print("interrupted")
 assert trio._core._run._r is real
+assert sim.run(trio.lowlevel.checkpoint).error is None
 """
-    assert _in_process(script, "1") == "interrupted\n" * 2
+
+
+@pytest.mark.parametrize("where", ["in_program", "in_policy", "in_check"])
+def test_interrupt_ends_a_long_exploration(where: str) -> None:
+    """Ctrl-C reaches the caller wherever it strikes, and nothing stays replaced."""
+    places = dict.fromkeys(["in_program", "in_policy", "in_check"], False) | {where: True}
+    assert _in_process(_INTERRUPTS.format(**places), "1") == "interrupted\n" * 2
 
 
 def test_interrupt_raised_by_the_program_is_raised() -> None:

@@ -118,6 +118,21 @@ def test_deadlock_unwinds_the_program() -> None:
     assert cleaned == [True]
 
 
+def test_deadlock_freezes_the_value() -> None:
+    """What a program returns while it unwinds is not its value."""
+
+    async def program() -> str:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            return "unwound"
+        return "never"
+
+    execution = sim.run(program)
+    assert isinstance(execution.error, Deadlock)
+    assert execution.value is None
+
+
 def test_deadlock_freezes_the_trace() -> None:
     """What a program does while it unwinds is in no trace and in no schedule."""
     cell = sim.Cell(0, name="x")

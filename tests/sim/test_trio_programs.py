@@ -116,7 +116,7 @@ def test_memory_channel_delivers_each_item_once() -> None:
         async def consume(channel: trio.MemoryReceiveChannel[int]) -> None:
             async with channel:
                 async for item in channel:
-                    got.append(item)  # noqa: PERF401 - a comprehension would not be seen half done
+                    got.append(item)
 
         async with trio.open_nursery() as nursery, send, receive:
             nursery.start_soon(produce, send.clone(), range(2))

@@ -143,26 +143,29 @@ class Scheduler:
 
     # ------------------------------------------------------------------ the program's root task
 
+    @trio.lowlevel.enable_ki_protection
     async def root(self) -> None:
         """Run the program; the root task of the execution."""
+        value = None
         if self._running is None:
             # Trio stepped it without asking: its loop is not the one this was written for.
             self.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
         try:
-            awaitable = self._program()
+            awaitable = _called(self._program)
             if not hasattr(awaitable, "__await__"):
                 self.fault = DefinitionRefused("a program", "an async function without arguments", self._program)
             else:
-                self.value = await awaitable
+                value = await _interruptible(awaitable)
         except BaseException as error:  # noqa: ASYNC103
             # Nothing may leave this task: in the harness's nursery it would end the executions that follow.
-            self._end(error)
+            self._end(None, error)
         else:
-            self._end(None)
+            self._end(value, None)
 
-    def _end(self, error: BaseException | None) -> None:
+    def _end(self, value: Any, error: BaseException | None) -> None:
         if not self.over:
             self.over = True
+            self.value = value
             self.error = error
         self._wake_harness()
 
@@ -499,6 +502,17 @@ class Scheduler:
             self.fault = InternalError(f"could not end an execution that broke: {worse!r}")
             self.fault.__cause__ = worse
             self._wake_harness()
+
+
+@trio.lowlevel.disable_ki_protection
+def _called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    return program()
+
+
+@trio.lowlevel.disable_ki_protection
+async def _interruptible(awaitable: Awaitable[Any]) -> Any:
+    """Let Ctrl-C into the program, but not into what is around it."""
+    return await awaitable
 
 
 def _by_key(actor: Actor) -> tuple[int, ...]:

@@ -178,6 +178,7 @@ class _Host:
                 return True
         return False
 
+    @trio.lowlevel.enable_ki_protection
     async def _harness(self) -> None:
         """Do jobs until the driver has answered or the Trio run is spoiled."""
         self.seam = seam = seam_of_this_run()
@@ -191,6 +192,7 @@ class _Host:
                     while fit and fresh and self._answer is None:
                         fit, fresh = await self._execute(seam, harness, nursery)
 
+    @trio.lowlevel.enable_ki_protection
     async def _execute(self, seam: Seam, harness: Task, nursery: trio.Nursery) -> tuple[bool, bool]:
         """Do the next job; say whether the Trio run, and whether the nursery, can be used again."""
         job = self._job
@@ -229,6 +231,7 @@ class _Host:
         outside_run(seam, lambda: self._advance(result))
 
 
+@trio.lowlevel.enable_ki_protection
 async def _until_ended(scheduler: Scheduler) -> None:
     """Wait until `scheduler` wakes the harness; Ctrl-C ends the execution first."""
     try:
