@@ -23,12 +23,15 @@ except ImportError as _error:
 
 from toolrt.invariants import Ending, Mix, script, simulate
 from toolrt.invariants.script import Scripted
+from toolrt.testing._conformance import BrokenPromise, check_tool
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
 
 __all__ = [
+    "BrokenPromise",
     "Ending",
     "Mix",
     "Scripted",
+    "check_tool",
     "completion_orders",
     "schedules",
     "script",
