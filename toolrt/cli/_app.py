@@ -16,6 +16,8 @@ from cyclopts import App, CycloptsError
 from toolrt.cli._exit import MEANINGS, Exit
 from toolrt.cli._explore import explore
 from toolrt.cli._failure import version
+from toolrt.cli._input import STANDARD_INPUT
+from toolrt.cli._laws import laws
 from toolrt.cli._replay import replay
 from toolrt.cli._run import run
 from toolrt.cli._screen import complain, forgiving
@@ -37,7 +39,7 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for command in (run, explore, replay):
+    for command in (run, explore, replay, laws):
         app.command(command, help=_help(command.__doc__ or ""))
     return app
 
@@ -52,10 +54,11 @@ def dispatch(arguments: Sequence[str] | None = None) -> int:
     """Do what `arguments` ask for, and give the exit code."""
     forgiving(sys.stdout)
     forgiving(sys.stderr)
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = _app()(sys.argv[1:] if arguments is None else list(arguments))
+        code = _app()([STANDARD_INPUT if argument == "-" else argument for argument in given])
     except CycloptsError as error:
-        complain(f"{error} See toolrt --help.")
+        complain(f"{error} See toolrt --help.".replace(STANDARD_INPUT, "-"))
         return Exit.USAGE
     except InternalError:
         traceback.print_exc()

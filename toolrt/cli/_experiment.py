@@ -78,6 +78,9 @@ class Experiment:
     #: How many calls run at once.
     limit: int
 
+    def __attrs_post_init__(self) -> None:
+        self._known  # noqa: B018  looking at the files must not be a step of the first execution
+
     @property
     def step_limit(self) -> int:
         """After so many steps an execution is stopped."""

@@ -28,7 +28,7 @@ from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._input import Loaded, checked_directory, checked_target, load_response, write_target
-from toolrt.cli._options import LIMIT, LaneName, at_least_one
+from toolrt.cli._options import LIMIT, LaneName, Whole, at_least_one
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._timeline import print_timeline, print_violations
 from toolrt.errors import InputRefused
@@ -42,6 +42,9 @@ _TWICE = 10
 #: Executions that looking for a simpler schedule may take; see `toolrt.sim`.
 _SHRINKING = 400
 
+#: Of different endings so many are printed.
+_ENDINGS = 5
+
 #: Wall seconds between two lines of progress on a terminal.
 _TICK = 0.2
 
@@ -51,11 +54,11 @@ def explore(
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory to copy; it is only read.")],
-    executions: Annotated[int, Parameter(help="How many schedules to run, 1 or more.")] = 1_000,
-    seed: Annotated[int, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
+    executions: Annotated[Whole, Parameter(help="How many schedules to run, 1 or more.")] = 1_000,
+    seed: Annotated[Whole, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
     seconds: Annotated[float, Parameter(help="Wall seconds after which no further schedule is begun.")] = 60.0,
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
-    limit: Annotated[int, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
+    limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
     save: Annotated[
         str | None,
@@ -143,10 +146,8 @@ class _Exploration:
         return self._sample.complete(executions)
 
     def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
-        # A long execution is not run twice more often than one in a hundred.
-        twice = self.twice < _TWICE and self.judged >= 100 * self.twice
-        if self.judged >= self._sample.n:
-            twice = False
+        # Not the first, whose time is measured; and not those that look for a simpler schedule.
+        twice = 0 < self.judged < self._sample.n and self.twice < _TWICE
         self.twice += twice
         found = self.experiment.check(execution, twice)
         self.judged += 1
@@ -161,7 +162,7 @@ class _Exploration:
     def _estimate(self, steps: int, seconds: float) -> None:
         """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
         predicted = seconds * self._sample.n
-        text = f"one execution: {steps:,} steps, {seconds:.2g} s"
+        text = f"one execution: {steps:,} steps, {seconds:,.3f} s"
         if predicted > self.seconds:
             fits = max(1, int(self.seconds / seconds))
             all_of_them = f"{self._sample.n:,} would take about {predicted:,.0f} s"
@@ -228,8 +229,11 @@ def _print_report(exploration: _Exploration, screen: Screen) -> None:
     report = exploration.report
     style = {sim.PASS: "bold green", sim.FAIL: "bold red"}.get(report.verdict, "bold yellow")
     screen.say(f"{report.verdict.name}: {report.claim}", style)
-    for ending, count in sorted(report.outcomes.items(), key=lambda item: -item[1]):
-        screen.say(f"{count:,} x {on_one_line(repr(ending) if isinstance(ending, Ending) else str(ending))}", indent=2)
+    endings = sorted(report.outcomes.items(), key=lambda item: -item[1])
+    for ending, count in endings[:_ENDINGS]:
+        screen.say(f"{count:,} x {_in_words(ending)}", indent=2)
+    if len(endings) > _ENDINGS:
+        screen.say(f"... and {len(endings) - _ENDINGS:,} more endings", indent=2)
     laws = f"{len(invariants.LAWS)} laws checked on each, {exploration.twice} schedules run twice"
     screen.say(laws, indent=2)
     if report.failed:
@@ -240,6 +244,11 @@ def _print_report(exploration: _Exploration, screen: Screen) -> None:
     screen.say(f"{report.executions:,} executions in {exploration.took:.1f} s ({_rate(exploration):,.0f}/s)", indent=2)
     if exploration.interrupted:
         screen.say("interrupted: the sample is smaller than asked for", "yellow", indent=2)
+
+
+def _in_words(ending: object) -> str:
+    """How an execution ended: an `Ending`, or the name of an error's type."""
+    return on_one_line(repr(ending) if isinstance(ending, Ending) else str(ending))
 
 
 def _rate(exploration: _Exploration) -> float:
@@ -275,10 +284,7 @@ def _as_json(exploration: _Exploration, failure: _Kept | None) -> dict[str, Any]
         "failed": report.failed,
         "undecided": report.undecided,
         "interrupted": exploration.interrupted,
-        "outcomes": [
-            {"count": count, "ending": repr(ending) if isinstance(ending, Ending) else str(ending)}
-            for ending, count in report.outcomes.items()
-        ],
+        "outcomes": [{"count": count, "ending": _in_words(ending)} for ending, count in report.outcomes.items()],
         "laws": list(invariants.LAWS),
         "run_twice": exploration.twice,
         "seconds": round(exploration.took, 3),

@@ -18,7 +18,19 @@ from toolrt.errors import InputRefused
 from toolrt.interop import MAX_RESPONSE_BYTES, parse_response
 from toolrt.model import ToolCall
 
-__all__ = ["Loaded", "checked_directory", "checked_target", "load_response", "read_limited", "write_target"]
+__all__ = [
+    "STANDARD_INPUT",
+    "Loaded",
+    "checked_directory",
+    "checked_target",
+    "load_response",
+    "read_limited",
+    "write_target",
+]
+
+
+#: What stands for standard input among the arguments: ``-`` alone would be taken for an option, and no path has a NUL.
+STANDARD_INPUT = "\0-"
 
 
 @attrs.frozen
@@ -34,19 +46,19 @@ class Loaded:
 
 
 def load_response(path: str) -> Loaded:
-    """The response in the file at `path`, or on standard input for ``-``.
+    """The response in the file at `path`, or on standard input for `STANDARD_INPUT`.
 
     Raises:
         InputRefused: it cannot be read, is larger than the limit, or is no response with tool calls.
     """
-    name = "standard input" if path == "-" else path
+    name = "standard input" if path == STANDARD_INPUT else path
     content = read_limited(path, MAX_RESPONSE_BYTES, "Give the response alone, or split its calls into several files.")
     loaded = parse_response(content, name)
     return Loaded(name, content.decode(), loaded.calls)
 
 
 def read_limited(path: str, limit: int, remedy: str) -> bytes:
-    """All bytes of a file, or of standard input for ``-``.
+    """All bytes of a file, or of standard input for `STANDARD_INPUT`.
 
     Args:
         limit: the most bytes it may have.
@@ -55,7 +67,7 @@ def read_limited(path: str, limit: int, remedy: str) -> bytes:
     Raises:
         InputRefused: it cannot be read, is a directory, or is larger.
     """
-    if path == "-":
+    if path == STANDARD_INPUT:
         return _read(sys.stdin.buffer, "standard input", limit, remedy)
     try:
         with open(path, "rb") as file:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter, Token
 
 from toolrt.errors import InputRefused
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 
-__all__ = ["LANE_POLICIES", "LIMIT", "LaneName", "at_least_one"]
+__all__ = ["LANE_POLICIES", "LIMIT", "LaneName", "Whole", "at_least_one"]
 
 LaneName = Literal["by_claims", "by_safety", "parallel", "serial"]
 
@@ -18,6 +20,15 @@ LANE_POLICIES: Mapping[str, LanePolicy] = {
 
 #: How many calls run at once, unless told otherwise: as `toolrt.Runtime`.
 LIMIT = 10
+
+
+def _whole(kind: Any, tokens: Sequence[Token]) -> int:
+    """The number as it is written; cyclopts alone would take 1.5 for 2."""
+    return int(tokens[0].value, 10)
+
+
+#: A whole number, and nothing that would have to be rounded to one.
+Whole = Annotated[int, Parameter(converter=_whole)]
 
 
 def at_least_one(option: str, value: int) -> int:

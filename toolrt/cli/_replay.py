@@ -52,7 +52,7 @@ def replay(
     try:
         execution = sim.replay(experiment.program, kept.schedule)
     except ReplayDiverged as error:
-        screen.say(on_one_line(str(error)), "red")
+        screen.say(on_one_line(str(error), 2_000), "red")
         screen.say("INCONCLUSIVE: the execution cannot be repeated", "bold yellow")
         return Exit.INCONCLUSIVE
     violations = experiment.check(execution, twice=True)

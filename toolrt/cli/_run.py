@@ -25,7 +25,7 @@ from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import tally
 from toolrt.cli._failure import versions
 from toolrt.cli._input import checked_directory, checked_target, load_response, write_target
-from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, at_least_one
+from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_one
 from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
@@ -51,7 +51,7 @@ def run(
     *,
     workspace: Annotated[str, Parameter(help="The directory the calls work on; they change it.")],
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
-    limit: Annotated[int, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
+    limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
     trace: Annotated[str | None, Parameter(help="Write what happened to this file, as JSON.")] = None,
     dry_run: Annotated[bool, Parameter(help="Print the plan and run nothing.", negative=())] = False,

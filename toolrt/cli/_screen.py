@@ -38,14 +38,13 @@ class Screen:
         self._wraps = stream.isatty()
         self._live: Live | None = None
 
-    @property
-    def width(self) -> int:
-        """Columns."""
-        return self._console.width
+    def fits(self, width: int) -> bool:
+        """Whether lines of `width` characters are shown whole."""
+        return not self._wraps or width <= self._console.width
 
     @property
     def height(self) -> int:
-        """Lines."""
+        """How many lines a picture may have."""
         return self._console.height
 
     def say(self, text: str = "", style: str = "", indent: int = 0) -> None:

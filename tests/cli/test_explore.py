@@ -1,0 +1,233 @@
+"""``toolrt explore`` and ``toolrt replay``: what is shown, what is kept, what is never touched."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolrt import invariants, sim
+from toolrt.cli._experiment import Experiment
+from toolrt.cli._failure import FailureFile
+from toolrt.cli._input import load_response
+from toolrt.workspace import MemoryDisk, Workspace, _tools
+
+
+@pytest.fixture
+def unordered(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """File tools that claim nothing, so that nothing orders them."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Workspace, "claims", lambda self, path, state, mode: ())
+        patched.setattr(_tools, "covers", lambda held, claim: True)
+        yield patched
+
+
+@pytest.fixture
+def failure(toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A replay file, found while nothing orders the file tools."""
+    path = tmp_path / "failure.json"
+    assert toolrt("explore", response, "--workspace", shop, "--executions", 3, "--save", path).code == 1
+    return path
+
+
+def test_explore_passes_on_the_example(toolrt: Any, response: Path, shop: Path) -> None:
+    """All laws hold on a hundred schedules, and all end alike."""
+    ended = toolrt.spawned("explore", response, "--workspace", shop, "--executions", 100)
+    assert ended.code == 0
+    assert "PASS: sampled(n=100, distinct=100)" in ended.out
+    assert "100 x 12 ok, 1 error, 1 invalid" in ended.out
+
+
+@pytest.mark.parametrize("lanes", ["by_safety", "parallel", "serial"])
+def test_explore_passes_under_every_lane_policy(toolrt: Any, response: Path, shop: Path, lanes: str) -> None:
+    """By claims is the test above."""
+    assert toolrt("explore", response, "--workspace", shop, "--executions", 20, "--lanes", lanes).code == 0
+
+
+def test_explore_never_writes_to_the_workspace(
+    toolrt: Any, response: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
+) -> None:
+    """The directory is byte for byte what it was."""
+    before = tree(shop)
+    toolrt("explore", response, "--workspace", shop, "--executions", 5)
+    assert tree(shop) == before
+
+
+def test_explore_json_says_what_was_shown(toolrt: Any, response: Path, shop: Path) -> None:
+    """One JSON value on standard output; people read standard error."""
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 12, "--json")
+    shown = json.loads(ended.out)
+    assert (shown["verdict"], shown["executions"], shown["failure"]) == ("pass", 12, None)
+    assert shown["laws"] == list(invariants.LAWS)
+    assert [outcome["count"] for outcome in shown["outcomes"]] == [12]
+    assert "PASS" in ended.err
+
+
+def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Path) -> None:
+    """Apart from how long it took."""
+
+    def shown(seed: int) -> dict[str, Any]:
+        options = ("--executions", 4, "--seed", seed, "--json", "--limit", 3)
+        found: dict[str, Any] = json.loads(toolrt("explore", response, "--workspace", shop, *options).out)
+        del found["seconds"], found["executions_per_second"]
+        return found
+
+    assert shown(7) == shown(7)
+
+
+def test_explore_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
+    """At least one execution is run, and the verdict says how many were; before that, what all would have taken."""
+    options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json")
+    ended = toolrt("explore", response, "--workspace", shop, *options)
+    assert ended.code == 0
+    assert json.loads(ended.out)["claim"] == "sampled(n=1, distinct=1)"
+    assert "1,000,000 would take about" in ended.err
+
+
+def test_explore_finds_the_violation(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch
+) -> None:
+    """With the order taken away the law of files is broken; the sentence, the schedule and the command are printed."""
+    path = tmp_path / "failure.json"
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 3, "--save", path)
+    assert ended.code == 1
+    assert "FAIL: sampled(n=3" in ended.out
+    assert invariants.LAWS["same_file_in_call_order"].sentence in ended.out
+    assert f"toolrt replay {path}" in ended.out
+
+
+def test_explore_prints_the_command_that_repeats_it(
+    toolrt: Any,
+    response: Path,
+    shop: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unordered: pytest.MonkeyPatch,
+) -> None:
+    """Without --save the file lies in the current directory, whatever its name, and the command works as it is."""
+    here = tmp_path / "with space"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 3)
+    command = next(line.strip() for line in ended.out.splitlines() if line.strip().startswith("toolrt replay"))
+    assert [path.name for path in here.iterdir()] == shlex.split(command)[2:]
+    assert toolrt(*shlex.split(command)[1:]).code == 1
+
+
+def test_explore_keeps_the_replay_file_out_of_the_workspace(
+    toolrt: Any,
+    response: Path,
+    shop: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tree: Callable[[Path], dict[str, str]],
+    unordered: pytest.MonkeyPatch,
+) -> None:
+    """Also when the current directory is the workspace: then it lies beside it."""
+    before = tree(shop)
+    monkeypatch.chdir(shop / "data")
+    toolrt("explore", response, "--workspace", "..", "--executions", 3)
+    assert tree(shop) == before
+    assert len(list(shop.parent.glob("toolrt-failure-*.json"))) == 1
+
+
+def test_explore_names_the_same_failure_alike(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
+) -> None:
+    """Exploring again does not pile up files."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        toolrt("explore", response, "--workspace", shop, "--executions", 3)
+    assert len(list(tmp_path.glob("toolrt-failure-*.json"))) == 1
+
+
+def test_explore_writes_no_replay_file_when_all_is_well(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path
+) -> None:
+    """There is nothing to repeat."""
+    toolrt("explore", response, "--workspace", shop, "--executions", 3, "--save", tmp_path / "failure.json")
+    assert not (tmp_path / "failure.json").exists()
+
+
+def test_replay_repeats_the_violation(toolrt: Any, failure: Path) -> None:
+    """The same sentence, with the events that show it marked."""
+    ended = toolrt("replay", failure)
+    assert ended.code == 1
+    assert json.loads(failure.read_text())["violations"][0].splitlines()[0] in ended.out
+    assert any(line.startswith(">") for line in ended.out.splitlines())
+
+
+def test_replay_twice_prints_the_same(toolrt: Any, failure: Path) -> None:
+    """It is one execution."""
+    assert toolrt("replay", failure).out == toolrt("replay", failure).out
+
+
+def test_replay_never_writes_to_the_workspace(
+    toolrt: Any, failure: Path, shop: Path, tree: Callable[[Path], dict[str, str]]
+) -> None:
+    """It works on a copy, as explore does."""
+    before = tree(shop)
+    toolrt("replay", failure)
+    assert tree(shop) == before
+
+
+def test_replay_takes_a_workspace_that_was_moved(toolrt: Any, failure: Path, shop: Path, tmp_path: Path) -> None:
+    """What counts is what is in it."""
+    shutil.move(shop, tmp_path / "moved")
+    assert toolrt("replay", failure).code == 2
+    assert toolrt("replay", failure, "--workspace", tmp_path / "moved").code == 1
+
+
+def test_replay_says_that_the_workspace_has_changed(toolrt: Any, failure: Path, shop: Path) -> None:
+    """A file that no call touches changes nothing else."""
+    (shop / "unrelated.txt").write_text("new")
+    ended = toolrt("replay", failure)
+    assert ended.code == 1
+    assert "not as it was" in ended.out
+
+
+def test_replay_that_diverges_is_inconclusive(toolrt: Any, failure: Path, unordered: pytest.MonkeyPatch) -> None:
+    """With the order back, the schedule fits no more; that is said, and nothing is guessed."""
+    unordered.undo()
+    ended = toolrt("replay", failure)
+    assert ended.code == 3
+    assert "diverged" in ended.out
+
+
+def test_replay_of_a_schedule_that_keeps_all_laws_passes(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path
+) -> None:
+    """Exit 0, and what the file told of is said not to have happened."""
+    loaded = load_response(str(response))
+    experiment = Experiment(loaded.calls, MemoryDisk.copy_of(shop), "by_claims", 10)
+    schedule = sim.run(experiment.program).schedule
+    kept = FailureFile(
+        "r.json", loaded.text, str(shop), experiment.tree_digest, "by_claims", 10, schedule, ("a law was broken",)
+    )
+    (tmp_path / "kept.json").write_text(kept.to_json())
+    assert FailureFile.load(str(tmp_path / "kept.json")) == kept
+    ended = toolrt("replay", tmp_path / "kept.json")
+    assert ended.code == 0
+    assert "a law was broken" in ended.out
+
+
+def test_laws_catches_every_mutant(toolrt: Any) -> None:
+    """Exit 0; the table as JSON has a row for each mutant."""
+    ended = toolrt("laws", "--executions", 8, "--json")
+    table = json.loads(ended.out)
+    assert (ended.code, table["survivors"], table["false_alarms"]) == (0, [], [])
+    assert [row["name"] for row in table["mutants"]] == list(invariants.MUTANTS)
+
+
+def test_laws_exits_1_when_a_mutant_survives(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law that sees nothing."""
+    laws = {name: (lambda trace: []) if name == "answered_once" else law for name, law in invariants.LAWS.items()}
+    real = invariants.table
+    chosen = [mutant for mutant in invariants.MUTANTS.values() if mutant.law == "answered_once"]
+    monkeypatch.setattr(invariants, "table", lambda n, seed: real(n, seed, chosen, laws, []))
+    ended = toolrt("laws", "--executions", 1)
+    assert ended.code == 1
+    assert "SURVIVED" in ended.out
+    assert "answered_once does not catch answers twice" in ended.out
