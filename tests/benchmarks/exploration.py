@@ -65,9 +65,10 @@ def empty() -> Program:
 
 @toolrt.tool(safe=True)
 async def look(ctx: toolrt.ToolContext) -> None:
-    """Take a virtual second."""
+    """Say something and pass two checkpoints."""
     ctx.progress("looking")
-    await trio.sleep(1)
+    await checkpoint()
+    await checkpoint()
 
 
 @toolrt.tool(claims=[toolrt.Claim("file", toolrt.WRITE)])

@@ -1,0 +1,80 @@
+"""The state: a value."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+import pytest
+
+from toolrt import State
+from toolrt.errors import DefinitionRefused
+
+
+def test_state_set_gives_a_new_one() -> None:
+    """The old one stays as it was."""
+    before = State({"a": 1})
+    after = before.set("a", 2).set("b", 3)
+    assert before == State({"a": 1})
+    assert after == State({"b": 3, "a": 2})
+
+
+def test_state_does_not_change_in_place() -> None:
+    """Neither by attribute nor through the mapping it was made of."""
+    values = {"a": 1}
+    state = State(values)
+    values["a"] = 2
+    assert state["a"] == 1
+    with pytest.raises(AttributeError, match="replace"):
+        state.working_dir = PurePath("x")  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="delete"):
+        del state.working_dir
+
+
+def test_state_fields_stand_beside_the_mapping() -> None:
+    """A key and a field of one name are two things, and both count for equality."""
+    state = State({"working_dir": 1}, working_dir="src")
+    assert state["working_dir"] == 1
+    assert state.working_dir == PurePath("src")
+    assert state != State({"working_dir": 1})
+    assert state.replace(working_dir=None) == State({"working_dir": 1})
+
+
+def test_state_keeps_its_fields_when_a_key_is_set() -> None:
+    """set, update and delete change the mapping alone."""
+    state = State({"a": 1}, context_budget=5, error_signatures=("x",))
+    for after in (state.set("b", 1), state.update({"c": 2}), state.delete("a")):
+        assert (after.context_budget, after.error_signatures) == (5, ("x",))
+
+
+def test_state_is_a_mapping() -> None:
+    """get, in, len, iteration, dict()."""
+    state = State({"a": 1, "b": 2})
+    assert (state.get("c", 3), "a" in state, len(state), dict(state)) == (3, True, 2, {"a": 1, "b": 2})
+    assert len(State()) == 0
+
+
+def test_state_repr_can_be_read_back() -> None:
+    """Only what differs from the empty state is shown."""
+    assert repr(State()) == "State()"
+    assert repr(State({"a": 1}, working_dir="src", context_budget=3)) == (
+        "State({'a': 1}, working_dir='src', context_budget=3)"
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: State([("a", 1)]),  # type: ignore[arg-type]
+        lambda: State({1: 2}),  # type: ignore[dict-item]
+        lambda: State(working_dir=3),  # type: ignore[arg-type]
+        lambda: State(context_budget=-1),
+        lambda: State(context_budget=True),
+        lambda: State(error_signatures="abc"),  # type: ignore[arg-type]
+        lambda: State().replace(nothing=1),
+    ],
+)
+def test_state_refuses_what_cannot_be(make: Any) -> None:
+    """The text says what was expected and got."""
+    with pytest.raises(DefinitionRefused, match="expected"):
+        make()

@@ -1,0 +1,246 @@
+"""Tools: definition, schemas, strict input, promises that fail closed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Annotated, Any, Literal
+
+import attrs
+import msgspec
+import pytest
+
+import toolrt
+from toolrt import EVERYTHING, READ, WRITE, Claim, Registry, State, ToolContext
+from toolrt.errors import DefinitionRefused, MissingExtra
+
+
+@attrs.frozen
+class Edit:
+    """A nested type of the tests."""
+
+    old: str
+    new: str = ""
+
+
+@toolrt.tool
+async def patch(
+    ctx: ToolContext,
+    path: str,
+    edits: list[Edit],
+    mode: Literal["all", "one"] = "one",
+    limit: int | None = None,
+    *,
+    ratio: float = 0.5,
+    count: Annotated[int, msgspec.Meta(ge=1)] = 1,
+) -> str:
+    """Change a file.
+
+    In several places.
+    """
+    return path
+
+
+def problems(tool: toolrt.Tool, input: object) -> list[str]:
+    decoded = tool.decode(input)
+    assert isinstance(decoded, list), decoded
+    return [str(problem) for problem in decoded]
+
+
+def test_schema_comes_from_the_type_hints() -> None:
+    """Required fields, defaults, literals and nested types, closed to anything else."""
+    schema = patch.schema
+    assert schema["required"] == ["path", "edits"]
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["mode"] == {"enum": ["all", "one"], "default": "one"}
+    assert schema["properties"]["limit"]["default"] is None
+    assert schema["$defs"]["Edit"]["additionalProperties"] is False
+    assert "ctx" not in schema["properties"]
+
+
+def test_input_becomes_arguments_of_the_hinted_types() -> None:
+    """Nested objects are made, defaults filled in, named-only parameters kept apart."""
+    decoded = patch.decode({"path": "a", "edits": [{"old": "x"}], "ratio": 1})
+    assert decoded == (("a", [Edit("x")], "one", None), {"ratio": 1.0, "count": 1})
+
+
+@pytest.mark.parametrize(
+    ("input", "problem"),
+    [
+        ({"edits": []}, "input.path: expected a value (it is required), got nothing"),
+        ({"path": 1, "edits": []}, "input.path: expected string, got integer 1"),
+        ({"path": "a", "edits": [{"new": "x"}]}, "input.edits[0].old: expected a value (it is required), got nothing"),
+        ({"path": "a", "edits": [{"old": 1}]}, "input.edits[0].old: expected string, got integer 1"),
+        ({"path": "a", "edits": [{"old": "", "z": 1}]}, "input.edits[0].z: expected no such field, got field z"),
+        ({"path": "a", "edits": {}}, "input.edits: expected array, got object"),
+        ({"path": "a", "edits": [], "count": True}, "input.count: expected integer, got boolean True"),
+        ({"path": "a", "edits": [], "limit": 1.5}, "input.limit: expected what the schema allows"),
+        ({"path": "a", "edits": [], "count": 0}, "input.count: expected what the schema allows"),
+        ({"path": "a", "edits": [], "extra": 1}, "input.extra: expected no such field, got field extra"),
+    ],
+)
+def test_input_that_does_not_fit_is_refused_with_its_path(input: Any, problem: str) -> None:
+    """Missing, extra and wrongly typed fields at any depth; nothing is coerced."""
+    assert problems(patch, input)[0].startswith(problem)
+
+
+def test_input_problems_are_all_reported() -> None:
+    """Not only the first one."""
+    assert len(problems(patch, {"edits": 1, "x": 2})) == 3
+
+
+def test_input_that_json_cannot_hold_is_refused() -> None:
+    """A set or an object is no JSON value."""
+    assert problems(patch, {"path": {1}, "edits": []})
+
+
+def test_defaults_are_not_copied_or_shared_by_accident() -> None:
+    """A mutable default is the function's own, as in Python."""
+
+    @toolrt.tool
+    async def listing(ctx: ToolContext, names: list[str] = ["a"]) -> None:  # noqa: B006
+        """List."""
+
+    assert listing.decode({}) == ((["a"],), {})
+
+
+def test_tool_without_parameters_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Core alone runs tools that take nothing, bring a schema, or say schema=None."""
+    monkeypatch.setitem(sys.modules, "msgspec", None)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+
+    async def takes(ctx: ToolContext, a: int, b: int = 2) -> None:
+        """Take."""
+
+    bare = toolrt.tool(name="bare", schema=None)(takes)
+    own = toolrt.tool(name="own", schema={"type": "object", "properties": {"a": {"type": "integer"}}})(takes)
+    nothing = toolrt.tool(name="nothing")(lambda ctx: None)
+    Registry([bare, own, nothing])
+    assert bare.decode({"a": "x"}) == (["x", 2], {})
+    assert problems(own, {"c": 1}) == [
+        "input.a: expected a value (it is required), got nothing",
+        "input.c: expected no such field (the tool takes a, b), got integer 1",
+    ]
+    with pytest.raises(MissingExtra, match=r'pip install "toolrt\[schema\]"'):
+        Registry([toolrt.tool(takes)])
+
+
+def test_own_schema_is_checked_in_full() -> None:
+    """With the schema extra a tool's own schema counts, and its names too."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]}
+
+    @toolrt.tool(schema=schema)
+    async def own(ctx: ToolContext, a: int) -> None:
+        """Own."""
+
+    assert own.schema == schema
+    assert own.decode({"a": 3}) == ([3], {})
+    assert problems(own, {"a": 2})[0].startswith("input.a: expected what the schema allows (2 is less than")
+    assert problems(own, {"a": 3, "b": 1}) == ["input.b: expected no such field (the tool takes a), got integer 1"]
+
+
+def test_own_schema_never_fetches_another() -> None:
+    """A remote reference is refused when the tool is registered, without a request."""
+
+    @toolrt.tool(schema={"$ref": "http://127.0.0.1:9/schema.json"})
+    async def remote(ctx: ToolContext, a: int) -> None:
+        """Remote."""
+
+    with pytest.raises(DefinitionRefused, match="refers only to itself"):
+        Registry([remote])
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "says"),
+    [
+        (lambda: None, {}, "first parameter"),
+        (lambda *args: None, {}, "first parameter"),
+        (lambda ctx, *args: None, {}, "named parameters"),
+        (lambda ctx: None, {"name": ""}, "not empty"),
+        (lambda ctx: None, {"timeout": 0}, "seconds above 0"),
+        (lambda ctx: None, {"timeout": True}, "seconds above 0"),
+        (lambda ctx: None, {"safe": "yes"}, "a bool or a function"),
+        (lambda ctx: None, {"stops_batch": 1}, "a bool or a function"),
+        (lambda ctx: None, {"interrupt": "never"}, '"cancel" or "finish"'),
+        (lambda ctx: None, {"claims": ["a"]}, "claims, or a function"),
+        ("text", {}, "a function"),
+    ],
+)
+def test_definition_that_cannot_work_is_refused(function: Any, options: dict[str, Any], says: str) -> None:
+    """The text says what was expected and got."""
+    with pytest.raises(DefinitionRefused, match=says):
+        toolrt.tool(**{"name": "t", **options})(function)
+
+
+def test_definition_with_a_hint_without_schema_is_refused() -> None:
+    """A type that JSON cannot hold is refused when the tool is registered."""
+
+    @toolrt.tool
+    async def odd(ctx: ToolContext, stream: type[int] | complex) -> None:
+        """Odd."""
+
+    with pytest.raises(DefinitionRefused, match="JSON schema"):
+        Registry([odd])
+
+
+def test_registry_refuses_two_tools_of_one_name() -> None:
+    """Names are distinct."""
+    with pytest.raises(DefinitionRefused, match="distinct names"):
+        Registry([patch, patch])
+
+
+def test_registry_refuses_what_is_no_tool() -> None:
+    """A plain function is not a tool."""
+    with pytest.raises(DefinitionRefused, match=r"@toolrt\.tool"):
+        Registry([lambda ctx: None])  # type: ignore[list-item]
+
+
+def test_tool_takes_its_description_from_the_docstring() -> None:
+    """The whole of it, without indentation."""
+    assert patch.description == "Change a file.\n\nIn several places."
+
+
+def test_tool_is_async_also_through_partial_and_callable_objects() -> None:
+    """Whatever gives a coroutine is not sent to a thread."""
+
+    async def base(x: int, ctx: ToolContext) -> None:
+        """Do."""
+
+    class Object:
+        async def __call__(self, ctx: ToolContext) -> None:
+            """Do."""
+
+    assert toolrt.tool(name="p", schema=None)(functools.partial(base, 1)).is_async
+    assert toolrt.tool(name="o", schema=None)(Object()).is_async
+    assert not toolrt.tool(name="s")(lambda ctx: None).is_async
+
+
+def test_promises_that_fail_are_taken_as_the_worst() -> None:
+    """Safe that raises or is not True is unsafe, claims that raise or are no claims claim everything."""
+    safe = toolrt.tool(name="a", safe=lambda input: 1)(lambda ctx: None)  # type: ignore[arg-type, return-value]
+    broken = toolrt.tool(name="b", claims=lambda input, state: ["f"])(lambda ctx: None)  # type: ignore[arg-type, return-value, list-item]
+    assert not safe.is_safe({})
+    assert broken.claims_for({}, State()) == (EVERYTHING,)
+
+
+def test_promises_see_the_defaults() -> None:
+    """Claims may look at a parameter that the model left out."""
+
+    @toolrt.tool(claims=lambda input, state: [Claim(("dir", input["path"]), READ)])
+    async def listing(ctx: ToolContext, path: str = ".") -> None:
+        """List."""
+
+    assert listing.claims_for({}, State()) == (Claim(("dir", "."), READ),)
+
+
+@pytest.mark.parametrize("resource", [1, ["a"], ("a", None), ("a", 1.5)])
+def test_claim_refuses_a_resource_that_is_no_path(resource: Any) -> None:
+    """A resource is a string or a tuple of strings and integers."""
+    with pytest.raises(DefinitionRefused, match="resource"):
+        Claim(resource, WRITE)
+
+
+def test_claim_refuses_another_mode() -> None:
+    """READ or WRITE."""
+    with pytest.raises(DefinitionRefused, match="READ or"):
+        Claim("a", "write")  # type: ignore[arg-type]
