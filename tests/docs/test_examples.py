@@ -1,0 +1,39 @@
+"""What the documents show runs, and gives what they say it gives."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+import toolrt
+
+
+def test_python_blocks_of_page_run(page: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every python block of a page runs from the top of the checkout, in one namespace, from top to bottom."""
+    monkeypatch.chdir(root)
+    document = Sybil(parsers=[PythonCodeBlockParser()]).parse(page)
+    for example in document.examples():
+        example.evaluate()
+
+
+def _modules_with_doctests() -> list[str]:
+    found = []
+    for module in pkgutil.walk_packages(toolrt.__path__, "toolrt."):
+        spec = module.module_finder.find_spec(module.name, None)  # type: ignore[call-arg]
+        if spec is not None and spec.origin is not None and ">>>" in Path(spec.origin).read_text(encoding="utf-8"):
+            found.append(module.name)
+    return found
+
+
+@pytest.mark.parametrize("name", _modules_with_doctests())
+def test_doctests_of_module_pass(name: str) -> None:
+    """The examples in a module's docstrings give what they say."""
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted
+    assert not result.failed

@@ -1,0 +1,41 @@
+"""What the repository says about itself is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from toolrt import invariants
+from toolrt.invariants.mutants import MUTANTS
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_TOP = {"LICENSE", "README.md", "docs", "notebooks", "pyproject.toml", "tests", "toolrt"}
+
+
+def test_first_shell_blocks_of_readme_are_its_two_commands(root: Path) -> None:
+    """The first explores the example, the second runs the tests."""
+    text = (root / "README.md").read_text(encoding="utf-8")
+    first, second = [body for language, body in _BLOCK.findall(text) if language in ("sh", "bash", "console")][:2]
+    assert "toolrt explore docs/examples/response.json --workspace docs/examples/shop" in first
+    assert "pytest" in second
+
+
+def test_page_of_laws_names_every_law_and_mutant(root: Path) -> None:
+    """Each law stands there by its name, and so does each mutant, behind the law that catches it."""
+    text = (root / "docs/explanation/laws.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| *\d+ *\| *`(\w+)` *\|(.*)$", text, re.MULTILINE))
+    assert list(rows) == list(invariants.LAWS)
+    caught = {law: {name for name, mutant in MUTANTS.items() if mutant.law == law} for law in rows}
+    assert {law: set(re.findall(r"`([^`]+)`", row.split("|")[1])) for law, row in rows.items()} == caught
+
+
+def test_top_level_has_nothing_else(root: Path) -> None:
+    """Everything has its room: nothing new stands at the top."""
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout: there is no list of its files")
+    top = {line.split("/")[0] for line in listed.stdout.splitlines()}
+    assert {name for name in top if not name.startswith(".")} <= _TOP
