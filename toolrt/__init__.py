@@ -1,5 +1,8 @@
 """A Trio runtime for the tool calls of LLM agents, and a simulator that shows that timing decides nothing."""
 
+from typing import Any
+
+from toolrt.interop import record, run_sync
 from toolrt.model import (
     EVERYTHING,
     READ,
@@ -32,6 +35,7 @@ from toolrt.order import (
     serial,
 )
 from toolrt.runtime import Allow, ApprovalRequest, Batch, Deny, Rewrite, Runtime, ToolContext
+from toolrt.workspace import MemoryDisk, Workspace
 
 __all__ = [
     "EVERYTHING",
@@ -45,6 +49,7 @@ __all__ = [
     "ClaimTable",
     "Deny",
     "Lane",
+    "MemoryDisk",
     "Mode",
     "Outcome",
     "Progress",
@@ -62,10 +67,24 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "TrackedCall",
+    "Workspace",
     "by_claims",
     "by_safety",
     "parallel",
     "partition",
+    "record",
+    "run_sync",
     "serial",
     "tool",
 ]
+
+_ROOMS = ("interop", "invariants", "sim", "testing", "trace", "workspace")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room when it is first asked for: ``import toolrt`` alone stays light."""
+    if name in _ROOMS:
+        import importlib
+
+        return importlib.import_module(f"toolrt.{name}")
+    raise AttributeError(f"module 'toolrt' has no attribute {name!r}")

@@ -105,7 +105,10 @@ class RealDisk:
 
     def lstat(self, path: str) -> Stat:
         """What `path` is, links not followed."""
-        found = os.lstat(path)
+        try:
+            found = os.lstat(path)
+        except UnicodeEncodeError:
+            raise OSError(errno.EILSEQ, "a name that this system's encoding cannot hold") from None
         return Stat(
             kind=Kind.of(found.st_mode),
             mode=stat.S_IMODE(found.st_mode),
