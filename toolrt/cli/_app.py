@@ -58,7 +58,8 @@ def dispatch(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _app()([STANDARD_INPUT if argument == "-" else argument for argument in given])
     except CycloptsError as error:
-        complain(f"{error} See toolrt --help.".replace(STANDARD_INPUT, "-"))
+        said = str(error).replace(STANDARD_INPUT, "-").rstrip().rstrip(".")
+        complain(f"{said}. See toolrt --help.")
         return Exit.USAGE
     except InternalError:
         traceback.print_exc()

@@ -24,7 +24,11 @@ LIMIT = 10
 
 def _whole(kind: Any, tokens: Sequence[Token]) -> int:
     """The number as it is written; cyclopts alone would take 1.5 for 2."""
-    return int(tokens[0].value, 10)
+    written = tokens[0].value
+    try:
+        return int(written, 10)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {written!r:.60}") from None
 
 
 #: A whole number, and nothing that would have to be rounded to one.

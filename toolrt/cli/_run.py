@@ -2,18 +2,19 @@
 
 Rules.  Everything that can be refused is refused before the first call starts.  Ctrl-C cancels the batch: what
 runs is interrupted, what has not started never starts, and every call's result is still printed, as it really was.
-A second Ctrl-C gives up waiting for calls that do not end.  People are told on standard output, or on standard
-error when standard output carries the message for a machine.
+A second Ctrl-C gives up on calls that do not end, and says which those are.  People are told on standard output,
+or on standard error when standard output carries the message for a machine.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import attrs
 import trio
@@ -118,8 +119,7 @@ class Performed:
 async def perform(runtime: Runtime, calls: Sequence[ToolCall], screen: Screen) -> Performed:
     """Run `calls` as one batch, show it on `screen`, and give what came of it, complete also after Ctrl-C.
 
-    Raises:
-        KeyboardInterrupt: a second Ctrl-C; some call may not have a result.
+    A second Ctrl-C ends the process.
 
     Checkpoint: always.
     """
@@ -148,14 +148,27 @@ async def perform(runtime: Runtime, calls: Sequence[ToolCall], screen: Screen) -
 async def _cancel_on_interrupt(
     batch: Batch, screen: Screen, interrupts: list[str], task_status: trio.TaskStatus[None]
 ) -> None:
-    """Cancel the batch at the first Ctrl-C; the next one is Python's own again."""
+    """Cancel the batch at the first Ctrl-C; leave at the second, whatever still runs."""
     with trio.open_signal_receiver(signal.SIGINT) as received:
         task_status.started()
         async for _ in received:
             interrupts.append("Ctrl-C")
+            if len(interrupts) > 1:
+                _give_up(batch, screen)
             batch.cancel("Ctrl-C")
-            break
-    screen.say("cancelled: waiting for what still runs; Ctrl-C again to give up", "yellow")
+            screen.say("cancelled: waiting for what still runs; Ctrl-C again to give up", "yellow")
+
+
+def _give_up(batch: Batch, screen: Screen) -> NoReturn:
+    """End the process, because a call that does not end cannot be left otherwise."""
+    screen.wipe()
+    screen.say()
+    for call in batch.calls:
+        result = call.result
+        ended = "still running, given up; effects may have landed" if result is None else result.outcome.value
+        screen.say(f"[{call.call_index}] {in_words(call.call)}: {ended}")
+    screen.say("interrupted: given up", "bold")
+    os._exit(Exit.INTERRUPTED)
 
 
 async def _keep_drawing(board: Board) -> None:

@@ -1,0 +1,162 @@
+"""Ctrl-C: the batch is cancelled, every result is printed as it was, and the exit code is 130."""
+
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from toolrt import Outcome, Registry, Runtime, ToolCall, tool
+from toolrt.cli import _experiment
+from toolrt.cli._run import perform
+from toolrt.cli._screen import Screen
+
+#: ``toolrt run`` with two more tools: one that waits until it is cancelled, and one that never ends.
+WITH_SLOW_TOOLS = """
+import sys, trio
+from toolrt import tool
+from toolrt.cli import main
+from toolrt.workspace import Workspace
+
+@tool(safe=True)
+async def wait(ctx):
+    ctx.progress("ready")
+    await trio.sleep_forever()
+
+@tool(safe=True)
+async def hang(ctx):
+    ctx.progress("ready")
+    with trio.CancelScope(shield=True):
+        await trio.sleep_forever()
+
+files = Workspace.tools
+Workspace.tools = lambda self: [*files(self), wait, hang]
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own; it is killed if the test fails."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WITH_SLOW_TOOLS, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def interrupt_after(process: subprocess.Popen[str], stream: Any, text: str) -> str:
+    """Send Ctrl-C once a line has `text` in it, and give what was printed so far."""
+    seen = []
+    for line in stream:
+        seen.append(line)
+        if text in line:
+            process.send_signal(signal.SIGINT)
+            return "".join(seen)
+    raise AssertionError(f"{text!r} never came: {seen}")
+
+
+def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Callable[..., Path]) -> None:
+    """What had ended is OK, what ran is interrupted, what had not begun was not started."""
+    calls = written(
+        ("read_file", {"path": "README.md"}), ("wait", {}), ("write_file", {"path": "new.txt", "content": "x"})
+    )
+    with running("run", calls, "--workspace", shop, "--lanes", "by_safety") as process:
+        interrupt_after(process, process.stdout, "ready")
+        printed, complaint = process.communicate(timeout=100)
+    results = printed.split("\n\n", 1)[1]
+    assert re.findall(r"^\[(\d)\] (\w+)", results, re.MULTILINE) == [
+        ("0", "ok"),
+        ("1", "interrupted"),
+        ("2", "not_started"),
+    ]
+    assert (process.returncode, complaint) == (130, "")
+    assert not (shop / "new.txt").exists()
+
+
+def test_interrupted_run_still_prints_the_message_to_send_back(shop: Path, written: Callable[..., Path]) -> None:
+    """A model must not be left with calls that nobody answered."""
+    with running("run", written(("wait", {})), "--workspace", shop, "--format", "json") as process:
+        interrupt_after(process, process.stderr, "ready")
+        printed, _ = process.communicate(timeout=100)
+    assert [result["outcome"] for result in json.loads(printed)] == ["interrupted"]
+    assert process.returncode == 130
+
+
+def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, written: Callable[..., Path]) -> None:
+    """And the trace says how it ended."""
+    target = tmp_path / "trace.json"
+    with running("run", written(("wait", {})), "--workspace", shop, "--trace", target) as process:
+        interrupt_after(process, process.stdout, "ready")
+        process.communicate(timeout=100)
+    assert json.loads(target.read_text())["meta"]["ended"] == "interrupted"
+
+
+def test_second_interrupt_gives_up_on_what_does_not_end(shop: Path, written: Callable[..., Path]) -> None:
+    """The call that still runs is named as such."""
+    calls = written(("read_file", {"path": "README.md"}), ("hang", {}))
+    with running("run", calls, "--workspace", shop) as process:
+        interrupt_after(process, process.stdout, "ready")
+        interrupt_after(process, process.stdout, "Ctrl-C again")
+        printed, _ = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert "[0] read_file README.md: ok" in printed
+    assert "[1] hang: still running, given up" in printed
+
+
+def test_perform_turns_the_signal_into_a_cancel() -> None:
+    """In one process: the signal comes while a tool runs."""
+
+    @tool(safe=True)
+    async def press(ctx: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        await trio.sleep_forever()
+
+    performed = trio.run(perform, Runtime(Registry([press])), [ToolCall("a", "press")], Screen(io.StringIO()))
+    assert performed.interrupted
+    assert [result.outcome for result in performed.results] == [Outcome.INTERRUPTED]
+
+
+def test_interrupted_explore_reports_what_it_saw(
+    toolrt: Any, response: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sample is cut short, and says so."""
+    check = _experiment.Experiment.check
+
+    def pressing(self: Any, execution: Any, twice: bool = False) -> Any:
+        if execution.index == 2:
+            signal.raise_signal(signal.SIGINT)
+        return check(self, execution, twice)
+
+    monkeypatch.setattr(_experiment.Experiment, "check", pressing)
+    before = signal.getsignal(signal.SIGINT)
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 50)
+    assert ended.code == 130
+    assert "PASS: sampled(n=3" in ended.out
+    assert "the sample is smaller than asked for" in ended.out
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupt_elsewhere_ends_without_a_traceback(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``toolrt laws`` has nothing to report half done."""
+
+    def pressed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolrt.invariants.table", pressed)
+    ended = toolrt("laws")
+    assert (ended.code, ended.err) == (130, "toolrt: interrupted\n")
