@@ -166,6 +166,21 @@ def test_deadline_moved_into_the_past_expires_at_the_next_checkpoint() -> None:
     assert sim.run(program).value == (True, 0.0)
 
 
+def test_deadline_moved_into_the_past_stops_a_busy_task() -> None:
+    """Deadlines expire between any two steps, not only when nothing can run."""
+
+    async def program() -> int:
+        passed = 0
+        with trio.CancelScope() as scope:
+            scope.deadline = trio.current_time()
+            while passed < 5:
+                await trio.lowlevel.checkpoint()
+                passed += 1
+        return passed
+
+    assert sim.run(program).value == 0
+
+
 def test_steps_carry_their_time() -> None:
     """A schedule's steps say when they ran, in virtual seconds."""
 

@@ -74,6 +74,18 @@ def test_deadlines_do_not_reach_the_next_execution() -> None:
     assert _twenty(program).outcomes == {10.0: 20}
 
 
+def test_withdrawn_deadlines_are_dropped() -> None:
+    """Trio's list of deadlines is empty when an execution begins."""
+
+    async def program() -> int:
+        before = len(_RUN.GLOBAL_RUN_CONTEXT.runner.deadlines._heap)
+        with trio.move_on_after(3):
+            await checkpoint()
+        return before
+
+    assert _twenty(program).outcomes == {0: 20}
+
+
 def test_instruments_do_not_reach_the_next_execution() -> None:
     """An instrument added by the program is gone afterwards."""
     steps = []

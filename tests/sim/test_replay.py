@@ -6,6 +6,8 @@ import json
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
@@ -204,6 +206,13 @@ def test_choices_make_the_execution_again() -> None:
     """A schedule's choices, given to Choices, make the same schedule."""
     schedule = sim.run(adders(), sim.RandomWalk(5)).schedule
     assert sim.run(adders(), sim.Choices(schedule.choices)).schedule == schedule
+
+
+@given(st.lists(st.integers(-1, 4), max_size=20))
+def test_any_list_of_choices_is_a_schedule_that_replays(choices: list[int]) -> None:
+    """Whatever Hypothesis draws runs, and what it ran replays to the last byte."""
+    execution = sim.run(adders(), sim.Choices(choices))
+    assert sim.replay(adders(), execution.schedule.to_json()).trace.to_json() == execution.trace.to_json()
 
 
 def test_choices_take_any_list() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.lowlevel import checkpoint
 
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import Deadlock, DefinitionRefused, StepLimit
 
 
@@ -142,12 +142,14 @@ def test_deadlock_freezes_the_trace() -> None:
             await trio.sleep_forever()
         finally:
             cell.set(1)
+            probe.event("too_late")
             with trio.CancelScope(shield=True):
                 await checkpoint()
 
     execution = sim.run(program)
     assert execution.schedule.short == "main"
     assert [step.accesses for step in execution.trace.steps] == [()]
+    assert execution.trace.events == ()
 
 
 def test_livelock_ends_by_the_step_limit() -> None:
