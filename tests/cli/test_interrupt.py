@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from toolrt import Outcome, Registry, Runtime, ToolCall, tool
+from toolrt import Outcome, Registry, Runtime, ToolCall, invariants, sim, tool
 from toolrt.cli import _experiment
 from toolrt.cli._run import perform
 from toolrt.cli._screen import Screen
@@ -149,6 +149,26 @@ def test_interrupted_explore_reports_what_it_saw(
     assert "PASS: sampled(n=3" in ended.out
     assert "the sample is smaller than asked for" in ended.out
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupted_search_for_a_simpler_schedule_keeps_the_one_that_was_found(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure is never lost to impatience."""
+
+    def pressed(self: Any) -> Any:
+        raise KeyboardInterrupt
+
+    def complaining(self: Any, execution: Any, twice: bool = False) -> Any:
+        return [invariants.Violation("mine", "My law holds.", "it does not")]
+
+    monkeypatch.setattr(sim.Failure, "minimal", property(pressed))
+    monkeypatch.setattr(_experiment.Experiment, "check", complaining)
+    path = tmp_path / "failure.json"
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--save", path)
+    assert ended.code == 130
+    assert "My law holds." in ended.out
+    assert json.loads(path.read_text())["toolrt_replay"] == 1
 
 
 def test_interrupt_elsewhere_ends_without_a_traceback(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,8 +39,9 @@ __all__ = ["explore"]
 #: So many schedules are run twice, for the law that one schedule has one trace.
 _TWICE = 10
 
-#: Executions that looking for a simpler schedule may take; see `toolrt.sim`.
-_SHRINKING = 400
+#: A simpler schedule is looked for when this one has at most so many steps: that takes up to 400 executions.  Not
+#: a matter of seconds, so that the same failure is always kept alike.
+_SIMPLIFIED = 1_000
 
 #: Of different endings so many are printed.
 _ENDINGS = 5
@@ -110,12 +111,14 @@ class _Exploration:
         self._screen = screen
         #: Whether Ctrl-C ended it.
         self.interrupted = False
-        #: Executions so far, also those that looked for a simpler schedule.
-        self.judged = 0
         #: How many schedules were run twice.
         self.twice = 0
         #: Wall seconds from the first execution to the last.
         self.took = 0.0
+        # Executions so far.
+        self._judged = 0
+        # Not while a simpler schedule is looked for.
+        self._exploring = True
         self._began = 0.0
         self._drawn = 0.0
 
@@ -126,6 +129,7 @@ class _Exploration:
         with self._interruptible():
             self.report = sim.explore(self.experiment.program, self, self._check, step_limit=self.experiment.step_limit)
         self.took = time.perf_counter() - self._began
+        self._exploring = False
         self._screen.wipe()
 
     def policies(self) -> Iterator[sim.Policy]:
@@ -146,17 +150,19 @@ class _Exploration:
         return self._sample.complete(executions)
 
     def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
-        # Not the first, whose time is measured; and not those that look for a simpler schedule.
-        twice = 0 < self.judged < self._sample.n and self.twice < _TWICE
+        if not self._exploring:
+            return self.experiment.check(execution)
+        # Not the first, whose time is measured.
+        twice = self._judged > 0 and self.twice < _TWICE
         self.twice += twice
         found = self.experiment.check(execution, twice)
-        self.judged += 1
+        self._judged += 1
         now = time.perf_counter()
-        if self.judged == 1:
+        if self._judged == 1:
             self._estimate(len(execution.choices), now - self._began)
         if self._screen.is_live and now - self._drawn > _TICK:
             self._drawn = now
-            self._screen.draw(f"{self.judged:,} of {self._sample.n:,} executions")
+            self._screen.draw(f"{self._judged:,} of {self._sample.n:,} executions")
         return found
 
     def _estimate(self, steps: int, seconds: float) -> None:
@@ -201,9 +207,12 @@ class _Kept:
 def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | None, screen: Screen) -> _Kept:
     experiment, failure = exploration.experiment, exploration.report.failures[0]
     schedule = failure.schedule
-    if exploration.took / exploration.report.executions * _SHRINKING <= exploration.seconds:
+    if len(schedule) <= _SIMPLIFIED:
         screen.say("looking for a simpler schedule that fails the same way")
-        schedule = failure.minimal
+        try:
+            schedule = failure.minimal
+        except KeyboardInterrupt:
+            exploration.interrupted = True
     execution = sim.replay(experiment.program, schedule)
     violations = tuple(experiment.check(execution, twice=True))
     kept = FailureFile(
