@@ -86,6 +86,14 @@ def test_replay_of_a_changed_program_diverges(program, form: str) -> None:
     assert caught.value.got
 
 
+def test_replay_from_json_notices_who_else_could_run() -> None:
+    """One more enabled task is a divergence at the first step that has it, not only when it has to run."""
+    schedule = sim.run(adders(), sim.RandomWalk(3)).schedule
+    with pytest.raises(ReplayDiverged) as caught:
+        sim.replay(adders(4), schedule.to_json())
+    assert caught.value.step == 1
+
+
 def test_replay_notices_other_accesses() -> None:
     """A program with the same steps that touches something else diverges at that step."""
     schedule = sim.run(adders(), sim.RandomWalk(3)).schedule
