@@ -35,11 +35,13 @@ __all__ = ["ClaimTable", "Ticket"]
 class _Node:
     """One part of a resource's path, while a living claim names it or something below."""
 
-    __slots__ = ("children", "parent", "part", "reads", "subtree_reads", "subtree_write", "write")
+    __slots__ = ("children", "parent", "part", "path", "reads", "subtree_reads", "subtree_write", "write")
 
     def __init__(self, parent: _Node | None, part: Any) -> None:
         self.parent = parent
         self.part = part
+        #: The whole path, for a node that some claim has named; None for one that only leads there.
+        self.path: tuple[Any, ...] | None = None
         self.children: dict[Any, _Node] = {}
         #: Exact claims: the last writer, and the readers that came after it.
         self.write: _Group | None = None
@@ -51,25 +53,24 @@ class _Node:
     def is_empty(self) -> bool:
         return not (self.children or self.write or self.reads or self.subtree_write or self.subtree_reads)
 
-    def prune(self) -> None:
-        """Remove this node, and those above it, that name nothing any more."""
-        node = self
-        while node.parent is not None and node.is_empty():
-            # A subtree writer may have taken this node out of the tree, and another one may be in its place.
-            if node.parent.children.get(node.part) is not node:
-                return
-            del node.parent.children[node.part]
-            node = node.parent
+    def groups(self) -> Iterator[_Group]:
+        """The groups that this node remembers."""
+        for group in (self.write, self.reads, self.subtree_write, *self.subtree_reads):
+            if group is not None:
+                yield group
 
-    def groups_below(self) -> Iterator[_Group]:
-        """Every group at this node and below it."""
+    def nodes(self) -> Iterator[_Node]:
+        """The node itself and every one below it."""
         stack = [self]
         while stack:
             node = stack.pop()
-            for group in (node.write, node.reads, node.subtree_write, *node.subtree_reads):
-                if group is not None:
-                    yield group
+            yield node
             stack.extend(node.children.values())
+
+    def groups_below(self) -> Iterator[_Group]:
+        """Every group at this node and below it."""
+        for node in self.nodes():
+            yield from node.groups()
 
 
 class _Group:
@@ -98,7 +99,7 @@ class _Group:
         #: The tickets that hold this claim and have not ended.
         self.tickets: dict[Ticket, None] = {}
         #: The groups it waits for; empty means granted.
-        self.predecessors: set[_Group] = set()
+        self.predecessors: set[_Group] = _NO_PREDECESSORS
         #: The groups that wait for it.
         self.dependents: list[_Group] = []
         #: Whether another reader may still join: nothing has been ordered behind it.
@@ -121,7 +122,7 @@ class Ticket:
         #: The table it belongs to.
         self.table = table
         self._serial = serial
-        self._groups: list[_Group] = []
+        self._groups: tuple[_Group, ...] = ()
         self._missing = 0
         self._on_ready = on_ready
         #: Whoever took it.
@@ -152,8 +153,9 @@ class Ticket:
         return list(found.values())
 
 
-#: Stands for the empty ``since`` of groups that have none.
+#: Stand for the empty ``since`` and ``predecessors`` of groups that have none; never changed.
 _NONE: list[_Group] = []
+_NO_PREDECESSORS: set[_Group] = set()
 
 
 def _serial(group: _Group) -> int:
@@ -179,6 +181,10 @@ class ClaimTable:
         self._serial = 0
         self._living: dict[_Group, None] = {}
         self._ghosts = 0
+        #: The nodes that living claims have named, by path: no walk where no subtree is claimed.
+        self._nodes: dict[tuple[Any, ...], _Node] = {(): self._root}
+        #: How many living groups claim a subtree.
+        self._subtrees = 0
 
     @property
     def busy(self) -> bool:
@@ -190,12 +196,7 @@ class ClaimTable:
 
         All are 0 when every ticket has been given back.
         """
-        nodes = 0
-        stack = [self._root]
-        while stack:
-            node = stack.pop()
-            nodes += len(node.children)
-            stack.extend(node.children.values())
+        nodes = max(sum(1 for _ in self._root.nodes()) - 1, len(self._nodes) - 1)
         waiting = sum(1 for group in self._living if group.predecessors)
         return {"groups": len(self._living), "waiting": waiting, "ghosts": self._ghosts, "nodes": nodes}
 
@@ -222,11 +223,11 @@ class ClaimTable:
         return ticket
 
     def _add(
-        self, ticket: Ticket, claim: Claim, unshared: bool, joined: _Group | None, predecessors: Iterable[_Group]
+        self, ticket: Ticket, claim: Claim, unshared: bool, joined: _Group | None, predecessors: dict[_Group, None]
     ) -> None:
         group = self._enter(claim, unshared, predecessors) if joined is None else joined
         group.tickets[ticket] = None
-        ticket._groups.append(group)
+        ticket._groups = (*ticket._groups, group)
         if group.predecessors:
             ticket._missing += 1
 
@@ -283,20 +284,26 @@ class ClaimTable:
     def _remembered_predecessors(self, claim: Claim, unshared: bool) -> tuple[_Group | None, dict[_Group, None]]:
         writes = claim.mode is WRITE
         wait: dict[_Group, None] = {}
-        node = self._root
-        for part in claim.resource:
+        if self._subtrees or claim.subtree:
+            node = self._root
+            for part in claim.resource:
+                if node.subtree_write is not None:
+                    wait[node.subtree_write] = None
+                if writes and node.subtree_reads:
+                    wait.update(dict.fromkeys(node.subtree_reads))
+                child = node.children.get(part)
+                if child is None:
+                    return None, wait
+                node = child
             if node.subtree_write is not None:
                 wait[node.subtree_write] = None
-            if writes and node.subtree_reads:
-                wait.update(dict.fromkeys(node.subtree_reads))
-            child = node.children.get(part)
-            if child is None:
+            if claim.subtree:
+                return self._subtree_predecessors(node, claim, unshared, wait)
+        else:
+            named = self._nodes.get(claim.resource)
+            if named is None:
                 return None, wait
-            node = child
-        if node.subtree_write is not None:
-            wait[node.subtree_write] = None
-        if claim.subtree:
-            return self._subtree_predecessors(node, claim, unshared, wait)
+            node = named
         if not writes and node.reads is not None and node.reads.open:
             return node.reads, {}
         if node.write is not None:
@@ -331,23 +338,20 @@ class ClaimTable:
                 wait.update(dict.fromkeys(sorted(group.predecessors, key=_serial)))
         return None, wait
 
-    def _enter(self, claim: Claim, unshared: bool, predecessors: Iterable[_Group]) -> _Group:
+    def _enter(self, claim: Claim, unshared: bool, predecessors: dict[_Group, None]) -> _Group:
         group = _Group(claim, self._serial, unshared)
         self._serial += 1
         self._living[group] = None
-        for predecessor in predecessors:
-            group.predecessors.add(predecessor)
-            predecessor.dependents.append(group)
-            predecessor.open = False
+        if predecessors:
+            group.predecessors = set(predecessors)
+            for predecessor in predecessors:
+                predecessor.dependents.append(group)
+                predecessor.open = False
         writes = claim.mode is WRITE
-        node = self._root
-        for part in claim.resource:
-            if writes and node.subtree_reads:
-                _order_behind(node.subtree_reads, group)
-            child = node.children.get(part)
-            if child is None:
-                child = node.children[part] = _Node(node, part)
-            node = child
+        named = None if self._subtrees else self._nodes.get(claim.resource)
+        node = self._named(claim.resource, group if writes else None) if named is None else named
+        if claim.subtree:
+            self._subtrees += 1
         group.node = node
         if not claim.subtree:
             if writes:
@@ -358,15 +362,37 @@ class ClaimTable:
                 node.reads = group
         elif writes:
             if not node.is_empty():
-                for below in node.groups_below():
-                    below.node = None
-                node.children.clear()
+                self._absorb(node)
             node.write = node.reads = None
             node.subtree_reads = ()
             node.subtree_write = group
         else:
             node.subtree_reads = (*(reader for reader in node.subtree_reads if reader.open), group)
         return group
+
+    def _named(self, resource: tuple[Any, ...], writer: _Group | None) -> _Node:
+        """The node of `resource`, made if need be; a `writer` is ordered behind the subtree readers on the way."""
+        node = self._root
+        for part in resource:
+            if writer is not None and node.subtree_reads:
+                _order_behind(node.subtree_reads, writer)
+            child = node.children.get(part)
+            if child is None:
+                child = node.children[part] = _Node(node, part)
+            node = child
+        if node is not self._root:
+            node.path = resource
+            self._nodes[resource] = node
+        return node
+
+    def _absorb(self, top: _Node) -> None:
+        """A subtree writer takes the place of everything at `top` and below it."""
+        for node in top.nodes():
+            for group in node.groups():
+                group.node = None
+            if node.path is not None and node is not top:
+                self._nodes.pop(node.path, None)
+        top.children.clear()
 
     # Ending
 
@@ -382,6 +408,8 @@ class ClaimTable:
 
     def _forget(self, group: _Group) -> None:
         del self._living[group]
+        if group.claim.subtree:
+            self._subtrees -= 1
         node = group.node
         if node is None:
             return
@@ -393,7 +421,18 @@ class ClaimTable:
             node.subtree_write = None
         else:
             node.subtree_reads = tuple(reader for reader in node.subtree_reads if reader is not group)
-        node.prune()
+        self._prune(node)
+
+    def _prune(self, node: _Node) -> None:
+        """Remove `node`, and those above it, that name nothing any more."""
+        while node.parent is not None and node.is_empty():
+            # A subtree writer may have taken this node out of the tree, and another one may be in its place.
+            if node.parent.children.get(node.part) is not node:
+                return
+            del node.parent.children[node.part]
+            if node.path is not None and self._nodes.get(node.path) is node:
+                del self._nodes[node.path]
+            node = node.parent
 
     def _bypass(self, ghosts: list[_Group], ready: list[Ticket]) -> None:
         """Let whoever waited behind `ghosts` wait for what it really conflicts with instead."""

@@ -226,13 +226,15 @@ class Batch:
 
     # Settling
 
-    def settle(self, call: TrackedCall, outcome: Outcome, content: Any, error: str | None) -> None:
-        """Fix the call's result."""
-        self._answer(call, Happening.SETTLE, outcome, content, error)
-
-    def _answer(
-        self, call: TrackedCall, how: Happening, outcome: Outcome, content: Any = None, error: str | None = None
+    def settle(
+        self,
+        call: TrackedCall,
+        outcome: Outcome,
+        content: Any,
+        error: str | None,
+        how: Happening = Happening.SETTLE,
     ) -> None:
+        """Fix the call's result."""
         asked = call.call
         call.result = ToolResult(
             asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
@@ -250,7 +252,7 @@ class Batch:
     def _skip(self, call: TrackedCall, by: TrackedCall) -> None:
         call.modifiers = ()
         why = f"skipped: call {by.call_index} ({by.name}, id {by.call_id!r}) failed and stops the batch"
-        self._answer(call, Happening.SKIP, Outcome.SKIPPED, None, why)
+        self.settle(call, Outcome.SKIPPED, None, why, Happening.SKIP)
 
     # Ending early
 

@@ -59,10 +59,12 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     batch = lane.batch
     if call.status is not Status.QUEUED:
         return
-    if trio.current_effective_deadline() == -math.inf:
+    try:
+        await trio.lowlevel.checkpoint_if_cancelled()
+    except trio.Cancelled:
         batch.cancelled_from_outside()
-        return
-    tool = cast(Tool, call.tool)
+        raise
+    tool: Any = call.tool
     context = ToolContext(call, lane.state, batch.send_progress)
     now = call._started_at = trio.current_time()
     call.happen(Happening.START)

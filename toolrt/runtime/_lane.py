@@ -99,7 +99,8 @@ class LaneRun:
         """
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
-            alone = not any(table.busy for table in self.batch.tables)
+            tables = self.batch.tables
+            alone = not tables[0].busy and (len(tables) == 1 or not any(table.busy for table in tables))
             self._start()
             if not (alone and self.closed) and not self._is_over:
                 # Only calls of this lane keep the nursery open by themselves: wait here for those that are
@@ -175,7 +176,7 @@ class LaneRun:
 
     def _takes(self, call: TrackedCall) -> bool:
         """Take the call's tickets, unless a claim on a state key keeps it out of this lane."""
-        tool = cast(Tool, call.tool)
+        tool: Any = call.tool
         claims = claims_of(tool, call.input, self.state, self.shared)
         if claims and self.shared and not self._admits(claims):
             return False
@@ -226,13 +227,14 @@ class LaneRun:
     def _dispatch(self) -> None:
         """Spawn ready calls while there are slots, lowest call_index first."""
         ready, calls = self._ready, self.batch.calls
+        nursery: Any = self.nursery
         while ready and self.running < self.batch.limit:
             call = calls[heappop(ready)]
             if call.status is not Status.QUEUED:
                 continue
             self.running += 1
             call.held = True
-            cast(trio.Nursery, self.nursery).start_soon(execute, self, call, name=call.call.name)
+            nursery.start_soon(execute, self, call, name=call.call.name)
 
     def finish(self, call: TrackedCall) -> None:
         """Give back what the call holds: its execution is over, or will never be."""
