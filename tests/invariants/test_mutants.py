@@ -58,7 +58,9 @@ def test_mutant_of_a_users_own_is_tried() -> None:
     def no_files(trace):  # type: ignore[no-untyped-def]
         return [f"{event.fields['file']} was touched" for event in trace.of_kind("file.mutation_began")]
 
-    mine = Mutant("idle", "no_files", "Nothing is broken.", lambda: patched(ClaimTable, "take", lambda take: take), _ONE)
+    mine = Mutant(
+        "idle", "no_files", "Nothing is broken.", lambda: patched(ClaimTable, "take", lambda take: take), _ONE
+    )
     tried = table(3, mutants=[mine], laws={**LAWS, "no_files": no_files}, workloads=[])
     assert tried.rows[0].tripped["no_files"] == 3
     assert tried.ok
@@ -66,7 +68,9 @@ def test_mutant_of_a_users_own_is_tried() -> None:
 
 def test_mutant_that_no_law_catches_survives() -> None:
     """A mutant whose law sees nothing is named."""
-    idle = Mutant("idle", "batch_ends", "Nothing is broken.", lambda: patched(ClaimTable, "take", lambda take: take), _ONE)
+    idle = Mutant(
+        "idle", "batch_ends", "Nothing is broken.", lambda: patched(ClaimTable, "take", lambda take: take), _ONE
+    )
     tried = table(2, mutants=[idle], workloads=[])
     assert [mutant.name for mutant in tried.survivors] == ["idle"]
     assert not tried.ok
