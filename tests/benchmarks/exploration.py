@@ -20,7 +20,7 @@ from toolrt import sim
 
 Program = Callable[[], Awaitable[Any]]
 
-ROUNDS = 7
+ROUNDS = 9
 EXECUTIONS = 1_500
 
 

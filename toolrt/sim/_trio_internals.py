@@ -12,7 +12,8 @@ one at a time, so every order of steps can happen; Trio then finds nothing left 
 
 Limits.  `Seam.step` does what one turn of Trio's loop does.  `can_step_inside` compares that part of the
 installed Trio with the ones it was written for; where it differs, the scheduler leaves one task per tick in the
-list instead and Trio steps it: the same schedules, about half the speed.
+list instead and Trio steps it: the same schedules, about half the speed.  This module is long because it is the
+only one of its kind: what a new Trio version can break is all in here.
 """
 
 # The codes in "noqa" are those of flake8-async, which ruff does not know.
