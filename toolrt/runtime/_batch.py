@@ -241,8 +241,9 @@ class Batch:
         )
         call.happen(how)
         if probe.sink is not None:
-            fields = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
-            probe.sink.event("call.settled", {**fields, "content": json_value(content), "error": error})
+            fields: dict[str, Any] = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
+            fields |= {"content": json_value(content), "error": error, "modifiers": len(call.modifiers)}
+            probe.sink.event("call.settled", fields)
         if self._news is not None:
             self.tell_reader()
 
@@ -559,7 +560,6 @@ class Batch:
         """Fix the outcome; nothing of the batch runs any more."""
         for call, *_ in self._cursor.progress:
             call.progress_dropped += 1
-        waiting = len(self._cursor.progress)
         self._cursor.progress.clear()
         results = []
         for call in self.calls:
@@ -584,7 +584,7 @@ class Batch:
                         "slots": sum(lane.running for lane in self._lanes),
                         "progress": len(self._cursor.progress),
                     },
-                    "progress_unread": waiting,
+                    "dropped": [call.progress_dropped for call in self.calls],
                 },
             )
 

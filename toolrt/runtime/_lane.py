@@ -133,33 +133,19 @@ class LaneRun:
         """Take the tickets of all its calls, then let them start."""
         self.state = self.batch.state
         self.started = True
-        queued = []
         for position, call in enumerate(self.calls):
-            if call.status is not Status.QUEUED:
-                continue
-            if not self._takes(call):
-                self.batch.split(self, position)
-                break
-            queued.append(call)
+            if call.status is Status.QUEUED:
+                if not self._takes(call):
+                    self.batch.split(self, position)
+                    break
+                if not call.pending:
+                    self._ready.append(call.call_index)
         if probe.sink is not None:
-            probe.sink.event(
-                "lane.started",
-                {
-                    "batch": self.batch.batch_id,
-                    "lane": self.index,
-                    "shared": self.shared,
-                    "calls": [call.call_index for call in self.calls],
-                    "state": self.state.to_json(),
-                },
-            )
-            for call in queued:
-                self._report_ticket(call)
-        self.unfinished = len(queued)
-        if self.batch.approve is None:
-            self._ready = [call.call_index for call in queued if not call.pending]
-        else:
-            for call in queued:
-                self._ask(call)
+            self._report_start()
+        if self.batch.approve is not None:
+            for call in self.calls:
+                if call.admitted:
+                    self._ask(call)
         self._dispatch()
 
     def join(self, call: TrackedCall) -> bool:
@@ -167,10 +153,12 @@ class LaneRun:
         if not self._takes(call):
             return False
         self.add(call)
-        self.unfinished += 1
         if probe.sink is not None:
             self._report_ticket(call)
-        self._ask(call)
+        if self.batch.approve is not None:
+            self._ask(call)
+        else:
+            self._ready_if_granted(call)
         self._dispatch()
         return True
 
@@ -182,6 +170,7 @@ class LaneRun:
             return False
         call.claims = claims
         call.admitted = True
+        self.unfinished += 1
         call.safe = self.shared
         call.reads_only = reads_only(claims)
         if claims:
@@ -271,6 +260,23 @@ class LaneRun:
             self.running -= 1
         self.unfinished -= 1
 
+    def _report_start(self) -> None:
+        if probe.sink is None:
+            return
+        probe.sink.event(
+            "lane.started",
+            {
+                "batch": self.batch.batch_id,
+                "lane": self.index,
+                "shared": self.shared,
+                "calls": [call.call_index for call in self.calls],
+                "state": self.state.to_json(),
+            },
+        )
+        for call in self.calls:
+            if call.admitted:
+                self._report_ticket(call)
+
     def _report_ticket(self, call: TrackedCall) -> None:
         if probe.sink is None:
             return
@@ -290,12 +296,9 @@ class LaneRun:
     # Approval
 
     def _ask(self, call: TrackedCall) -> None:
-        """Ask for approval, if there is a check; the call is ready when nothing is missing any more."""
+        """Ask for approval; the call is ready when nothing is missing any more."""
         approve = self.batch.approve
-        if approve is None:
-            self._ready_if_granted(call)
-            return
-        if call.status is not Status.QUEUED:
+        if approve is None or call.status is not Status.QUEUED:
             return
         if probe.sink is not None:
             probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
