@@ -168,8 +168,9 @@ def _exploration(
     outcomes: dict[Any, int] = {}
     schedules: set[tuple[int, ...] | bytes] = set()
     failures: list[Failure] = []
+    alone = check is None and type(strategy) is Random
     for policy in islice(strategy.policies(), max_executions):
-        execution = yield Job(program, policy, step_limit, executions)
+        execution = yield Job(program, policy, step_limit, executions, alone)
         executions += 1
         schedules.add(_fingerprint(execution.choices))
         key = execution.outcome

@@ -58,6 +58,9 @@ class Job:
     step_limit: int = DEFAULT_STEP_LIMIT
     #: Its place among the executions of one exploration, from 0.
     index: int = 0
+    #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
+    #: run for it is a twentieth of a small execution.
+    caller_is_not_asked: bool = False
 
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:
@@ -228,7 +231,10 @@ class _Host:
         return not scheduler.spoiled, not scheduler.given_up
 
     def _hand_over(self, seam: Seam, result: outcome.Outcome[Any]) -> None:
-        outside_run(seam, lambda: self._advance(result))
+        if self._job is not None and self._job.caller_is_not_asked:
+            self._advance(result)
+        else:
+            outside_run(seam, lambda: self._advance(result))
 
 
 @trio.lowlevel.enable_ki_protection
