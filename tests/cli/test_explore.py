@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from toolrt import invariants, sim
 from toolrt.cli._experiment import Experiment
@@ -231,3 +232,60 @@ def test_laws_exits_1_when_a_mutant_survives(toolrt: Any, monkeypatch: pytest.Mo
     assert ended.code == 1
     assert "SURVIVED" in ended.out
     assert "answered_once does not catch answers twice" in ended.out
+
+
+def test_explore_that_shows_nothing_is_inconclusive(
+    toolrt: Any, response: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 3: an execution that was stopped while the clock stood still decides nothing."""
+
+    async def busy(self: Experiment) -> None:
+        with trio.move_on_after(1):
+            while True:
+                await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Experiment, "program", busy)
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 1)
+    assert ended.code == 3
+    assert "INCONCLUSIVE" in ended.out
+    assert "1 of 1 executions were stopped before they ended" in ended.out
+
+
+def test_explore_shows_a_deadlock(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure without a violation is one: who waits for what is printed, and kept."""
+
+    async def stuck(self: Experiment) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(Experiment, "program", stuck)
+    path = tmp_path / "failure.json"
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--json", "--save", path)
+    assert ended.code == 1
+    assert "the execution ended by Deadlock" in ended.err
+    assert json.loads(ended.out)["failure"]["error"].startswith("Deadlock")
+    again = toolrt("replay", path)
+    assert again.code == 1
+    assert "Deadlock" in again.out
+
+
+def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unordered: object
+) -> None:
+    """The directory went away meanwhile; the verdict stays, and no command is promised."""
+    (tmp_path / "gone").mkdir()
+    check = Experiment.check
+
+    def removing(self: Experiment, execution: Any, twice: bool = False) -> Any:
+        if (tmp_path / "gone").exists():
+            (tmp_path / "gone").rmdir()
+        return check(self, execution, twice)
+
+    monkeypatch.setattr(Experiment, "check", removing)
+    save = tmp_path / "gone" / "failure.json"
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 2, "--save", save)
+    assert ended.code == 1
+    assert "the replay file is not kept" in ended.out
+    assert "main.0" in ended.out
+    assert "toolrt replay" not in ended.out

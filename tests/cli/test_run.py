@@ -1,5 +1,6 @@
 """``toolrt run``: what it does, prints and answers."""
 
+import io
 import json
 import os
 import shutil
@@ -10,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
-from toolrt import invariants
+from toolrt import Registry, Runtime, ToolCall, ToolOutput, invariants, tool
+from toolrt.cli._run import perform
+from toolrt.cli._screen import Screen
 from toolrt.trace import Trace
 
 OUTCOMES = ["ok"] * 9 + ["error", "ok", "invalid", "ok", "ok"]
@@ -173,3 +177,45 @@ def test_run_writes_only_what_the_calls_write(
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {"CHANGES.md", "data/prices-2026.csv", "shop/cart.py", "shop/prices.py"}
     assert os.readlink(shop / "shop" / "basket.py") == "cart.py"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
+@pytest.mark.parametrize(("format", "code"), [("text", 1), ("json", 2)])
+def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, format: str, code: int) -> None:
+    """Lines for people are dropped; a message for a machine that could not be written is an error."""
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "toolrt", "run", response, "--workspace", shop, "--format", format],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    assert ended.returncode == code
+    assert ("could not be written" in ended.stderr) == (format == "json")
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+    assert (shop / "CHANGES.md").exists()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_run_with_a_closed_stream_still_runs_every_call(response: Path, shop: Path, closed: str) -> None:
+    """A service has no terminal."""
+    command = f'"{sys.executable}" -m toolrt run "{response}" --workspace "{shop}" {closed}'
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert (shop / "CHANGES.md").exists()
+
+
+def test_run_shows_modifiers_that_were_merged_or_rejected() -> None:
+    """Tools of one's own may change the state; a modifier that raises is named."""
+
+    @tool(claims=())
+    async def remember(ctx: Any) -> ToolOutput:
+        return ToolOutput("ok", modifiers=[lambda state: state.set("n", 1), lambda state: state["absent"]])
+
+    screen = Screen(out := io.StringIO())
+    trio.run(perform, Runtime(Registry([remember])), [ToolCall("a", "remember")], screen)
+    assert "lane 0 merged 1 modifier" in out.getvalue()
+    assert "[0] modifier 1 changed nothing: KeyError" in out.getvalue()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cyclopts import App, CycloptsError
 
@@ -52,9 +53,27 @@ def _help(text: str) -> str:
 
 def dispatch(arguments: Sequence[str] | None = None) -> int:
     """Do what `arguments` ask for, and give the exit code."""
-    forgiving(sys.stdout)
-    forgiving(sys.stderr)
-    given = sys.argv[1:] if arguments is None else arguments
+    with _open_streams():
+        return _dispatched(sys.argv[1:] if arguments is None else arguments)
+
+
+@contextmanager
+def _open_streams() -> Iterator[None]:
+    """Standard output and error that can be written to: they are None when the shell has closed them."""
+    closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    with open(os.devnull, "w") as nowhere:
+        for name in closed:
+            setattr(sys, name, nowhere)
+        forgiving(sys.stdout)
+        forgiving(sys.stderr)
+        try:
+            yield
+        finally:
+            for name in closed:
+                setattr(sys, name, None)
+
+
+def _dispatched(given: Sequence[str]) -> int:
     try:
         code = _app()([STANDARD_INPUT if argument == "-" else argument for argument in given])
     except CycloptsError as error:

@@ -14,7 +14,7 @@ class Exit(enum.IntEnum):
     OK = 0
     #: ``run``: a call is not OK.  ``explore``, ``replay``: a law is violated.  ``laws``: see its help.
     FAILED = 1
-    #: Bad usage or input: nothing was run and nothing changed.
+    #: Bad usage or input: nothing was run and nothing changed.  Or what came of it could not be written.
     USAGE = 2
     #: Nothing was shown: no law was seen broken, but not every execution came to its end, or a replay diverged.
     INCONCLUSIVE = 3
@@ -27,4 +27,5 @@ class Exit(enum.IntEnum):
 #: The same for people, as ``--help`` shows it.
 MEANINGS = """\
 Exit codes: 0 every call is OK, or all laws hold; 1 a call is not OK, or a law is violated; 2 bad usage or input,
-nothing was run; 3 inconclusive: nothing was shown; 70 a bug of toolrt; 130 Ctrl-C."""
+nothing was run, or what came of it could not be written; 3 inconclusive: nothing was shown; 70 a bug of toolrt;
+130 Ctrl-C."""

@@ -68,6 +68,8 @@ def read_limited(path: str, limit: int, remedy: str) -> bytes:
         InputRefused: it cannot be read, is a directory, or is larger.
     """
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise InputRefused("standard input", "it is closed", "Name a file, or give the response there.")
         return _read(sys.stdin.buffer, "standard input", limit, remedy)
     try:
         with open(path, "rb") as file:

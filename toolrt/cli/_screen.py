@@ -83,6 +83,7 @@ class Screen:
     def _fall_silent(self) -> None:
         self._live = None
         self._console.quiet = True
+        _discard_the_rest(self._console.file)
 
 
 class _Console(Console):
@@ -94,7 +95,7 @@ class _Console(Console):
 
 
 def _discard_the_rest(stream: Any) -> None:
-    """Let what is still buffered go nowhere, or Python complains of the closed pipe at its end."""
+    """Let what is still buffered go nowhere, or Python complains at its end of what could not be written."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -129,6 +130,7 @@ def print_json(value: Any) -> None:
         # Whoever closed the pipe has read what they wanted.
         _discard_the_rest(sys.stdout)
     except OSError as error:
+        _discard_the_rest(sys.stdout)
         raise InputRefused(
             "standard output",
             f"the answer could not be written ({os.strerror(error.errno or 0)})",
