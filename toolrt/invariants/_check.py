@@ -11,8 +11,9 @@ from toolrt.invariants._ending import batch_ends, nothing_left
 from toolrt.invariants._equality import same_as_oracle, same_schedule_same_trace
 from toolrt.invariants._failure import cancel_truthful, failure_contained, timeout_own_time
 from toolrt.invariants._law import Law, Predicate, Violation, laws_by_name
-from toolrt.invariants._overlap import exclusive_alone, no_needless_wait, same_file_in_call_order
+from toolrt.invariants._overlap import exclusive_alone, same_file_in_call_order
 from toolrt.invariants._progress import progress_at_once
+from toolrt.invariants._waiting import no_needless_wait
 from toolrt.trace import Trace
 
 __all__ = ["LAWS", "check", "require"]

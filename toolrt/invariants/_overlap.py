@@ -1,9 +1,6 @@
-"""Laws 4 to 6: who may overlap whom, and who must not wait.
+"""Laws 4 and 5: who may overlap whom.
 
-Law 6 works out from the tickets, the approvals and the limit when each call could have run, and looks at the
-instants before time moves: what could run by then and does not is a needless wait.  That needs virtual time, which
-moves only when nothing can run; in a production run law 6 looks at the limit alone.  Law 4 compares versions only
-in a simulation: on a real disk others may write too.
+Law 4 compares versions only in a simulation: on a real disk others may write too.
 """
 
 from __future__ import annotations
@@ -13,10 +10,10 @@ from collections.abc import Iterator
 import attrs
 
 from toolrt.invariants._law import Found, told
-from toolrt.invariants._story import NEVER, BatchStory, CallStory, Story
+from toolrt.invariants._story import CallStory, Story
 from toolrt.trace import Event, Trace
 
-__all__ = ["exclusive_alone", "no_needless_wait", "same_file_in_call_order"]
+__all__ = ["exclusive_alone", "same_file_in_call_order"]
 
 
 @attrs.define
@@ -125,118 +122,3 @@ def exclusive_alone(story: Story, trace: Trace) -> Iterator[Found]:
                 running[call.index] = call
             elif event.kind == "call.ended":
                 running.pop(event.fields["call"], None)
-
-
-@told(6, "no_needless_wait", "Calls that do not conflict never wait for each other.")
-def no_needless_wait(story: Story, trace: Trace) -> Iterator[Found]:
-    """No call is left waiting when it could run, and no more run than the limit allows."""
-    for batch in story.batches:
-        yield from _limit_kept(batch)
-    if not story.virtual:
-        return
-    order = sorted(
-        (call for batch in story.batches for call in batch.calls.values() if call.ticket is not None), key=_taken
-    )
-    ready = {}
-    for at, call in enumerate(order):
-        ready[id(call)] = _ready_at(call, order[:at])
-    # Where the step limit cut an execution off, its last instant had not ended.
-    instants = story.instants[:-1] if trace.meta.get("ended") == "StepLimit" else story.instants
-    for batch in story.batches:
-        yield from _asked_at_once(batch)
-        yield from _waits(instants, batch, ready)
-
-
-def _taken(call: CallStory) -> int:
-    return NEVER if call.ticket is None else call.ticket.seq
-
-
-def _limit_kept(batch: BatchStory) -> Iterator[Found]:
-    if batch.limit is None:
-        return
-    running = 0
-    for event in batch.events:
-        if event.kind == "call.started":
-            running += 1
-            if running > batch.limit:
-                text = f"expected at most {batch.limit} calls to run at once, got {running}"
-                yield Found(text, batch.id, event.fields["call"], event.seq)
-        elif event.kind == "call.ended" and batch.calls[event.fields["call"]].started is not None:
-            running -= 1
-
-
-def _ready_at(call: CallStory, earlier: list[CallStory]) -> int:
-    """The place in the trace from which nothing but a slot is missing, or NEVER."""
-    assert call.ticket is not None
-    ready = call.ticket.seq
-    if call.asked is not None:
-        ready = max(ready, NEVER if call.answered is None else call.answered.seq)
-    for other in earlier:
-        ended = NEVER if other.ended is None else other.ended.seq
-        if ended > ready and call.conflicts_with(other):
-            ready = ended
-    return ready
-
-
-def _asked_at_once(batch: BatchStory) -> Iterator[Found]:
-    for call in batch.calls.values():
-        if call.asked is not None and call.ticket is not None and call.asked.time > call.ticket.time:
-            text = f"expected approval to be asked at {call.ticket.time:g} s with the lane, got {call.asked.time:g} s"
-            yield Found(text, batch.id, call.index, call.asked.seq)
-
-
-def _waits(instants: list[int], batch: BatchStory, ready: dict[int, int]) -> Iterator[Found]:
-    began = -1
-    over = min(batch.cancelled_at, batch.left_at)
-    told: set[object] = set()
-    for instant in instants:
-        if instant >= over:
-            return
-        for found in _waits_at(batch, ready, began, instant):
-            if (found.call, found.detail) not in told:
-                told.add((found.call, found.detail))
-                yield found
-        began = instant
-
-
-def _by(event: Event | None, instant: int) -> bool:
-    return event is not None and event.seq <= instant
-
-
-def _waits_at(batch: BatchStory, ready: dict[int, int], began: int, instant: int) -> Iterator[Found]:
-    """What is wrong when time moves after `instant`; the instant itself began after `began`."""
-    calls = [batch.calls[index] for index in sorted(batch.calls)]
-    running = sum(_by(call.started, instant) and not _by(call.ended, instant) for call in calls)
-    free = batch.limit is None or running < batch.limit
-    waiting = [
-        call
-        for call in calls
-        if _by(call.submitted, instant)
-        and not _by(call.started, instant)
-        and not _by(call.ended, instant)
-        and not (call.settled and call.settled[0].seq <= instant)
-    ]
-    held = [call for call in calls if _by(call.ticket, instant) and not _by(call.ended, instant)]
-    for call in waiting:
-        if not _by(call.ticket, instant):
-            if not any(other.index < call.index for other in held):
-                text = "expected its lane to start, every call before it has ended"
-                yield Found(text, batch.id, call.index, None)
-        elif ready[id(call)] <= instant:
-            if free:
-                text = f"nothing it conflicts with is left and a slot is free ({running} run): expected it to run"
-                yield Found(text, batch.id, call.index, None)
-            for other in calls[calls.index(call) + 1 :]:
-                if other.started is None or not began < other.started.seq <= instant:
-                    continue
-                if ready[id(call)] <= ready.get(id(other), -1):
-                    text = f"call {other.index} got the slot that was call {call.index}'s by call_index"
-                    yield Found(text, batch.id, call.index, other.started.seq)
-    if batch.stopped and batch.stopped[0].seq <= instant:
-        return
-    for lane in batch.lanes.values():
-        closed = _by(batch.sealed, instant) or any(not _by(call.ticket, instant) for call in waiting)
-        mine = [batch.call(index) for index in lane.calls]
-        lives = _by(lane.started, instant) and not _by(lane.merged, instant)
-        if lives and closed and all(_by(call.ended, instant) for call in mine):
-            yield Found(f"expected lane {lane.index} to end, every call of it has", batch.id, None, None)

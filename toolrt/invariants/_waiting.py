@@ -1,0 +1,292 @@
+"""Law 6: calls that do not conflict never wait for each other.
+
+Theory.  A call could run from the moment at which its ticket is taken, its approval is there, and every older
+ticket that it conflicts with has ended; from then on only a slot may be missing, and slots go to the lowest
+call_index (list scheduling, RULE 7).  In virtual time nothing is late by chance: time moves only when nothing can
+run.  So the law looks at the instants before time moves, and what could run by then and does not, waits needlessly.
+
+Rules.  One pass over a batch's events.  All claims are taken to be of one table: a wait for another batch that
+holds a resource of the same name counts as justified.
+
+Limits.  In a production run only the limit is looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolrt.invariants._law import Found, told
+from toolrt.invariants._story import NEVER, BatchStory, CallStory, Story
+from toolrt.model import WRITE, Claim
+from toolrt.trace import Event, Trace
+
+__all__ = ["no_needless_wait"]
+
+
+@told(6, "no_needless_wait", "Calls that do not conflict never wait for each other.")
+def no_needless_wait(story: Story, trace: Trace) -> Iterator[Found]:
+    """No call is left waiting when it could run, and no more run than the limit allows."""
+    for batch in story.batches:
+        yield from _limit_kept(batch)
+    if not story.virtual:
+        return
+    tickets = sorted(
+        (call.ticket.seq, at, call)
+        for at, call in enumerate(call for batch in story.batches for call in batch.calls.values())
+        if call.ticket is not None
+    )
+    ready = _ready_times([call for _, _, call in tickets])
+    # Where the step limit cut an execution off, its last instant had not ended.
+    instants = story.instants[:-1] if trace.meta.get("ended") == "StepLimit" else story.instants
+    for batch in story.batches:
+        yield from _asked_at_once(batch)
+        yield from _Watch(batch, ready).judged(instants)
+
+
+def _limit_kept(batch: BatchStory) -> Iterator[Found]:
+    if batch.limit is None:
+        return
+    running = 0
+    for event in batch.events:
+        if event.kind == "call.started":
+            running += 1
+            if running > batch.limit:
+                text = f"expected at most {batch.limit} calls to run at once, got {running}"
+                yield Found(text, batch.id, event.fields["call"], event.seq)
+        elif event.kind == "call.ended" and batch.calls[event.fields["call"]].started is not None:
+            running -= 1
+
+
+def _asked_at_once(batch: BatchStory) -> Iterator[Found]:
+    for call in batch.calls.values():
+        if call.asked is not None and call.ticket is not None and call.asked.time > call.ticket.time:
+            text = f"expected approval to be asked at {call.ticket.time:g} s with the lane, got {call.asked.time:g} s"
+            yield Found(text, batch.id, call.index, call.asked.seq)
+
+
+class _Ends:
+    """For every claim the place in the trace at which the last ticket that conflicts with it has ended.
+
+    Per path and mode it keeps the latest end of the claims on exactly that path, of the subtree claims on it, and
+    of the claims below it.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[tuple[str, tuple[Any, ...], bool], int] = {}
+
+    def before(self, claim: Claim) -> int:
+        """The end of everything older that conflicts with `claim`; -1 when there is nothing."""
+        path, latest = claim.resource, self._latest
+        modes = (True, False) if claim.mode is WRITE else (True,)
+        found = -1
+        for writes in modes:
+            found = max(found, latest.get(("at", path, writes), -1))
+            for depth in range(len(path)):
+                found = max(found, latest.get(("subtree", path[:depth], writes), -1))
+            if claim.subtree:
+                found = max(found, latest.get(("below", path, writes), -1))
+        return found
+
+    def add(self, claim: Claim, ended: int) -> None:
+        """Count a ticket's claim that ends at `ended`."""
+        path, writes = claim.resource, claim.mode is WRITE
+        keys = [("at", path, writes), *(("below", path[:depth], writes) for depth in range(len(path)))]
+        if claim.subtree:
+            keys.append(("subtree", path, writes))
+        for key in keys:
+            if ended > self._latest.get(key, -1):
+                self._latest[key] = ended
+
+
+def _ready_times(calls: list[CallStory]) -> dict[int, int]:
+    """For each call, oldest ticket first, the place from which nothing but a slot is missing, or NEVER."""
+    ends = _Ends()
+    #: Of each batch's control claim: the latest end of who stops the batch, and of who may be stopped.
+    control: dict[int, list[int]] = {}
+    ready: dict[int, int] = {}
+    for call in calls:
+        assert call.ticket is not None
+        at = call.ticket.seq
+        if call.asked is not None:
+            at = max(at, _seq(call.answered))
+        for claim in call.claims:
+            at = max(at, ends.before(claim))
+        stoppers = control.setdefault(id(call.batch), [-1, -1])
+        may_be_stopped = (
+            not call.reads_only and call.batch.stops_from is not None and call.index > call.batch.stops_from
+        )
+        if call.stops:
+            at = max(at, *stoppers)
+        elif may_be_stopped:
+            at = max(at, stoppers[0])
+        ready[id(call)] = at
+        ended = _seq(call.ended)
+        for claim in call.claims:
+            ends.add(claim, ended)
+        if call.stops or may_be_stopped:
+            kind = 0 if call.stops else 1
+            stoppers[kind] = max(stoppers[kind], ended)
+    return ready
+
+
+def _seq(event: Event | None) -> int:
+    return NEVER if event is None else event.seq
+
+
+class _Lowest:
+    """The smallest of the values kept under the indices below a given one: a segment tree."""
+
+    def __init__(self, size: int) -> None:
+        self._leaves = 1
+        while self._leaves < size:
+            self._leaves *= 2
+        self._least = [NEVER] * (2 * self._leaves)
+
+    def put(self, index: int, value: int) -> None:
+        """Keep `value` under `index`; NEVER removes what is there."""
+        at = index + self._leaves
+        self._least[at] = value
+        while at > 1:
+            at //= 2
+            self._least[at] = min(self._least[2 * at], self._least[2 * at + 1])
+
+    def first(self, bound: int, below: int) -> int | None:
+        """The lowest index under `below` that has a value of `bound` or less."""
+        at = 1
+        if self._least[at] > bound:
+            return None
+        while at < self._leaves:
+            at = 2 * at if self._least[2 * at] <= bound else 2 * at + 1
+        index = at - self._leaves
+        return index if index < below else None
+
+
+class _Watch:
+    """Who waits in one batch, from instant to instant."""
+
+    def __init__(self, batch: BatchStory, ready: Mapping[int, int]) -> None:
+        self._batch = batch
+        self._ready = {call.index: ready.get(id(call), NEVER) for call in batch.calls.values()}
+        size = max(batch.calls, default=-1) + 1
+        #: Calls that lack only a slot, with the place from which on they do.
+        self._startable = _Lowest(size)
+        #: Calls without a ticket, and calls that hold one.
+        self._queued = _Lowest(size)
+        self._held = _Lowest(size)
+        self._unticketed = 0
+        self._running = 0
+        self._size = size
+        #: For each lane that lives the number of its calls that have not ended.
+        self._living: dict[int, int] = {}
+        self._sealed = False
+        self._told: set[tuple[str, int | None]] = set()
+
+    def judged(self, instants: list[int]) -> Iterator[Found]:
+        """What is wrong at the instants before time moves, each wait once."""
+        changes = sorted(self._changes(), key=lambda change: change[0])
+        over = min(self._batch.cancelled_at, self._batch.left_at)
+        at = 0
+        while at < len(changes):
+            place = bisect_left(instants, changes[at][0])
+            if place == len(instants) or instants[place] >= over:
+                return
+            started = []
+            while at < len(changes) and changes[at][0] <= instants[place]:
+                _, apply, index = changes[at]
+                apply(index)
+                if apply == self._start:
+                    started.append(index)
+                at += 1
+            for found in self._at_instant(instants[place], started):
+                if (found.detail, found.call) not in self._told:
+                    self._told.add((found.detail, found.call))
+                    yield found
+
+    def _changes(self) -> Iterator[tuple[int, Any, int]]:
+        batch = self._batch
+        for call in batch.calls.values():
+            index, began = call.index, _seq(call.started)
+            settled = call.settled[0].seq if call.settled else NEVER
+            gone = min(began, settled, _seq(call.ended))
+            if call.submitted is not None:
+                yield call.submitted.seq, self._queue, index
+                yield min(_seq(call.ticket), gone), self._unqueue, index
+            if call.ticket is not None:
+                yield call.ticket.seq, self._hold, index
+                yield _seq(call.ended), self._release, index
+            if self._ready[index] < gone:
+                yield self._ready[index], self._make_ready, index
+                yield gone, self._unready, index
+            if call.started is not None:
+                yield began, self._start, index
+                yield _seq(call.ended), self._end, index
+        for lane in batch.lanes.values():
+            if lane.started is not None:
+                yield lane.started.seq, self._begin_lane, lane.index
+                yield _seq(lane.merged), self._end_lane, lane.index
+        if batch.sealed is not None:
+            yield batch.sealed.seq, self._seal, 0
+
+    def _queue(self, index: int) -> None:
+        self._queued.put(index, 0)
+        self._unticketed += 1
+
+    def _unqueue(self, index: int) -> None:
+        self._queued.put(index, NEVER)
+        self._unticketed -= 1
+
+    def _hold(self, index: int) -> None:
+        self._held.put(index, 0)
+        lane = self._batch.calls[index].lane
+        if lane is not None:
+            self._living[lane] = self._living.get(lane, 0) + 1
+
+    def _release(self, index: int) -> None:
+        self._held.put(index, NEVER)
+        lane = self._batch.calls[index].lane
+        if lane in self._living:
+            self._living[lane] -= 1
+
+    def _make_ready(self, index: int) -> None:
+        self._startable.put(index, self._ready[index])
+
+    def _unready(self, index: int) -> None:
+        self._startable.put(index, NEVER)
+
+    def _start(self, index: int) -> None:
+        self._running += 1
+
+    def _end(self, index: int) -> None:
+        self._running -= 1
+
+    def _begin_lane(self, index: int) -> None:
+        self._living.setdefault(index, 0)
+
+    def _end_lane(self, index: int) -> None:
+        self._living.pop(index, None)
+
+    def _seal(self, index: int) -> None:
+        self._sealed = True
+
+    def _at_instant(self, instant: int, started: list[int]) -> Iterator[Found]:
+        batch, limit = self._batch, self._batch.limit
+        queued = self._queued.first(0, self._size)
+        if queued is not None and self._held.first(0, queued) is None:
+            yield Found("expected its lane to start, every call before it has ended", batch.id, queued)
+        if limit is None or self._running < limit:
+            waiting = self._startable.first(instant, self._size)
+            if waiting is not None:
+                text = f"nothing it conflicts with is left and a slot is free ({self._running} run): expected it to run"
+                yield Found(text, batch.id, waiting)
+        for index in started:
+            passed = self._startable.first(self._ready[index], index)
+            if passed is not None:
+                text = f"call {index} got the slot that was call {passed}'s by call_index"
+                yield Found(text, batch.id, passed, _seq(batch.calls[index].started))
+        if batch.stopped and batch.stopped[0].seq <= instant:
+            return
+        for lane, unfinished in self._living.items():
+            if unfinished == 0 and (self._sealed or self._unticketed):
+                yield Found(f"expected lane {lane} to end, every call of it has", batch.id)
