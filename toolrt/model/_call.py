@@ -17,7 +17,7 @@ __all__ = ["Modifier", "Outcome", "ToolCall", "ToolOutput", "ToolResult"]
 Modifier = Callable[[State], State]
 
 
-class Outcome(enum.Enum):
+class Outcome(enum.StrEnum):
     """How a call ended: exactly one of these (law `answered_once`)."""
 
     #: The tool returned.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["TRANSITIONS", "Happening", "LanePlace", "Status", "TrackedCall"]
 
 
-class Status(enum.Enum):
+class Status(enum.StrEnum):
     """Where a call is."""
 
     #: It has its slot and waits: for its lane, its tickets, an approval or a place below the limit.
@@ -35,9 +35,6 @@ class Status(enum.Enum):
     def __repr__(self) -> str:
         return self.name
 
-    # Members are singletons; the inherited hash goes through the name, in Python, and is felt in every call.
-    __hash__ = object.__hash__
-
 
 class Happening(enum.Enum):
     """What can happen to a call."""
@@ -51,6 +48,7 @@ class Happening(enum.Enum):
     #: Its result is handed to the reader, or the batch ends.
     YIELD = "yield"
 
+    # Members are singletons; the inherited hash goes through the name, in Python, and is felt in every call.
     __hash__ = object.__hash__
 
 
