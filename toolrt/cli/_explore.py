@@ -243,14 +243,16 @@ def _print_report(exploration: _Exploration, screen: Screen) -> None:
         screen.say(f"{count:,} x {_in_words(ending)}", indent=2)
     if len(endings) > _ENDINGS:
         screen.say(f"... and {len(endings) - _ENDINGS:,} more endings", indent=2)
-    laws = f"{len(invariants.LAWS)} laws checked on each, {exploration.twice} schedules run twice"
+    laws = f"{len(invariants.LAWS)} laws checked on each, {exploration.twice} run twice"
     screen.say(laws, indent=2)
     if report.failed:
         screen.say(f"{report.failed:,} of {report.executions:,} executions broke a law", "red", indent=2)
     if report.undecided:
         text = f"{report.undecided:,} of {report.executions:,} executions were stopped before they ended"
         screen.say(text, "yellow", indent=2)
-    screen.say(f"{report.executions:,} executions in {exploration.took:.1f} s ({_rate(exploration):,.0f}/s)", indent=2)
+    rate = _rate(exploration)
+    shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+    screen.say(f"{report.executions:,} executions in {exploration.took:.1f} s ({shown}/s)", indent=2)
     if exploration.interrupted:
         screen.say("interrupted: the sample is smaller than asked for", "yellow", indent=2)
 
