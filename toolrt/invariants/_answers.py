@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolrt.invariants._law import Found, told
-from toolrt.invariants._story import NEVER, RETURNED, BatchStory, LaneStory, Story
+from toolrt.invariants._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, Story
 from toolrt.model import Outcome
 from toolrt.trace import Event, Trace
 
@@ -110,10 +110,14 @@ def _order_of_results(batch: BatchStory) -> Iterator[Found]:
 def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
     place = {event.seq: at for at, event in enumerate(batch.delivered)}
     before: LaneStory | None = None
+    of_lane: dict[int | None, list[Event]] = {}
+    for event in batch.delivered:
+        if "call" in event.fields:
+            of_lane.setdefault(batch.lane_of(event.fields["call"]), []).append(event)
     for _, lane in sorted(batch.lanes.items()):
         for extra in lane.delivered[1:]:
             yield Found(f"expected the merge of lane {lane.index} once, got it again", batch.id, None, extra.seq)
-        mine = [event for event in batch.delivered if event.fields.get("call") in lane.calls]
+        mine = of_lane.get(lane.index, [])
         if lane.delivered:
             merge = lane.delivered[0]
             late = [event for event in mine if event.seq > merge.seq]
@@ -164,22 +168,13 @@ def _promptness(batch: BatchStory) -> Iterator[Found]:
             text = f"the merge of lane {lane.index}"
         else:
             continue
-        asked = _answered_ask(batch, event)
+        asked = batch.ask_before(event.seq)
         if asked is not None and event.time > max(ready, asked.time):
             due = max(ready, asked.time)
             text = (
                 f"expected {text} at {due:g} s, when it was ready and asked for; it was delivered at {event.time:g} s"
             )
             yield Found(text, batch.id, event.fields.get("call"), event.seq)
-
-
-def _answered_ask(batch: BatchStory, event: Event) -> Event | None:
-    found = None
-    for ask in batch.asks:
-        if ask.seq > event.seq:
-            break
-        found = ask
-    return found
 
 
 def _read_to_the_end(batch: BatchStory) -> Iterator[Found]:
@@ -225,6 +220,7 @@ def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
         if place <= before:
             text = f"expected modifiers by call and position, got {list(place)} after {list(before)}"
             yield Found(text, batch.id, place[0], event.seq)
+    last = max((call for call in map(batch.call, lane.calls) if call.started), key=_ended_at, default=None)
     for event, (index, _) in zip(lane.applied, places, strict=True):
         call = batch.call(index)
         if index not in lane.calls:
@@ -233,9 +229,8 @@ def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
         elif call.started is None or call.outcome not in RETURNED:
             text = f"expected modifiers of calls that returned, got one of a call that ended as {call.outcome}"
             yield Found(text, batch.id, index, event.seq)
-        running = [other for other in lane.calls if _runs_at(batch, other, event.seq)]
-        if running:
-            text = f"expected the merge after the last call of lane {lane.index}; call {running[0]} was still running"
+        if last is not None and _ended_at(last) > event.seq:
+            text = f"expected the merge after the last call of lane {lane.index}; call {last.index} was still running"
             yield Found(text, batch.id, index, event.seq)
     if lane.merged is None:
         return
@@ -245,19 +240,19 @@ def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
         if got != want:
             text = f"lane {lane.index}: {field} says {got}, expected {want}"
             yield Found(text, batch.id, None, lane.merged.seq)
+    found: dict[int, list[int]] = {}
+    for index, position in places:
+        found.setdefault(index, []).append(position)
     for index in lane.calls:
         call = batch.call(index)
         count = call.settled[-1].fields.get("modifiers") if call.settled else None
         if count is None or call.outcome not in RETURNED:
             continue
-        positions = [position for other, position in places if other == index]
+        positions = found.get(index, [])
         if positions != list(range(count)):
             text = f"expected its {count} modifiers, each once; got those at positions {positions}"
             yield Found(text, batch.id, index, lane.merged.seq)
 
 
-def _runs_at(batch: BatchStory, index: int, seq: int) -> bool:
-    call = batch.call(index)
-    if call.started is None or call.started.seq > seq:
-        return False
-    return call.ended is None or call.ended.seq > seq
+def _ended_at(call: CallStory) -> int:
+    return NEVER if call.ended is None else call.ended.seq

@@ -17,91 +17,94 @@ __all__ = ["exclusive_alone", "same_file_in_call_order"]
 
 
 @attrs.define
-class _Mutation:
-    """One mutation of one file, from before its first touch until after its last."""
+class _File:
+    """What is known of one file while the trace is read."""
 
-    began: Event
-    ended: Event | None = None
-
-    @property
-    def call(self) -> int:
-        return int(self.began.fields["call"])
-
-    def overlaps(self, event: Event) -> bool:
-        return self.began.seq < event.seq and (self.ended is None or self.ended.seq > event.seq)
+    #: The calls whose mutation has begun and not ended, by batch and call.
+    open: dict[tuple[str, int], Event] = attrs.field(factory=dict)
+    #: For each batch the highest call whose mutation has begun.
+    highest: dict[str, int] = attrs.field(factory=dict)
+    #: What the last mutation left, and the event that says so; None while nobody has changed it.
+    landed: Event | None = None
+    #: The first read, while nobody has changed it.
+    first_read: Event | None = None
 
 
 @told(4, "same_file_in_call_order", "Mutations of one file happen in call_index order, and never overlap.")
 def same_file_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
     """A read sees exactly the mutations of lower calls of its batch."""
-    mutations: dict[str, list[_Mutation]] = {}
-    reads: dict[str, list[Event]] = {}
+    files: dict[str, _File] = {}
     for event in story.events:
-        file = str(event.fields.get("file"))
-        if event.kind == "file.mutation_began":
-            for other in mutations.setdefault(file, []):
-                if other.overlaps(event):
-                    text = f"{file}: expected mutations one at a time; that of call {other.call} had not ended"
-                    yield Found(text, event.fields["batch"], event.fields["call"], event.seq)
-            mutations[file].append(_Mutation(event))
-        elif event.kind == "file.mutation_ended":
-            for mutation in mutations.get(file, ()):
-                if mutation.ended is None and _same_call(mutation.began, event):
-                    mutation.ended = event
-                    break
-        elif event.kind == "file.read":
-            reads.setdefault(file, []).append(event)
-    for file, found in mutations.items():
-        yield from _file_order(file, found)
-    for file, seen in reads.items():
-        yield from _reads_of(file, seen, mutations.get(file, []), story.virtual)
+        if event.kind in _FILE_EVENTS:
+            name = str(event.fields.get("file"))
+            file = files.setdefault(name, _File())
+            yield from _FILE_EVENTS[event.kind](name, file, event, story.virtual)
+    yield from _missed(story)
 
 
-def _same_call(one: Event, other: Event) -> bool:
-    return bool(one.fields["batch"] == other.fields["batch"] and one.fields["call"] == other.fields["call"])
+def _where(event: Event) -> tuple[str, int]:
+    return str(event.fields["batch"]), int(event.fields["call"])
 
 
-def _file_order(file: str, mutations: list[_Mutation]) -> Iterator[Found]:
-    highest: dict[str, int] = {}
-    for mutation in mutations:
-        batch = mutation.began.fields["batch"]
-        before = highest.get(batch, -1)
-        if mutation.call < before:
-            text = f"{file}: expected mutations by call_index, got one by call {mutation.call} after call {before}"
-            yield Found(text, batch, mutation.call, mutation.began.seq)
-        highest[batch] = max(before, mutation.call)
+def _began(name: str, file: _File, event: Event, virtual: bool) -> Iterator[Found]:
+    batch, call = _where(event)
+    for _, other in file.open:
+        text = f"{name}: expected mutations one at a time; that of call {other} had not ended"
+        yield Found(text, batch, call, event.seq)
+    before = file.highest.get(batch, -1)
+    if call < before:
+        text = f"{name}: expected mutations by call_index, got one by call {call} after call {before}"
+        yield Found(text, batch, call, event.seq)
+    file.highest[batch] = max(before, call)
+    file.open[batch, call] = event
 
 
-def _reads_of(file: str, reads: list[Event], mutations: list[_Mutation], virtual: bool) -> Iterator[Found]:
-    unchanged: tuple[str, Event] | None = None
-    for read in reads:
-        batch, call = read.fields["batch"], int(read.fields["call"])
-        for mutation in mutations:
-            if mutation.began.fields["batch"] != batch or mutation.call == call:
-                continue
-            if mutation.call < call and (mutation.ended is None or mutation.ended.seq > read.seq):
-                text = f"{file}: expected to see the mutation by call {mutation.call}, read before it had ended"
-                yield Found(text, batch, call, read.seq)
-            if mutation.call > call and mutation.began.seq < read.seq:
-                text = f"{file}: expected not to see the mutation by call {mutation.call}, read after it had begun"
-                yield Found(text, batch, call, read.seq)
-        if any(mutation.overlaps(read) and not _same_call(mutation.began, read) for mutation in mutations):
-            yield Found(f"{file}: read while it was being changed", batch, call, read.seq)
-        landed = [m.ended for m in mutations if m.ended is not None and m.ended.seq < read.seq and m.ended.fields["ok"]]
-        version = read.fields.get("version")
-        if not virtual or version is None:
+def _ended(name: str, file: _File, event: Event, virtual: bool) -> Iterator[Found]:
+    file.open.pop(_where(event), None)
+    if event.fields["ok"]:
+        file.landed = event
+    yield from ()
+
+
+def _read(name: str, file: _File, event: Event, virtual: bool) -> Iterator[Found]:
+    batch, call = _where(event)
+    if file.highest.get(batch, -1) > call:
+        text = f"{name}: expected not to see the mutation by call {file.highest[batch]}, read after it had begun"
+        yield Found(text, batch, call, event.seq)
+    if any(where != (batch, call) for where in file.open):
+        yield Found(f"{name}: read while it was being changed", batch, call, event.seq)
+    version = event.fields.get("version")
+    if not virtual or version is None:
+        return
+    if file.landed is None:
+        first = file.first_read = file.first_read or event
+        if version != first.fields["version"]:
+            text = f"{name}: nobody changed it since call {first.fields['call']} read {first.fields['version']}"
+            yield Found(f"{text}, read {version}", batch, call, event.seq)
+    elif file.landed.fields.get("version") not in (None, version):
+        expected = f"{file.landed.fields['version']} of call {file.landed.fields['call']}"
+        yield Found(f"{name}: expected version {expected}, read {version}", batch, call, event.seq)
+
+
+_FILE_EVENTS = {"file.mutation_began": _began, "file.mutation_ended": _ended, "file.read": _read}
+
+
+def _missed(story: Story) -> Iterator[Found]:
+    """Reads that came before the end of a mutation of a lower call."""
+    #: For each file and batch the lowest call whose mutation ends later in the trace.
+    later: dict[tuple[str, str], int] = {}
+    found = []
+    for event in reversed(story.events):
+        if event.kind not in _FILE_EVENTS:
             continue
-        if landed:
-            expected = landed[-1].fields.get("version")
-            if expected is not None and version != expected:
-                text = f"{file}: expected version {expected} of call {landed[-1].fields['call']}, read {version}"
-                yield Found(text, batch, call, read.seq)
-        elif unchanged is None:
-            unchanged = version, read
-        elif version != unchanged[0]:
-            first = unchanged[1].fields["call"]
-            text = f"{file}: nobody changed it since call {first} read {unchanged[0]}, read {version}"
-            yield Found(text, batch, call, read.seq)
+        batch, call = _where(event)
+        key = str(event.fields.get("file")), batch
+        if event.kind == "file.mutation_ended":
+            later[key] = min(call, later.get(key, call))
+        elif event.kind == "file.read" and later.get(key, call) < call:
+            text = f"{key[0]}: expected to see the mutation by call {later[key]}, read before it had ended"
+            found.append(Found(text, batch, call, event.seq))
+    yield from reversed(found)
 
 
 @told(5, "exclusive_alone", "An exclusive call overlaps nothing.")
@@ -109,16 +112,19 @@ def exclusive_alone(story: Story, trace: Trace) -> Iterator[Found]:
     """Between the start and the end of a call that runs alone, no other call of its batch runs."""
     for batch in story.batches:
         running: dict[int, CallStory] = {}
+        #: Those of them that may exclude others.
+        lonely: dict[int, CallStory] = {}
         for event in batch.events:
             if event.kind == "call.started":
                 call = batch.calls[event.fields["call"]]
-                for other in running.values():
-                    alone = call if call.excludes(other) else other
-                    if alone.excludes(call) or alone.excludes(other):
-                        text = (
-                            f"call {alone.index} runs alone: expected nothing beside it, got call {other.index} beside"
-                        )
-                        yield Found(f"{text} call {call.index}", batch.id, call.index, event.seq)
+                for other in (running if call.may_exclude else lonely).values():
+                    alone, beside = (call, other) if call.excludes(other) else (other, call)
+                    if alone.excludes(beside):
+                        text = f"call {alone.index} runs alone: expected nothing beside it, got call {beside.index}"
+                        yield Found(text, batch.id, call.index, event.seq)
                 running[call.index] = call
+                if call.may_exclude:
+                    lonely[call.index] = call
             elif event.kind == "call.ended":
                 running.pop(event.fields["call"], None)
+                lonely.pop(event.fields["call"], None)

@@ -49,8 +49,8 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Fo
         if source is None or source.seq > event.seq:
             yield Found(f"message {number} was delivered, and not accepted before", batch.id, call.index, event.seq)
         elif virtual:
-            asked = max((ask.time for ask in batch.asks if ask.seq < event.seq), default=event.time)
-            if event.time > max(asked, source.time):
+            ask = batch.ask_before(event.seq)
+            if event.time > max(event.time if ask is None else ask.time, source.time):
                 text = f"message {number} was sent at {source.time:g} s to a reader that waited, delivered at"
                 yield Found(f"{text} {event.time:g} s", batch.id, call.index, event.seq)
         if number <= before:

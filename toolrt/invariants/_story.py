@@ -10,6 +10,7 @@ different runtimes different ids when they share a trace.
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -67,6 +68,11 @@ class CallStory:
     def shared(self) -> bool:
         """Whether its lane may hold other calls."""
         return self.ticket is None or bool(self.ticket.fields.get("shared", True))
+
+    @property
+    def may_exclude(self) -> bool:
+        """Whether there are calls that must not overlap it, whatever they touch."""
+        return not self.shared or EVERYTHING in self.claims
 
     def excludes(self, other: CallStory) -> bool:
         """Whether `other` must not overlap it: it is exclusive, or it claims everything and `other` something."""
@@ -159,6 +165,15 @@ class BatchStory:
             self.lanes[index] = LaneStory(index)
         return self.lanes[index]
 
+    def lane_of(self, index: int) -> int | None:
+        """The lane that the call of that index is in, by its ticket or by the lane's own word."""
+        if index not in self.calls:
+            return None
+        lane = self.calls[index].lane
+        if lane is None:
+            lane = next((lane.index for lane in self.lanes.values() if index in lane.calls), None)
+        return lane
+
     @property
     def limit(self) -> int | None:
         """How many calls may run at once; None is any number."""
@@ -178,11 +193,20 @@ class BatchStory:
         """The first stop that reaches the call of that index, or None."""
         return next((event for event in self.stopped if event.fields["by"] < index), None)
 
+    def ask_before(self, seq: int) -> Event | None:
+        """The last time before `seq` that the reader asked, or None."""
+        at = bisect_left(self.asks, seq, key=_seq_of)
+        return self.asks[at - 1] if at else None
+
     def outcomes(self) -> Iterator[tuple[CallStory, str]]:
         """Every call that has ended, with how it did."""
         for call in self.calls.values():
             if call.outcome is not None:
                 yield call, call.outcome
+
+
+def _seq_of(event: Event) -> int:
+    return event.seq
 
 
 class Story:
