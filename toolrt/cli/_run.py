@@ -20,6 +20,7 @@ import attrs
 import trio
 from cyclopts import Parameter
 
+from toolrt._plain import plain
 from toolrt.cli._board import STYLES, Board
 from toolrt.cli._escape import on_one_line, shown_lines
 from toolrt.cli._exit import Exit
@@ -31,7 +32,7 @@ from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
 from toolrt.interop import record, render_results
-from toolrt.model import Registry, ToolCall, ToolResult, json_value
+from toolrt.model import Registry, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
 from toolrt.workspace import Workspace
 
@@ -196,7 +197,7 @@ def _print_results(performed: Performed, calls: Sequence[ToolCall], screen: Scre
 def _as_text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    return str(json_value(content))
+    return str(plain(content, str))
 
 
 def _print_summary(performed: Performed, screen: Screen) -> None:

@@ -110,7 +110,8 @@ def deeper_than(value: object, levels: int) -> bool:
     """Whether arrays and objects stand in each other for more than so many levels."""
     level = [value]
     for _ in range(levels):
-        level = [part for one in level for _, part in _parts(one)]
+        # Each once: a value that holds itself twice would double with every level.
+        level = list({id(part): part for one in level for _, part in _parts(one)}.values())
         if not level:
             return False
     return any(isinstance(one, dict | list) for one in level)

@@ -16,10 +16,11 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import plain
 from toolrt.errors import InputRefused
 from toolrt.interop._format import named_format
 from toolrt.interop._json import MAX_NESTING, deeper_than
-from toolrt.model import Tool, ToolResult, json_value
+from toolrt.model import Tool, ToolResult
 
 __all__ = ["Rendered", "render_results", "render_tools"]
 
@@ -84,7 +85,7 @@ def render_tools(tools: Iterable[Tool], format: str) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
     for tool in tools:
         told: dict[str, Any] = {"name": tool.name, "description": tool.description}
-        schema = _sendable(json_value(tool.schema))
+        schema = _sendable(plain(tool.schema, str))
         if known == "openai-responses":
             rendered.append({"type": "function", **told, "parameters": schema, "strict": False})
         elif known == "openai-chat":
@@ -117,14 +118,10 @@ def _text_of(result: ToolResult) -> str:
 
 def _content(result: ToolResult) -> Any:
     """The content as JSON can send it."""
-    try:
-        content = json_value(result.content)
-    except RecursionError:
-        too_deep = True
-    else:
-        too_deep = deeper_than(content, MAX_NESTING)
     # A value that holds itself, or is nested without end, must not cost the other calls their answers.
-    return f"({_TOO_DEEP}: a {type(result.content).__name__})" if too_deep else _sendable(content)
+    if deeper_than(result.content, MAX_NESTING):
+        return f"({_TOO_DEEP}: a {type(result.content).__name__})"
+    return _sendable(plain(result.content, str))
 
 
 def _sendable(value: Any) -> Any:

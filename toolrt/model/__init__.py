@@ -1,6 +1,6 @@
 """Calls, results, state, claims, tools: values that know neither Trio nor time."""
 
-from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult, json_value
+from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
 from toolrt.model._registry import Registry
 from toolrt.model._schema import Mismatch
@@ -31,7 +31,6 @@ __all__ = [
     "ToolResult",
     "Update",
     "covers",
-    "json_value",
     "reads_only",
     "tool",
 ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 
+from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 from toolrt.model._state import State
 
@@ -109,23 +110,12 @@ class ToolResult:
         return self.outcome is Outcome.OK
 
     def to_json(self) -> dict[str, Any]:
-        """The result as a JSON object; content that JSON cannot hold is given by its text."""
+        """The result as a JSON object; content that JSON cannot hold is given by its `repr`."""
         return {
             "call_id": self.call_id,
             "call_index": self.call_index,
             "name": self.name,
             "outcome": self.outcome.value,
-            "content": json_value(self.content),
+            "content": plain(self.content),
             "error": self.error,
         }
-
-
-def json_value(value: Any) -> Any:
-    """`value` if JSON can hold it as it is, with mappings and sequences copied; else its text."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): json_value(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(part) for part in value]
-    return str(value)

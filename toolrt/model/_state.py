@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
+from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 
 __all__ = ["State"]
@@ -152,7 +153,7 @@ class State(Mapping[str, Any]):
     def to_json(self) -> dict[str, Any]:
         """The state as a JSON object; the fields stand beside the mapping, under ``"fields"``."""
         return {
-            "values": dict(self._values),
+            "values": plain(self._values),
             "fields": {
                 "working_dir": None if self.working_dir is None else self.working_dir.as_posix(),
                 "context_budget": self.context_budget,

@@ -22,6 +22,7 @@ import attrs
 import trio
 
 from toolrt import probe
+from toolrt._plain import plain
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.model import (
     BatchOutcome,
@@ -35,7 +36,6 @@ from toolrt.model import (
     ToolCall,
     ToolResult,
     Update,
-    json_value,
 )
 from toolrt.order import (
     PROGRESS_BOUND,
@@ -136,7 +136,7 @@ class Batch:
         self.calls.append(tracked)
         if probe.sink is not None:
             fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}
-            probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": json_value(call.input)})
+            probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": plain(call.input)})
         tool = self.runtime.registry.get(call.name)
         tracked.tool = tool
         arguments = _unknown_tool(self.runtime, call) if tool is None else tool.decode(call.input)
@@ -242,7 +242,7 @@ class Batch:
         call.happen(how)
         if probe.sink is not None:
             fields: dict[str, Any] = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
-            fields |= {"content": json_value(content), "error": error, "modifiers": len(call.modifiers)}
+            fields |= {"content": plain(content), "error": error, "modifiers": len(call.modifiers)}
             probe.sink.event("call.settled", fields)
         if self._news is not None:
             self.tell_reader()

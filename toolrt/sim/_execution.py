@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from toolrt._plain import frozen
 from toolrt.probe import Resource
 from toolrt.sim._schedule import Schedule
 from toolrt.trace import Access, Step, Trace, plain
-from toolrt.trace._plain import frozen
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import RawStep

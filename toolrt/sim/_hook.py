@@ -30,6 +30,7 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
+from toolrt._plain import frozen, plain, stable_text
 from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
@@ -37,7 +38,6 @@ from toolrt.sim._paths import ROOT
 from toolrt.sim._trio_internals import Seam, can_step_inside
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
-from toolrt.trace._plain import frozen, plain, stable_text
 
 __all__ = ["Actor", "RawStep", "Scheduler"]
 

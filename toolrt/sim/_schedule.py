@@ -21,10 +21,10 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import compact, frozen
 from toolrt.errors import ScheduleRefused
 from toolrt.sim._paths import key_of_path
 from toolrt.trace import Access, Step, plain
-from toolrt.trace._plain import compact, frozen
 
 __all__ = ["Schedule"]
 

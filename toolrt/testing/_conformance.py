@@ -20,7 +20,7 @@ import trio
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.oracle import OracleContext
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, ToolOutput, covers, json_value
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, ToolOutput, covers
 from toolrt.trace import plain
 from toolrt.workspace import MemoryDisk, Planted, Workspace
 
@@ -196,9 +196,9 @@ def _run(tool: Tool, arguments: Any, state: State, seen: _Seen) -> None:
     if execution.error is not None:
         seen.answer = [type(execution.error).__name__, str(execution.error)]
     elif isinstance(value, ToolOutput):
-        seen.answer, seen.modifiers = [json_value(value.content), value.error], value.modifiers
+        seen.answer, seen.modifiers = [plain(value.content), value.error], value.modifiers
     else:
-        seen.answer = json_value(value)
+        seen.answer = plain(value)
     for step in execution.trace.steps:
         for access in step.accesses:
             if access.write and access.resource[:1] == ("cell",):

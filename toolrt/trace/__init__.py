@@ -4,7 +4,7 @@ A production run and a simulation give the same `Trace`.  This room imports erro
 knows no Trio: whoever records says what the time is and which task runs.
 """
 
-from toolrt.trace._plain import plain, stable_text
+from toolrt._plain import plain, stable_text
 from toolrt.trace._record import Access, Event, Step
 from toolrt.trace._recorder import Recorder, recording
 from toolrt.trace._trace import Trace

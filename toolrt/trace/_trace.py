@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from toolrt._plain import compact, frozen, plain
 from toolrt.errors import InputRefused, InternalError
 from toolrt.trace._clocks import Clocks
-from toolrt.trace._plain import compact, frozen, plain
 from toolrt.trace._record import Access, Event, Step
 
 __all__ = ["RawEvent", "Trace"]

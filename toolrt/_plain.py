@@ -1,0 +1,75 @@
+"""Any value as a JSON value that is the same in every process.
+
+Rules.  What JSON has stays as it is.  Tuples become lists, sets become sorted lists, mappings get text keys;
+everything else, and a float that JSON has no number for, becomes its text (its `repr`, unless told otherwise) with
+every memory address taken out.  Nothing raises: an observer must never break what it observes.
+
+Limits.  Information is lost (a tuple comes back as a list), so two values may look the same afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["compact", "frozen", "plain", "stable_text"]
+
+# What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
+
+# Deeper containers are not looked into; neither is one that holds itself.
+_MAX_DEPTH = 200
+
+
+def stable_text(value: object, text: Callable[[object], str] = repr) -> str:
+    """Give the text of `value` without memory addresses; one that raises is replaced by the type's name."""
+    try:
+        written = text(value)
+    except Exception as error:
+        return f"<{type(value).__name__} whose {text.__name__} raises {type(error).__name__}>"
+    return _ADDRESS.sub("", written)
+
+
+def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int, ...] = ()) -> Any:
+    """Give `value` as a JSON value; see the module's header for what becomes of what JSON does not have.
+
+    Args:
+        value: anything.
+        text: how to write what JSON does not have; ``str`` where a person or a model reads it.
+    """
+    kind = type(value)
+    if value is None or kind is bool or kind is int or kind is str:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
+    if isinstance(value, str):
+        return str(value)
+    if not isinstance(value, list | tuple | Mapping | set | frozenset):
+        return stable_text(value, text)
+    if len(_above) >= _MAX_DEPTH or id(value) in _above:
+        return f"<{kind.__name__}, too deep>"
+    above = (*_above, id(value))
+    if isinstance(value, list | tuple):
+        return [plain(item, text, above) for item in value]
+    if isinstance(value, Mapping):
+        try:
+            pairs = list(value.items())
+        except Exception:
+            return stable_text(value, text)
+        return {key if isinstance(key, str) else stable_text(key): plain(item, text, above) for key, item in pairs}
+    return sorted((plain(item, text, above) for item in value), key=compact)
+
+
+def frozen(value: Any) -> Any:
+    """Turn the lists of a JSON value into tuples, however deep: a resource's name must be hashable."""
+    if isinstance(value, list):
+        return tuple(frozen(item) for item in value)
+    return value
+
+
+def compact(value: Any) -> str:
+    """Write a JSON value with sorted keys and no spaces: one text per value, in every process."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
