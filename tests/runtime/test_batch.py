@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from typing import Any
 
 import pytest
@@ -345,3 +346,69 @@ async def test_tracked_call_shows_where_it_is(autojump_clock: trio.testing.MockC
     assert [tracked.status.value for tracked in batch.calls] == ["yielded"] * 3
     assert (b.waited, b.ran) == (2, 2)
     assert b.results[0].ok
+
+
+async def test_batch_can_be_read_to_the_end_after_it_was_left(autojump_clock: trio.testing.MockClock) -> None:
+    """A reader that comes late, or still waits when the block is left, loses no result and does not hang."""
+    rt = runtime(Diary().tool("a", 1, safe=True), Diary().tool("x", 1))
+    early: list[Any] = []
+
+    async def reader(batch: toolrt.Batch) -> None:
+        early.extend(await read_all(batch))
+
+    async with trio.open_nursery() as nursery, rt.open_batch() as batch:
+        nursery.start_soon(reader, batch)
+        for name in "ax":
+            batch.submit(call(name))
+    assert kinds(early) == ["R0", "M0", "R1", "M1"]
+    async with rt.open_batch() as batch:
+        for name in "ax":
+            batch.submit(call(name))
+    assert kinds(await read_all(batch)) == ["R0", "M0", "R1", "M1"]
+
+
+async def test_call_sees_the_context_variables_of_its_own_batch(autojump_clock: trio.testing.MockClock) -> None:
+    """Whoever grants the last ticket leaves no trace in the call that waited for it."""
+    who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
+
+    @toolrt.tool(claims=[toolrt.Claim("f", toolrt.WRITE)])
+    async def tell(ctx: ToolContext) -> str:
+        seen = who.get()
+        who.set(f"set by call {ctx.call_index}")
+        await trio.sleep(1)
+        return seen
+
+    rt = runtime(tell)
+    seen = {}
+
+    async def user(name: str) -> None:
+        who.set(name)
+        done = await rt.run([call("tell"), call("tell")])
+        seen[name] = [result.content for result in done.results]
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(user, "alice")
+        nursery.start_soon(user, "bob")
+    assert seen == {"alice": ["alice", "alice"], "bob": ["bob", "bob"]}
+
+
+async def test_batch_is_recorded_whatever_its_tools_give_back() -> None:
+    """Content that holds itself, or whose text cannot be made, is no trouble for an observer."""
+
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    endless: list[Any] = []
+    endless.append(endless)
+
+    @toolrt.tool(safe=True, schema=None)
+    async def give(ctx: ToolContext, what: Any = None) -> Any:
+        return [endless, Broken(), {1, 2}, float("nan"), what]
+
+    with toolrt.record() as recorder:
+        done = await runtime(give).run(
+            [call("give"), ToolCall("1", "give", {"what": endless})], State({"odd": endless})
+        )
+    assert outcomes(done.results) == ["ok", "ok"]
+    recorder.trace().to_json()

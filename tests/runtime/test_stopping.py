@@ -310,3 +310,53 @@ async def test_stop_does_not_come_from_an_interruption(autojump_clock: trio.test
         await trio.sleep(1)
         batch.cancel("x")
     assert outcomes(batch.outcome.results) == ["interrupted", "not_started"]
+
+
+@pytest.mark.parametrize("attempt", range(10))
+async def test_cancel_while_waiting_for_another_batch_harms_nobody(
+    attempt: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A batch that is cancelled in the instant in which another one grants its ticket leaves that one alone."""
+    diary = Diary()
+    rt = runtime(diary.tool("a", 1, claims=claims(("f", WRITE))))
+
+    async def waiting() -> None:
+        with trio.move_on_after(1):
+            await rt.run([call("a")])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rt.run, [call("a")])
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(waiting)
+    assert not rt.tables[0].busy
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_interrupt_in_a_modifier_or_an_approval_comes_out_bare(streaming: bool) -> None:
+    """Ctrl-C in a caller's own function ends the batch, answers every call and comes out as it is."""
+
+    def pressed(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    @toolrt.tool(safe=True)
+    async def modifies(ctx: ToolContext) -> ToolOutput:
+        return ToolOutput(1, modifiers=[pressed])  # type: ignore[list-item]
+
+    @toolrt.tool
+    async def plain(ctx: ToolContext) -> int:
+        return 2
+
+    for rt, expected in (
+        (runtime(modifies, plain), ["ok", "not_started"]),
+        (runtime(modifies, plain, approve=pressed), ["not_started", "not_started"]),
+    ):
+        batch = None
+        with pytest.raises(KeyboardInterrupt):
+            if not streaming:
+                await rt.run([call("modifies"), call("plain")])
+            async with rt.open_batch() as batch:
+                batch.submit(call("modifies"))
+                batch.submit(call("plain"))
+        if batch is not None:
+            assert outcomes(batch.outcome.results) == expected
+        assert not rt.tables[0].busy

@@ -80,9 +80,10 @@ class Cursor:
                 return lane.merge
             if not lane.outlived:
                 return None
-        if has_slot and calls[self._slot].status is Status.COMPLETED:
+        if has_slot and calls[self._slot].result is not None:
             call = calls[self._slot]
-            call.happen(Happening.YIELD)
+            if call.status is Status.COMPLETED:  # else the batch has ended, and its late reader takes the rest
+                call.happen(Happening.YIELD)
             self._slot += 1
             if call.lane is not None and not self._lanes[call.lane].shared:
                 self._merges_due = max(self._merges_due, call.lane + 1)

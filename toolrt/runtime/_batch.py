@@ -13,10 +13,11 @@ Rules.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import math
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import trio
@@ -90,6 +91,8 @@ class Batch:
         self._abort: BaseException | None = None
         self._outcome: BatchOutcome | None = None
         self._token = trio.lowlevel.current_trio_token()
+        #: The context variables of whoever opened the batch: what every call of it sees.
+        self.context = contextvars.copy_context()
         self._now = trio.current_time()
         self._threads: trio.CapacityLimiter | None = None
         self._more_calls: trio.Event | None = None
@@ -280,6 +283,11 @@ class Batch:
         if self.cancel_reason is None and trio.current_effective_deadline() == -math.inf:
             self._cancel("the caller's scope was cancelled", outside=True)
 
+    def give_up(self, error: BaseException) -> None:
+        """Cancel the batch because `error` came up where it is driven."""
+        self.cancelled_from_outside()
+        self._cancel(f"{type(error).__name__} where the batch is driven", outside=True)
+
     def abort(self, error: BaseException) -> None:
         """Ctrl-C or an exit came up in a call: cancel the batch, and let `error` out when it is left."""
         if self._abort is None:
@@ -358,8 +366,8 @@ class Batch:
                         await lane.run()
                     else:
                         lane.start_cancelled()
-                except BaseException:
-                    self.cancelled_from_outside()
+                except BaseException as error:
+                    self.give_up(error)
                     raise
                 finally:
                     self._merge(lane)
@@ -374,8 +382,8 @@ class Batch:
             self._more_calls = trio.Event()
             try:
                 await self._more_calls.wait()
-            except trio.Cancelled:
-                self.cancelled_from_outside()
+            except BaseException as error:
+                self.give_up(error)
                 raise
             finally:
                 self._more_calls = None
@@ -384,7 +392,11 @@ class Batch:
     def _merge(self, lane: LaneRun) -> None:
         lane.merge = StateMerged(lane.index, self.state)
         if lane.modified:
-            lane.merge = merged(lane.index, self.state, lane.modified)
+            try:
+                lane.merge = merged(lane.index, self.state, lane.modified)
+            except BaseException as error:
+                # Ctrl-C or an exit in a modifier: none of the lane's modifiers is applied.
+                self.abort(error)
             self.state = lane.merge.state
             for call in lane.modified:
                 call.modifiers = ()
@@ -428,7 +440,7 @@ class Batch:
             if probe.sink is not None:
                 probe.sink.event("reader.asked", {"batch": self.batch_id})
             while True:
-                complete = self._sealed or self.cancel_reason is not None
+                complete = self._sealed or self.cancel_reason is not None or self._outcome is not None
                 update = self._cursor.next(complete)
                 if update is not None:
                     if probe.sink is not None:
@@ -563,8 +575,10 @@ class Batch:
         self._cursor.progress.clear()
         results = []
         for call in self.calls:
-            result = call.result
-            assert result is not None, call
+            if call.result is None:
+                # Ctrl-C came up in the very submission of the call.
+                self._settle_not_started(call)
+            result = cast(ToolResult, call.result)
             if result.progress_dropped != call.progress_dropped:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
             if call.status is Status.COMPLETED:
@@ -587,6 +601,7 @@ class Batch:
                     "dropped": [call.progress_dropped for call in self.calls],
                 },
             )
+        self.tell_reader()
 
     def __repr__(self) -> str:
         stage = "over" if self._outcome is not None else "cancelled" if self.is_cancelled else "open"

@@ -106,7 +106,13 @@ class LaneRun:
                 # Only calls of this lane keep the nursery open by themselves: wait here for those that are
                 # still to come, or that wait for another batch.
                 self._over = trio.Event()
-                await self._over.wait()
+                try:
+                    await self._over.wait()
+                except BaseException as error:
+                    # While the nursery is still open: what waits must be answered, and its tickets given back,
+                    # before another batch can grant them to a nursery that has closed.
+                    self.batch.give_up(error)
+                    raise
         self.nursery = None
 
     def start_cancelled(self) -> None:
@@ -217,13 +223,15 @@ class LaneRun:
         """Spawn ready calls while there are slots, lowest call_index first."""
         ready, calls = self._ready, self.batch.calls
         nursery: Any = self.nursery
+        spawn = self.batch.context.run
         while ready and self.running < self.batch.limit:
             call = calls[heappop(ready)]
             if call.status is not Status.QUEUED:
                 continue
             self.running += 1
             call.held = True
-            nursery.start_soon(execute, self, call, name=call.call.name)
+            # In the batch's own context: whoever grants the last ticket may be another call, or another batch.
+            spawn(nursery.start_soon, execute, self, call, name=call.call.name)
 
     def finish(self, call: TrackedCall) -> None:
         """Give back what the call holds: its execution is over, or will never be."""
@@ -307,6 +315,9 @@ class LaneRun:
             answer = approve(request)
         except Exception as error:
             answer = Deny(f"the approval check raised {error_text(error)}")
+        except BaseException as error:
+            self.batch.abort(error)
+            return
         if inspect.isawaitable(answer):
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
         else:
