@@ -313,6 +313,19 @@ def test_cancel_truthful_sees_a_slow_answer(simple: Any, broken: Any) -> None:
     assert "expected its answer at the cancel" in broken(made)["cancel_truthful"][0]
 
 
+def test_cancel_truthful_sees_who_runs_on(running: Any, broken: Any) -> None:
+    """A call that is not said to finish, and does not shield itself, ends at the cancel."""
+    made = running()
+    for event in made.raw[-2:]:
+        event[4]["interrupt"] = "cancel"
+    made.event("tool.effect", call=1, effect="shield")
+    cancelled(made)
+    made.wait(1)
+    assert broken(over(made, 0, 1)) == {
+        "cancel_truthful": ["expected it to be interrupted at the cancel, 0 s; it went on until 1 s"]
+    }
+
+
 def test_cancel_truthful_sees_half_a_file(running: Any, broken: Any) -> None:
     """A mutation that began has ended when the batch is left."""
     made = running()

@@ -1,7 +1,7 @@
 """Laws 9 to 11: what a failure, a cancel and a timeout may do, and what they may not.
 
 In virtual time a timeout is exact; in a production run law 11 allows the clock a hundredth.  A tool that shields
-itself says so by the effect named ``shield``: only then may it outlast its timeout.
+itself says so by the effect named ``shield``: only then may it outlast its timeout, or a cancel.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ def cancel_truthful(story: Story, trace: Trace) -> Iterator[Found]:
                 yield Found("said not to have started, and it had", batch.id, call.index, last.seq)
         if batch.cancelled is not None:
             yield from _after_cancel(batch, batch.cancelled, story.virtual)
+            if story.virtual:
+                yield from _slow_to_end(batch, batch.cancelled)
         yield from _after_leaving(batch)
 
 
@@ -116,6 +118,18 @@ def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterato
             if virtual and late:
                 text = f"expected its answer at the cancel, {cancelled.time:g} s, got it at {settled.time:g} s"
                 yield Found(text, batch.id, call.index, settled.seq)
+
+
+def _slow_to_end(batch: BatchStory, cancelled: Event) -> Iterator[Found]:
+    """Calls that ran on, in virtual time, though nothing says that they may."""
+    for call in batch.calls.values():
+        if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
+            continue
+        settled = call.settled[0]
+        shielded = any(event.fields.get("effect") == SHIELD for event in call.touched)
+        if call.started.seq < cancelled.seq < settled.seq and settled.time > cancelled.time and not shielded:
+            text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
+            yield Found(f"{text} {settled.time:g} s", batch.id, call.index, settled.seq)
 
 
 def _after_leaving(batch: BatchStory) -> Iterator[Found]:

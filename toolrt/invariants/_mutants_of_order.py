@@ -22,7 +22,7 @@ from toolrt.invariants.script import (
 from toolrt.model import READ, WRITE, Claim, ResultReady, State
 from toolrt.model._update import StateMerged
 from toolrt.order import ClaimTable, Cursor, Happening, Status, TrackedCall
-from toolrt.runtime import _batch
+from toolrt.runtime import _batch, _lane
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._context import ToolContext
 
@@ -101,6 +101,23 @@ def _forgotten(merged: Function) -> Function:
     return forgotten
 
 
+def _up_to_a_bad_one(merged: Function) -> Function:
+    def up_to_a_bad_one(lane: int, state: State, calls: Iterable[TrackedCall]) -> Any:
+        kept = sorted(calls, key=lambda call: call.call_index)
+        bad = [at for at, call in enumerate(kept) if any(_raises(modifier, state) for modifier in call.modifiers)]
+        return merged(lane, state, kept[: bad[0] + 1] if bad else kept)
+
+    return up_to_a_bad_one
+
+
+def _raises(modifier: Function, state: State) -> bool:
+    try:
+        modifier(state)
+    except Exception:
+        return True
+    return False
+
+
 # Laws 4 to 6: claims that are not taken as they are declared
 
 
@@ -142,6 +159,13 @@ def _with_limit(limit: float) -> Callable[[Function], Function]:
         return with_limit
 
     return make
+
+
+def _highest_first(heappop: Function) -> Function:
+    def highest_first(heap: list[int]) -> int:
+        return heap.pop(heap.index(max(heap)))
+
+    return highest_first
 
 
 # Law 7
@@ -200,6 +224,13 @@ ORDER: tuple[Mutant, ...] = (
         _TWO_SPEEDS,
     ),
     Mutant(
+        "a bad modifier ends the merge",
+        "modifiers_in_call_order",
+        "After a modifier that raises no further one is applied.",
+        lambda: patched(_batch, "merged", _up_to_a_bad_one),
+        Mix([Scripted([BreakState()], says="safe"), Scripted([ChangeState("x", "a")], says="safe")]),
+    ),
+    Mutant(
         "a bad modifier undoes the merge",
         "same_as_oracle",
         "When one modifier raises, the lane leaves the state as it was.",
@@ -247,6 +278,13 @@ ORDER: tuple[Mutant, ...] = (
         "READ claims are taken as if they were WRITE.",
         lambda: patched(ClaimTable, "take", _taking(_all_write)),
         Mix([Scripted([ReadCell("a"), Sleep(1)]), Scripted([ReadCell("a"), Sleep(1)])]),
+    ),
+    Mutant(
+        "slots to the last",
+        "no_needless_wait",
+        "A free slot goes to the ready call of the highest index.",
+        lambda: patched(_lane, "heappop", _highest_first),
+        Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=1),
     ),
     Mutant(
         "stale state",

@@ -56,6 +56,15 @@ def _keeps_nothing(take: Function) -> Function:
     return keeps_nothing
 
 
+def _uncounted(take: Function) -> Function:
+    def uncounted(self: Batch, call: TrackedCall, message: Any) -> None:
+        before = call.progress_dropped
+        take(self, call, message)
+        call.progress_dropped = before
+
+    return uncounted
+
+
 # Law 9
 
 
@@ -70,6 +79,14 @@ def _every_failure_stops(settle: Function) -> Function:
             self.stop(call)
 
     return every_failure_stops
+
+
+def _keeps_finished(skip: Function) -> Function:
+    def keeps_finished(self: Batch, call: TrackedCall, *by: Any) -> None:
+        if call.status is not Status.COMPLETED:
+            skip(self, call, *by)
+
+    return keeps_finished
 
 
 # Law 10
@@ -175,6 +192,12 @@ RUNTIME: tuple[Mutant, ...] = (
         lambda: patched(Batch, "_take_progress", _keeps_nothing),
         _TALKING,
     ),
+    _in_law("progress_at_once")(
+        "drops are not counted",
+        "What no reader will see is not on the result.",
+        lambda: patched(Batch, "_take_progress", _uncounted),
+        Mix([Scripted([Say("a", 1_001)], says="safe")], reader="slow"),
+    ),
     _in_law("failure_contained")(
         "stops too late",
         "The control claim is not taken, so what follows a call that may stop the batch has started by then.",
@@ -186,6 +209,12 @@ RUNTIME: tuple[Mutant, ...] = (
         "A call that fails skips what follows, though its tool does not ask for it.",
         lambda: patched(Batch, "settle", _every_failure_stops),
         Mix([Scripted([Fail()], says="safe"), Scripted([Sleep(1)], says="safe")]),
+    ),
+    _in_law("failure_contained")(
+        "keeps what a stop discards",
+        "A read that had finished keeps its result though an earlier call stops the batch.",
+        lambda: patched(Batch, "_skip", _keeps_finished),
+        Mix([Scripted([Sleep(1), Fail()], stops=True), Scripted([ReadCell("a")])]),
     ),
     _in_law("cancel_truthful")(
         "denies that it ran",
