@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolrt import invariants
+from toolrt.cli import main
 from toolrt.invariants.mutants import MUTANTS
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -23,13 +24,25 @@ def test_first_shell_blocks_of_readme_are_its_two_commands(root: Path) -> None:
     assert "pytest" in second
 
 
-def test_page_of_laws_names_every_law_and_mutant(root: Path) -> None:
-    """Each law stands there by its name, and so does each mutant, behind the law that catches it."""
+def test_page_of_laws_names_laws_and_mutants_as_they_are(root: Path) -> None:
+    """Each law stands there by its name, in order, with mutants that it is to catch."""
     text = (root / "docs/explanation/laws.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| *\d+ *\| *`(\w+)` *\|(.*)$", text, re.MULTILINE))
     assert list(rows) == list(invariants.LAWS)
-    caught = {law: {name for name, mutant in MUTANTS.items() if mutant.law == law} for law in rows}
-    assert {law: set(re.findall(r"`([^`]+)`", row.split("|")[1])) for law, row in rows.items()} == caught
+    for law, row in rows.items():
+        shown = re.findall(r"`([^`]+)`", row.split("|")[0])
+        assert shown
+        assert {name: MUTANTS[name].law for name in shown} == dict.fromkeys(shown, law)
+
+
+@pytest.mark.parametrize("command", ["run", "explore", "replay", "laws"])
+def test_page_of_command_line_names_every_option(root: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What --help offers stands on the page, under the command's own heading."""
+    assert main([command, "--help"]) == 0
+    offered = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out)) - {"--help"}
+    text = (root / "docs/reference/cli.md").read_text(encoding="utf-8")
+    section = text.split(f"## toolrt {command}\n")[1].split("\n## ")[0]
+    assert offered <= set(re.findall(r"--[a-z][a-z-]+", section))
 
 
 def test_top_level_has_nothing_else(root: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_LINK = re.compile(r"(?<!`)!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+_CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 def _prose(page: Path) -> str:
-    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+    return _CODE.sub("`", page.read_text(encoding="utf-8"))
 
 
 def _anchors(page: Path) -> set[str]:
