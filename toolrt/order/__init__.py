@@ -15,7 +15,7 @@ from toolrt.order._lanes import (
     shares_a_lane,
 )
 from toolrt.order._merge import merged
-from toolrt.order._tickets import ClaimTable, Ticket
+from toolrt.order._tickets import ClaimTable, Ticket, give_back
 from toolrt.order._tracked import TRANSITIONS, Happening, LanePlace, Status, TrackedCall
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "by_claims",
     "by_safety",
     "claims_of",
+    "give_back",
     "merged",
     "parallel",
     "partition",

@@ -23,13 +23,14 @@ held against every living group: O(living) each, exact all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from toolrt import probe
 from toolrt.errors import InternalError
 from toolrt.model import READ, WRITE, Claim
 
-__all__ = ["ClaimTable", "Ticket"]
+__all__ = ["ClaimTable", "Ticket", "give_back"]
 
 
 class _Node:
@@ -77,6 +78,7 @@ class _Group:
     """Claims that are granted and end together: one writer, or readers with the same predecessors."""
 
     __slots__ = (
+        "before",
         "claim",
         "dependents",
         "ghost",
@@ -106,8 +108,9 @@ class _Group:
         self.open = claim.mode is READ
         #: For subtree readers: the writers below that were ordered behind it.
         self.since: list[_Group] = [] if claim.subtree else _NONE
-        #: Whether all its tickets ended before its turn.
+        #: Whether all its tickets ended before its turn; then also what stands before it, once somebody asked.
         self.ghost = False
+        self.before: list[_Group] | None = None
 
 
 class Ticket:
@@ -236,6 +239,10 @@ class ClaimTable:
 
         Cheaper than one at a time when many of them are still waiting.
         """
+        _tell(self._end(tickets))
+
+    def _end(self, tickets: Iterable[Ticket]) -> list[Ticket]:
+        """Take tickets out of the order; gives those that become ready, in the order they asked."""
         ended: list[_Group] = []
         ghosts: list[_Group] = []
         for ticket in tickets:
@@ -267,9 +274,7 @@ class ClaimTable:
                     self._granted(dependent, ready, ended)
         if len(ready) > 1:
             ready.sort(key=_ticket_serial)
-        for ticket in ready:
-            if ticket._on_ready is not None and not ticket.released:
-                ticket._on_ready(ticket.owner)
+        return ready
 
     # Entering
 
@@ -435,34 +440,94 @@ class ClaimTable:
             node = node.parent
 
     def _bypass(self, ghosts: list[_Group], ready: list[Ticket]) -> None:
-        """Let whoever waited behind `ghosts` wait for what it really conflicts with instead."""
-        behind: dict[_Group, None] = {}
-        stack = list(ghosts)
-        while stack:
-            for dependent in stack.pop().dependents:
-                if dependent not in behind:
-                    behind[dependent] = None
-                    stack.append(dependent)
-        for group in sorted(behind, key=_serial):
+        """Let whoever waited behind `ghosts` wait for what it really conflicts with instead.
+
+        A group that waits directly for a ghost looks at what stands before the ghost.  What it does not conflict
+        with there, it no longer stands behind: that is *lost* to it, and those behind it, who relied on it, have
+        to look there themselves.  Groups are taken in the order of asking, so what is lost is known in time.
+        """
+        lost: dict[_Group, list[_Group]] = {}
+        waiting = {group.serial: group for ghost in ghosts for group in ghost.dependents}
+        serials = list(waiting)
+        heapify(serials)
+        while serials:
+            group = waiting.pop(heappop(serials))
             if group.ghost or not group.predecessors:
                 continue
-            for other in self._living:
-                if other.serial >= group.serial:
-                    break
-                if other.ghost or other in group.predecessors or not other.claim.conflicts_with(group.claim):
-                    continue
-                if not other.tickets.keys().isdisjoint(group.tickets):
-                    continue  # a claim of the same ticket
-                group.predecessors.add(other)
-                other.dependents.append(group)
-            for ghost in [other for other in group.predecessors if other.ghost]:
-                group.predecessors.discard(ghost)
+            self._look_behind(group, lost)
+            if group in lost:
+                for dependent in group.dependents:
+                    if dependent.serial not in waiting:
+                        waiting[dependent.serial] = dependent
+                        heappush(serials, dependent.serial)
             if not group.predecessors:
                 self._granted(group, ready, [])
+
+    def _look_behind(self, group: _Group, lost: dict[_Group, list[_Group]]) -> None:
+        """Replace the ghosts among the predecessors of `group`, and note what is lost to it."""
+        gone = [other for other in group.predecessors if other.ghost]
+        group.predecessors.difference_update(gone)
+        stack = [ancestor for other in gone for ancestor in _before(other)]
+        for other in group.predecessors:
+            stack += lost.get(other, ())
+        seen = set(group.predecessors)
+        while stack:
+            other = stack.pop()
+            if other in seen or other not in self._living or not other.tickets.keys().isdisjoint(group.tickets):
+                continue
+            seen.add(other)
+            stack += lost.get(other, ())
+            if other.claim.conflicts_with(group.claim):
+                group.predecessors.add(other)
+                other.dependents.append(group)
+                continue
+            lost.setdefault(group, []).append(other)
+            if other.claim.mode is WRITE:
+                # It stands for the other claims of its ticket too: an unshared reader ends with its writer.
+                for ticket in other.tickets:
+                    stack += ticket._groups
+            for ancestor in other.predecessors:
+                stack += _before(ancestor) if ancestor.ghost else (ancestor,)
 
     def _report(self, ticket: Ticket) -> None:
         for group in ticket._groups:
             probe.access(("ticket", self.name, *group.claim.resource), group.claim.mode is WRITE)
+
+
+def _before(ghost: _Group) -> list[_Group]:
+    """The nearest groups before `ghost` that are no ghosts; kept, so that a long row of ghosts is walked once."""
+    found: dict[_Group, None] = {}
+    seen: set[_Group] = set()
+    stack = list(ghost.predecessors if ghost.before is None else ghost.before)
+    while stack:
+        other = stack.pop()
+        if not other.ghost:
+            found[other] = None
+        elif other not in seen:
+            seen.add(other)
+            stack += other.predecessors if other.before is None else other.before
+    ghost.before = list(found)
+    return ghost.before
+
+
+def _tell(ready: Iterable[Ticket]) -> None:
+    for ticket in ready:
+        if ticket._on_ready is not None and not ticket.released:
+            ticket._on_ready(ticket.owner)
+
+
+def give_back(tickets: Sequence[Ticket], order: Callable[[Any], int]) -> None:
+    """Give tickets of whatever tables back as one step.
+
+    Whoever becomes ready is told after all of them are out of the order, by the `order` of the owners.
+    """
+    by_table: dict[ClaimTable, list[Ticket]] = {}
+    for ticket in tickets:
+        by_table.setdefault(ticket.table, []).append(ticket)
+    ready = [ticket for table, mine in by_table.items() for ticket in table._end(mine)]
+    if len(by_table) > 1:
+        ready.sort(key=lambda ticket: order(ticket.owner))
+    _tell(ready)
 
 
 def _order_behind(readers: tuple[_Group, ...], writer: _Group) -> None:
