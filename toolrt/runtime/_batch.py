@@ -394,7 +394,7 @@ class Batch:
         if lane.modified:
             try:
                 lane.merge = merged(lane.index, self.state, lane.modified)
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
                 # Ctrl-C or an exit in a modifier: none of the lane's modifiers is applied.
                 self.abort(error)
             self.state = lane.merge.state
