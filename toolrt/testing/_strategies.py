@@ -11,6 +11,7 @@ shrinks the schedule: shorter, then fewer and lower choices.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import attrs
@@ -31,7 +32,7 @@ _KEYS = ("x", "y")
 _SECONDS = (1.0, 2.0, 3.0)
 _TIMEOUTS = (0.5, 1.5, 2.5)
 
-#: All kinds of a scripted call's trouble, as `tool_mixes` names them.
+#: The lane policies, simplest first.
 _POLICIES = ("by_claims", "by_safety", "parallel", "serial")
 
 
@@ -51,7 +52,10 @@ def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, max(0, count - 1)), min_size=count, max_size=count)
 
 
-def _actions(files: bool, state: bool, failures: bool, shields: bool) -> st.SearchStrategy[Action]:
+@cache
+def _actions(
+    files: bool, state: bool, failures: bool, shields: bool, max_actions: int
+) -> st.SearchStrategy[list[Action]]:
     text = st.sampled_from("pqrs")
     cell, key, file = st.sampled_from(_CELLS), st.sampled_from(_KEYS), st.sampled_from(_FILES)
     kinds: list[st.SearchStrategy[Action]] = [
@@ -74,12 +78,49 @@ def _actions(files: bool, state: bool, failures: bool, shields: bool) -> st.Sear
         kinds.append(st.builds(script.Refuse, text))
     if shields:
         kinds.append(st.builds(script.Shield, st.sampled_from(_SECONDS)))
-    return st.one_of(kinds)
+    return st.lists(st.one_of(kinds), max_size=max_actions)
+
+
+# Made once: a strategy made anew for each draw costs more than what it draws.
+_RARELY = st.sampled_from([False, False, False, True])
+_TOUCHING = st.sampled_from(["claims", "by input", "nothing"])
+_HARMLESS = st.sampled_from(["safe", "claims", "nothing"])
+_TIMEOUT = st.sampled_from([None, None, None, *_TIMEOUTS])
+_INVALID = st.sampled_from([None, None, None, None, "unknown", "input"])
+_APPROVAL = st.sampled_from(["allow", "deny", "rewrite", "raise", "allow"])
+_APPROVAL_AFTER = st.sampled_from([None, 0.0, 1.0, 2.0])
+_LIMIT = st.sampled_from([10, 1, 2, 3])
+_DELAY = st.sampled_from([0.0, 1.0, 2.0])
+_CANCEL = st.sampled_from([0.0, 0.25, 1.0, 1.25, 2.0, 3.25])
 
 
 @st.composite
-def scripted_calls(
+def _scripted(
     draw: st.DrawFn,
+    actions: st.SearchStrategy[list[Action]],
+    timeouts: bool,
+    stops: bool,
+    approvals: bool,
+    invalid: bool,
+) -> Scripted:
+    bare = Scripted(draw(actions))
+    fields: dict[str, Any] = {
+        "says": draw(_TOUCHING if bare.claims else _HARMLESS),
+        "sync": draw(_RARELY),
+        "interrupt": "finish" if draw(_RARELY) else "cancel",
+        "timeout": draw(_TIMEOUT) if timeouts else None,
+        "stops": draw(_RARELY) if stops else False,
+        "invalid": draw(_INVALID) if invalid else None,
+        "call_id": "twice" if draw(_RARELY) else None,
+    }
+    if approvals:
+        fields["approval"] = draw(_APPROVAL)
+        fields["approval_after"] = draw(_APPROVAL_AFTER)
+    return attrs.evolve(bare, **fields)
+
+
+@cache
+def scripted_calls(
     files: bool = True,
     state: bool = True,
     failures: bool = True,
@@ -89,30 +130,25 @@ def scripted_calls(
     shields: bool = True,
     invalid: bool = True,
     max_actions: int = 4,
-) -> Scripted:
-    """One scripted call; the arguments are those of `tool_mixes`."""
-    rarely = st.sampled_from([False, False, False, True])
-    does = draw(st.lists(_actions(files, state, failures, shields), max_size=max_actions))
-    bare = Scripted(does)
-    fields: dict[str, Any] = {
-        "says": draw(
-            st.sampled_from(["claims", "by input", "nothing"] if bare.claims else ["safe", "claims", "nothing"])
-        ),
-        "sync": draw(rarely),
-        "interrupt": "finish" if draw(rarely) else "cancel",
-    }
-    if timeouts and draw(rarely):
-        fields["timeout"] = draw(st.sampled_from(_TIMEOUTS))
-    if stops:
-        fields["stops"] = draw(rarely)
-    if invalid and draw(rarely):
-        fields["invalid"] = draw(st.sampled_from(["unknown", "input"]))
-    if draw(rarely):
-        fields["call_id"] = "twice"
-    if approvals:
-        fields["approval"] = draw(st.sampled_from(["allow", "deny", "rewrite", "raise", "allow"]))
-        fields["approval_after"] = draw(st.sampled_from([None, 0.0, 1.0, 2.0]))
-    return attrs.evolve(bare, **fields)
+) -> st.SearchStrategy[Scripted]:
+    """One scripted call of at most `max_actions` actions; the other arguments are those of `tool_mixes`."""
+    actions = _actions(files, state, failures, shields, max_actions)
+    return _scripted(actions, timeouts, stops, approvals, invalid)
+
+
+@cache
+def _lists_of_calls(min_calls: int, max_calls: int, **kinds: bool) -> st.SearchStrategy[list[Scripted]]:
+    return st.lists(scripted_calls(**kinds), min_size=min_calls, max_size=max_calls)
+
+
+@cache
+def _one_of(values: tuple[Any, ...]) -> st.SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+@cache
+def _delays(count: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(_DELAY, max_size=count)
 
 
 @st.composite
@@ -157,26 +193,27 @@ def tool_mixes(
     for name in lanes:
         if name not in _POLICIES:
             raise DefinitionRefused("tool_mixes(lanes)", f"names of {', '.join(_POLICIES)}", name)
-    with_approvals = approvals and draw(st.integers(0, 3)) == 3
-    call = scripted_calls(
+    calls = _lists_of_calls(
+        min_calls,
+        max_calls,
         files=files,
         state=state,
         failures=failures,
         timeouts=timeouts,
         stops=stops,
-        approvals=with_approvals,
+        approvals=approvals and draw(_RARELY),
         shields=shields,
         invalid=invalid,
     )
-    calls = draw(st.lists(call, min_size=min_calls, max_size=max_calls))
+    drawn = draw(calls)
     return Mix(
-        calls,
-        lanes=draw(st.sampled_from(list(lanes))),
-        limit=draw(st.sampled_from([10, 1, 2, 3])) if limits else 10,
-        delays=draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), max_size=len(calls))) if streaming else (),
-        cancel_after=draw(st.sampled_from([0.0, 0.25, 1.0, 1.25, 2.0, 3.25])) if cancel else None,
-        cancel_outside=draw(st.booleans()) if cancel else False,
-        reader=draw(st.sampled_from(list(readers))),
+        drawn,
+        lanes=draw(_one_of(tuple(lanes))),
+        limit=draw(_LIMIT) if limits else 10,
+        delays=draw(_delays(len(drawn))) if streaming else (),
+        cancel_after=draw(_CANCEL) if cancel else None,
+        cancel_outside=draw(_RARELY) if cancel else False,
+        reader=draw(_one_of(tuple(readers))),
         files={"f": "start "} if files else {},
         state={"x": "0"} if state else {},
     )

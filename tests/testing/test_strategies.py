@@ -1,0 +1,95 @@
+"""What the strategies draw: simplest first, everything reachable, nothing that a knob has turned off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+
+from toolrt.errors import DefinitionRefused
+from toolrt.model import Outcome
+from toolrt.testing import Mix, Scripted, completion_orders, schedules, simulate, tool_mixes
+
+PATIENT = settings(
+    max_examples=2_000, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.mark.parametrize("outcome", [outcome.value for outcome in Outcome])
+def test_mixes_reach_every_outcome(outcome: str) -> None:
+    """Each of the eight outcomes is drawn."""
+    mix = find(
+        tool_mixes(cancel=True), lambda drawn: outcome in (simulate(drawn).value or Mix()).outcomes, settings=PATIENT
+    )
+    assert len(mix.calls) <= 3
+
+
+def test_simplest_mix_is_one_call_that_does_nothing() -> None:
+    """What everything shrinks to."""
+    mix = find(tool_mixes(), lambda mix: True, settings=PATIENT)
+    assert len(mix.calls) == 1
+    assert mix.calls[0].does == ()
+    assert (mix.lanes, mix.limit, mix.reader, mix.cancel_after) == ("by_claims", 10, "eager", None)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "seen"),
+    [
+        ({"files": False}, lambda call: any("File" in type(action).__name__ for action in call.does)),
+        ({"state": False}, lambda call: any("State" in type(action).__name__ for action in call.does)),
+        ({"failures": False}, lambda call: any(type(action).__name__ in ("Fail", "Refuse") for action in call.does)),
+        ({"shields": False}, lambda call: any(type(action).__name__ == "Shield" for action in call.does)),
+        ({"timeouts": False}, lambda call: call.timeout is not None),
+        ({"stops": False}, lambda call: call.stops),
+        ({"approvals": False}, lambda call: call.approval is not None),
+        ({"invalid": False}, lambda call: call.invalid is not None),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_knobs_turn_off_what_they_name(knobs: dict[str, Any], seen: Any) -> None:
+    """With the knob off nothing of the kind is drawn, without it it is."""
+
+    @settings(PATIENT, max_examples=60)
+    @given(mix=tool_mixes(**knobs))
+    def never(mix: Mix) -> None:
+        assert not any(seen(call) for call in mix.calls)
+
+    never()
+    find(tool_mixes(), lambda mix: any(seen(call) for call in mix.calls), settings=PATIENT)
+
+
+@settings(PATIENT, max_examples=60)
+@given(mix=tool_mixes(lanes=["serial"], limits=False, streaming=False, readers=["none"], min_calls=2, max_calls=3))
+def test_knobs_choose_what_they_name(mix: Mix) -> None:
+    """Policies, readers and sizes are those asked for."""
+    assert (mix.lanes, mix.limit, mix.delays, mix.reader) == ("serial", 10, (), "none")
+    assert 2 <= len(mix.calls) <= 3
+
+
+def test_unknown_policy_is_refused() -> None:
+    """A name that is no policy is a mistake at once."""
+    with pytest.raises(DefinitionRefused, match="by_magic"):
+        find(tool_mixes(lanes=["by_magic"]), lambda mix: True, settings=PATIENT)
+
+
+@settings(PATIENT, max_examples=60)
+@given(data=st.data(), mix=tool_mixes())
+def test_completion_orders_fit_their_mix(data: st.DataObject, mix: Mix) -> None:
+    """One rank for each call."""
+    order = data.draw(completion_orders(mix))
+    assert len(order) == len(mix.calls)
+    assert all(0 <= rank < max(1, len(order)) for rank in order)
+
+
+def test_completion_orders_have_ties() -> None:
+    """Two calls may end in one instant."""
+    mix = Mix([Scripted()] * 3)
+    assert find(completion_orders(mix), lambda order: len(set(order)) == 2, settings=PATIENT)
+    assert find(completion_orders(mix), lambda order: order == [2, 1, 0], settings=PATIENT) == [2, 1, 0]
+
+
+def test_simplest_schedule_is_empty() -> None:
+    """What every schedule shrinks to."""
+    assert find(schedules(), lambda schedule: True, settings=PATIENT) == []
