@@ -142,6 +142,19 @@ def test_progress_at_once_sees_a_message_after_the_result(running: Any, broken: 
     assert any("delivered after the result" in detail for detail in found)
 
 
+def test_progress_at_once_keeps_nothing_for_a_late_reader(running: Any, broken: Any) -> None:
+    """A reader that comes when the batch is over gets its results, and the count of what was dropped."""
+    made = running()
+    made.say(0, 0)
+    over(made, 0, 1, dropped=[1, 0])
+    for call in (0, 1):
+        made.ask()
+        made.deliver(call)
+    made.ask()
+    made.merge_delivered()
+    assert broken(made) == {}
+
+
 def test_progress_at_once_sees_a_needless_drop(running: Any, broken: Any) -> None:
     """There was room."""
     made = running()
