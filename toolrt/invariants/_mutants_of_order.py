@@ -63,6 +63,8 @@ def _as_they_come(next_update: Function) -> Function:
                 call.happen(Happening.YIELD)
                 self._slot += 1
                 return ResultReady(call.result)
+        if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
+            return None
         return next_update(self, *args)
 
     return as_they_come
