@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["compact", "frozen", "plain", "stable_text"]
+__all__ = ["compact", "frozen", "json_copy", "plain", "stable_text"]
 
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
@@ -61,6 +61,19 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
             return stable_text(value, text)
         return {key if isinstance(key, str) else stable_text(key): plain(item, text, above) for key, item in pairs}
     return sorted((plain(item, text, above) for item in value), key=compact)
+
+
+def json_copy(value: Any) -> Any:
+    """Copy the containers of a JSON value, however deep; whatever is no dict or list is the same object.
+
+    Raises:
+        RecursionError: it is nested too deeply, or holds itself.
+    """
+    if type(value) is dict:
+        return {key: json_copy(item) for key, item in value.items()} if value else {}
+    if type(value) is list:
+        return [json_copy(item) for item in value]
+    return value
 
 
 def frozen(value: Any) -> Any:

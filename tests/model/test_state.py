@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import PurePath
 from typing import Any
 
@@ -78,3 +80,11 @@ def test_state_refuses_what_cannot_be(make: Any) -> None:
     """The text says what was expected and got."""
     with pytest.raises(DefinitionRefused, match="expected"):
         make()
+
+
+def test_state_can_be_copied_and_pickled() -> None:
+    """Copies are equal states."""
+    state = State({"a": [1]}, working_dir="src", context_budget=3)
+    assert copy.copy(state) == state
+    assert copy.deepcopy(state) == state
+    assert pickle.loads(pickle.dumps(state)) == state

@@ -244,3 +244,33 @@ def test_claim_refuses_another_mode() -> None:
     """READ or WRITE."""
     with pytest.raises(DefinitionRefused, match="READ or"):
         Claim("a", "write")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("input", [{"\ud800": 1}, {"a": 1, "\ud800": 1}, {"a": [{"\ud800": "\ud800"}]}])
+def test_input_that_utf8_cannot_hold_is_refused(input: Any) -> None:
+    """Half a surrogate pair, as JSON may spell it, is a mismatch like any other, never an exception."""
+
+    @toolrt.tool
+    async def echo(ctx: ToolContext, a: str) -> str:
+        return a
+
+    assert isinstance(echo.decode(input), list)
+
+
+def test_definition_of_a_generator_is_refused() -> None:
+    """A tool returns its answer."""
+
+    async def stream(ctx: ToolContext) -> Any:
+        yield 1
+
+    with pytest.raises(DefinitionRefused, match="generator"):
+        toolrt.tool(stream)
+
+
+def test_hints_of_the_context_and_of_the_answer_are_not_evaluated() -> None:
+    """They may be known to type checkers alone."""
+
+    async def typed(ctx: OnlyForCheckers, a: int) -> AlsoNot:  # type: ignore[name-defined]  # noqa: F821
+        """Type."""
+
+    assert toolrt.tool(typed).schema["properties"] == {"a": {"type": "integer"}}

@@ -181,3 +181,52 @@ async def test_approval_denied_at_once_starts_nobody_who_was_not_asked() -> None
     done = await runtime(diary.tool("a", claims=file), approve=approve).run([call("a"), call("a")])
     assert outcomes(done.results) == ["denied", "denied"]
     assert diary.lines == []
+
+
+async def test_approval_shows_a_copy_of_what_is_executed() -> None:
+    """Whatever the check does to what it is shown, the call runs with what was validated and claimed."""
+
+    def approve(request: ApprovalRequest) -> bool:
+        dict.update(request.input, path="b")  # type: ignore[arg-type]
+        return True
+
+    (result,) = (await runtime(touch, approve=approve).run([call("touch", path="a")])).results
+    assert result.content == "a"
+
+
+async def test_approval_is_not_awaited_for_a_call_that_was_skipped_meanwhile(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A stop in the step in which the answer was asked for does not wait for it."""
+
+    async def approve(request: ApprovalRequest) -> bool:
+        if request.name == "touch":
+            await trio.sleep(100)
+        return True
+
+    holder: list[toolrt.Batch] = []
+
+    @toolrt.tool(claims=claims(("g", WRITE)), stops_batch=True)
+    async def guard(ctx: ToolContext) -> None:
+        await trio.sleep(1)
+        holder[0].submit(call("touch", path="a"))
+        raise ValueError
+
+    async with runtime(guard, touch, approve=approve).open_batch() as batch:
+        holder.append(batch)
+        batch.submit(call("guard"))
+        await trio.sleep(2)
+    assert outcomes(batch.outcome.results) == ["error", "skipped"]
+    assert trio.current_time() == 2
+
+
+async def test_approval_cannot_make_a_call_stop_the_batch() -> None:
+    """A rewrite to an input that stops what follows, where the model's own does not, is denied."""
+
+    @toolrt.tool(safe=True, stops_batch=lambda input: input["strict"])
+    async def check(ctx: ToolContext, strict: bool) -> None:
+        raise ValueError
+
+    rt = runtime(check, approve=lambda request: {"strict": True})
+    (result,) = (await rt.run([call("check", strict=False)])).results
+    assert "stops the batch" in str(result.error)

@@ -199,3 +199,84 @@ async def test_lane_of_ten_thousand_calls() -> None:
     done = await rt.run([ToolCall(str(i), "a") for i in range(10_000)])
     assert outcomes(done.results) == ["ok"] * 10_000
     assert [result.call_id for result in done.results[:3]] == ["0", "1", "2"]
+
+
+async def test_claims_and_arguments_are_those_of_the_moment_of_submission(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A caller that uses one dict for several calls gets the order of what is really executed."""
+    diary: list[str] = []
+
+    @toolrt.tool(claims=lambda input, state: [Claim(("file", input["path"]), WRITE)])
+    async def write(ctx: ToolContext, path: str) -> str:
+        diary.append(f"{path} {ctx.claims[0]}")
+        return path
+
+    input = {"path": ""}
+    async with runtime(write, Diary().tool("alone", 1)).open_batch() as batch:
+        batch.submit(call("alone"))
+        for path in "abc":
+            input["path"] = path
+            batch.submit(ToolCall(path, "write", input))
+    assert sorted(diary) == ["a write file/a", "b write file/b", "c write file/c"]
+
+
+async def test_slots_go_to_the_lowest_call_also_when_two_tables_free_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The end of one call may make several ready through different tables; they take slots in call order."""
+    diary = Diary()
+    stopper = diary.tool("s", 1, claims=claims(("f", WRITE)), stops_batch=True)
+    writer = [diary.tool(f"w{i}", 1, claims=claims((f"g{i}", WRITE))) for i in (1, 2)]
+    reader = [diary.tool(f"r{i}", 1, claims=claims(("f", READ))) for i in (3, 4)]
+    rt = runtime(stopper, *writer, *reader, limit=3)
+    async with rt.open_batch() as batch:
+        for name in ("s", "w1", "w2", "r3", "r4"):
+            batch.submit(call(name))
+    assert [tracked.waited for tracked in batch.calls] == [0, 1, 1, 1, 2]
+
+
+async def test_claims_on_a_state_key_are_kept_apart_from_an_earlier_claim_on_everything() -> None:
+    """Serial and by_claims agree also behind a call whose claims failed."""
+
+    @toolrt.tool(claims=lambda input, state: [1 / 0])  # type: ignore[list-item]
+    async def wide(ctx: ToolContext) -> ToolOutput:
+        return ToolOutput(0, modifiers=[lambda state: state.set("t", 1)])
+
+    @toolrt.tool(claims=[Claim(("state", "t"), READ)])
+    async def look(ctx: ToolContext) -> int:
+        return int(ctx.state["t"])
+
+    answers = [
+        [
+            result.content
+            for result in (
+                await runtime(wide, look, lanes=policy).run([call("wide"), call("look")], State({"t": 0}))
+            ).results
+        ]
+        for policy in (toolrt.by_claims, toolrt.serial, toolrt.parallel)
+    ]
+    assert answers == [[0, 1], [0, 1], [0, 0]]
+
+
+async def test_batch_inside_a_tool_that_holds_its_table_is_refused() -> None:
+    """It would wait for itself; the tool gets a clear error instead of a hang."""
+    holder: list[Runtime] = []
+
+    @toolrt.tool
+    async def nests(ctx: ToolContext) -> None:
+        await holder[0].run([call("leaf")])
+
+    rt = runtime(nests, Diary().tool("leaf"))
+    holder.append(rt)
+    (result,) = (await rt.run([call("nests")])).results
+    assert "would wait for itself" in str(result.error)
+
+
+def test_partition_of_many_state_keys_is_linear() -> None:
+    """Calls on state keys of their own share a lane, however many they are."""
+    tool = toolrt.tool(name="t", schema=None, claims=lambda input, state: [Claim(("state", input["k"]), WRITE)])(
+        lambda ctx, k: None
+    )
+    plan = toolrt.partition([call("t", k=str(i)) for i in range(5000)], Registry([tool]), State())
+    assert len(plan) == 1

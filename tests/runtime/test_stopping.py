@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+
 import pytest
 import trio
 import trio.testing
@@ -360,3 +363,98 @@ async def test_interrupt_in_a_modifier_or_an_approval_comes_out_bare(streaming: 
         if batch is not None:
             assert outcomes(batch.outcome.results) == expected
         assert not rt.tables[0].busy
+
+
+def pressing(delay: float) -> None:
+    """Press Ctrl-C in `delay` seconds, where Trio cannot tell a task that it was meant for."""
+
+    async def press() -> None:
+        await trio.sleep(delay)
+        signal.raise_signal(signal.SIGINT)
+
+    trio.lowlevel.spawn_system_task(press)
+
+
+@pytest.mark.parametrize("way", ["run", "leave", "read", "exclusive"])
+def test_interrupt_of_the_program_comes_out_bare_and_answers_every_call(way: str) -> None:
+    """A real Ctrl-C while a batch is driven, left or read is a KeyboardInterrupt in no group."""
+    diary = Diary()
+    batches: list[toolrt.Batch] = []
+
+    async def main() -> None:
+        rt = runtime(diary.tool("a", 60, safe=way != "exclusive"), diary.tool("b", 60))
+        pressing(0.01)
+        if way in {"run", "exclusive"}:
+            await rt.run([call("a"), call("b")])
+        async with rt.open_batch() as batch:
+            batches.append(batch)
+            batch.submit(call("a"))
+            batch.submit(call("b"))
+            if way == "read":
+                async for _ in batch:
+                    pass
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+    assert diary.lines == ["a+", "a-"]
+    for batch in batches:
+        assert outcomes(batch.outcome.results) == ["interrupted", "not_started"]
+
+
+async def test_cancel_from_outside_is_a_bare_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    """Whoever waits for `run` or leaves a block sees trio.Cancelled, in no group."""
+    rt = runtime(Diary().tool("a", 9, safe=True))
+    seen: list[type[BaseException]] = []
+    for streaming in (False, True):
+        with trio.move_on_after(1):
+            try:
+                if streaming:
+                    async with rt.open_batch() as batch:
+                        batch.submit(call("a"))
+                else:
+                    await rt.run([call("a")])
+            except BaseException as error:
+                seen.append(type(error))
+                raise
+    assert seen == [trio.Cancelled, trio.Cancelled]
+
+
+async def test_cancel_from_outside_does_not_lose_the_blocks_own_exception(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """What the block raises while it is cancelled comes out as it is."""
+    rt = runtime(Diary().tool("a", 9, safe=True))
+    with trio.move_on_after(1), pytest.raises(ValueError, match="mine"):
+        async with rt.open_batch() as batch:
+            batch.submit(call("a"))
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("mine")
+
+
+async def test_interrupt_in_a_tool_is_not_lost_in_the_blocks_own_nursery() -> None:
+    """The block may wait in a nursery of its own; the KeyboardInterrupt still comes out, and alone."""
+
+    @toolrt.tool(safe=True)
+    async def pressed(ctx: ToolContext) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        async with runtime(pressed).open_batch() as batch:
+            batch.submit(call("pressed"))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep_forever)
+                nursery.start_soon(trio.sleep_forever)
+
+
+@pytest.mark.parametrize("error", [GeneratorExit, asyncio.CancelledError, BaseException])
+async def test_odd_exceptions_of_a_tool_stay_with_its_call(error: type[BaseException]) -> None:
+    """Only Ctrl-C and exits end a batch."""
+
+    @toolrt.tool(safe=True)
+    async def odd(ctx: ToolContext) -> None:
+        raise error
+
+    done = await runtime(odd, Diary().tool("a")).run([call("odd"), call("a")])
+    assert outcomes(done.results) == ["error", "ok"]

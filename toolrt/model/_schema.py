@@ -7,6 +7,7 @@ depth.  A schema that a tool brings along is never allowed to fetch another over
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -154,12 +155,7 @@ class DerivedValidator:
             import msgspec
         except ImportError:
             raise MissingExtra(f"deriving the schema of tool {tool!r} from its type hints", "schema") from None
-        try:
-            signature = inspect.signature(function, eval_str=True)
-        except NameError as error:
-            raise DefinitionRefused(
-                f"the type hints of tool {tool!r}", "names that its module defines", str(error)
-            ) from None
+        signature = inspect.signature(function)
         self._parameters = _Parameters.of(signature)
         if self._parameters.open_ended:
             raise DefinitionRefused(
@@ -168,8 +164,7 @@ class DerivedValidator:
         self._msgspec = msgspec
         fields: list[Any] = []
         for name in (*self._parameters.positional, *self._parameters.named_only):
-            hint = signature.parameters[name].annotation
-            hint = Any if hint is inspect.Parameter.empty else hint
+            hint = _hint(signature.parameters[name].annotation, function, tool)
             if name in self._parameters.required:
                 fields.append((name, hint))
             else:
@@ -206,6 +201,25 @@ class DerivedValidator:
         if self._against is None:
             self._against = _checker(self.schema, f"the schema of tool {self._tool!r}")
         return _against_schema(self._against, input) if self._against is not None else []
+
+
+def _hint(hint: Any, function: Callable[..., Any], tool: str) -> Any:
+    """What a parameter's annotation stands for; one that is written as text is evaluated in its module.
+
+    Only the parameters that a model fills count: the context's own may be known to type checkers alone.
+    """
+    if hint is inspect.Parameter.empty:
+        return Any
+    if not isinstance(hint, str):
+        return hint
+    while isinstance(function, functools.partial):
+        function = function.func
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    try:
+        return eval(hint, dict(names))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise DefinitionRefused(f"the type hints of tool {tool!r}", "names that its module defines", what) from None
 
 
 def _constant(value: Any) -> Callable[[], Any]:

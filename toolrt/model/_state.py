@@ -88,6 +88,9 @@ class State(Mapping[str, Any]):
     def __delattr__(self, name: str) -> None:
         raise AttributeError("a State never changes: use delete(key) for a new one")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._values, {field: getattr(self, field) for field in _FIELDS})
+
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
 
@@ -160,6 +163,11 @@ class State(Mapping[str, Any]):
                 "error_signatures": list(self.error_signatures),
             },
         }
+
+
+def _restored(values: Mapping[str, Any], fields: Mapping[str, Any]) -> State:
+    """A state out of its parts: what copying and pickling make it from."""
+    return State(values, **fields)
 
 
 _EMPTY = State()

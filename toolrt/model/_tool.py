@@ -108,6 +108,8 @@ class Tool:
         self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
             getattr(type(self.function), "__call__", None)  # noqa: B004  an object whose call is async
         )
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            raise DefinitionRefused(what, "a function that returns its answer", "a generator function")
         self._bare = len(parameters) == 1
         self._defaults = {
             parameter.name: parameter.default
@@ -146,7 +148,11 @@ class Tool:
             return [Mismatch("input", "object", describe(input))]
         if not input and self._bare:
             return _NO_ARGUMENTS
-        return (self._validator or self.validator)(input)
+        try:
+            return (self._validator or self.validator)(input)
+        except Exception as error:
+            # A mapping that cannot be read, or text that UTF-8 cannot hold: half a surrogate pair, say.
+            return [Mismatch("input", "JSON values", f"something else ({type(error).__name__}: {error})")]
 
     def complete(self, input: Mapping[str, Any]) -> Mapping[str, Any]:
         """`input` with the function's defaults filled in; what ``safe``, ``claims`` and ``stops_batch`` are given."""

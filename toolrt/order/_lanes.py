@@ -7,7 +7,7 @@ Rules.
        cannot join it, or by the seal, never by idleness.
     3. What the claims are is known when the lane's start state is.  A call whose claim on a state key conflicts
        with an earlier call of its lane opens a new lane then, and takes along what was behind it: it must see
-       the state that the earlier call leaves.
+       the state that the earlier call leaves.  Only under `parallel` it stays where it is.
 
 A policy is a function ``(tool, input) -> bool``: whether the call may share a lane.  The four here are the ones
 with a name; one that raises means no.
@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.model import EVERYTHING, Claim, Registry, State, Tool, ToolCall
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, Registry, State, Tool, ToolCall
 
 __all__ = [
     "STATE_KEY",
@@ -82,23 +82,56 @@ def claims_of(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) 
     return () if tool.is_safe(input) else _EXCLUSIVE
 
 
+#: What a claim must cover to touch every state key.
+_ALL_KEYS = Claim((STATE_KEY,), READ, subtree=True)
+
+
 class StateKeys:
-    """The claims on state keys of one lane's calls so far."""
+    """The claims on state keys of one lane's calls so far, and the claims that cover all keys.
 
-    __slots__ = ("_claims",)
+    Args:
+        apart: whether conflicting calls are kept apart at all; `parallel` never does.
+    """
 
-    def __init__(self) -> None:
-        self._claims: list[Claim] = []
+    __slots__ = ("_apart", "_keys", "_subtrees")
+
+    def __init__(self, apart: bool = True) -> None:
+        self._apart = apart
+        self._keys: dict[tuple[Any, ...], Mode] = {}
+        self._subtrees: list[Claim] = []
 
     def admits(self, claims: Iterable[Claim]) -> bool:
-        """Whether a call with `claims` may join; if so, its claims on state keys count from now on."""
-        mine = [claim for claim in claims if claim.resource and claim.resource[0] == STATE_KEY]
+        """Whether a call with `claims` may join; if so, its claims count from now on.
+
+        A call that claims everything always may: it stays in its lane, and those behind it are kept apart.
+        """
+        if not self._apart:
+            return True
+        mine = [
+            claim for claim in claims if claim.resource[:1] == (STATE_KEY,) or (claim.subtree and not claim.resource)
+        ]
         if not mine:
             return True
-        if any(claim.conflicts_with(earlier) for claim in mine for earlier in self._claims):
+        if any(claim.resource and self._conflicts(claim) for claim in mine):
             return False
-        self._claims += [claim for claim in mine if claim not in self._claims]
+        for claim in mine:
+            if claim.subtree:
+                if claim not in self._subtrees:
+                    self._subtrees.append(claim)
+            elif self._keys.get(claim.resource) is not WRITE:
+                self._keys[claim.resource] = claim.mode
         return True
+
+    def _conflicts(self, claim: Claim) -> bool:
+        if claim.subtree:
+            earlier: Iterable[Claim] = (Claim(resource, mode) for resource, mode in self._keys.items())
+            if any(claim.conflicts_with(one) for one in earlier):
+                return True
+        else:
+            known = self._keys.get(claim.resource)
+            if known is not None and WRITE in (known, claim.mode):
+                return True
+        return any(claim.conflicts_with(one) for one in self._subtrees)
 
 
 @attrs.frozen
@@ -126,7 +159,8 @@ def partition(
     """
     state = State() if state is None else state
     lanes: list[tuple[bool, list[ToolCall]]] = []
-    keys = StateKeys()
+    apart = policy is not parallel
+    keys = StateKeys(apart)
     for call in calls:
         tool = registry.get(call.name)
         if tool is None or isinstance(tool.decode(call.input), list):
@@ -135,7 +169,7 @@ def partition(
         claims = claims_of(tool, call.input, state, shared)
         if not (lanes and shared and lanes[-1][0] and keys.admits(claims)):
             lanes.append((shared, []))
-            keys = StateKeys()
+            keys = StateKeys(apart)
             keys.admits(claims)
         lanes[-1][1].append(call)
     return [Lane(index, shared, tuple(members)) for index, (shared, members) in enumerate(lanes)]

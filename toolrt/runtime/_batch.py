@@ -23,9 +23,10 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt._plain import plain
+from toolrt._plain import json_copy, plain
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.model import (
+    Arguments,
     BatchOutcome,
     Claim,
     Mismatch,
@@ -49,6 +50,7 @@ from toolrt.order import (
     merged,
     shares_a_lane,
 )
+from toolrt.runtime._execution import RUNNING_CALL, asks_to_exit, split_cancelled
 from toolrt.runtime._lane import LaneRun
 
 if TYPE_CHECKING:
@@ -105,11 +107,19 @@ class Batch:
     def _open(self) -> None:
         if self._opened:
             raise BatchClosed(self.batch_id, "be entered", "it was entered before: open another one")
+        parent = RUNNING_CALL.get()
+        if parent is not None and parent.status is Status.EXECUTING and self._shares_a_table_with(parent):
+            holder = f"call {parent.call_index} of batch {parent.batch_id}"
+            why = f"{holder} holds claims in the same table, and would wait for itself"
+            raise BatchClosed(self.batch_id, "be opened inside a tool", why)
         self._opened = True
         if probe.sink is not None:
             policy = getattr(self.runtime.lanes, "__name__", "policy")
             fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": None}
             probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
+
+    def _shares_a_table_with(self, parent: TrackedCall) -> bool:
+        return any(ticket.table in self.tables for ticket in parent.tickets)
 
     # Submitting
 
@@ -142,9 +152,9 @@ class Batch:
             probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": plain(call.input)})
         tool = self.runtime.registry.get(call.name)
         tracked.tool = tool
-        arguments = _unknown_tool(self.runtime, call) if tool is None else tool.decode(call.input)
+        arguments = _unknown_tool(self.runtime, call) if tool is None else _decoded(tracked, tool)
         if tool is not None and tool.stops_batch is not False:
-            tracked.stops = tool.may_stop(call.input)
+            tracked.stops = tool.may_stop(tracked.input)
         if self._stopped_by is not None:
             # A stop is taken note of only before a cancel, so it came first.
             self._skip(tracked, self._stopped_by)
@@ -476,7 +486,8 @@ class Batch:
 
     def send_progress(self, call: TrackedCall, message: Any) -> None:
         """Take a call's progress, from whatever thread."""
-        if trio.lowlevel.in_trio_run():
+        # A tool's thread may have a Trio run of its own.
+        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self._token:
             self._take_progress(call, message)
             return
         # A thread may outlive the whole run: then nobody is left to count for.
@@ -526,9 +537,10 @@ class Batch:
                 await trio.lowlevel.checkpoint()
         except GeneratorExit:
             raise  # the whole Trio run is torn down: there is nobody to answer
-        except BaseException:
+        except BaseException as error:
+            self.give_up(error)
             self._leave()
-            raise
+            raise (self._abort or _bare(error)) from None  # noqa: ASYNC104  it is the Cancelled itself, out of its group
         self._leave()
         if self._abort is not None:
             raise self._abort
@@ -551,21 +563,20 @@ class Batch:
         else:
             self.cancelled_from_outside()
             self.cancel(f"its block was left by {type(error).__name__}")
-        unwinding: BaseException | None = None
+        raised: BaseException | None = None
         try:
             await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102  it is the nursery's own exit
         except GeneratorExit:
             raise
-        except BaseException as raised:  # noqa: ASYNC103  re-raised once the outcome is fixed
-            if not isinstance(raised, trio.Cancelled):
-                self._leave()
-                raise
-            unwinding = raised
+        except BaseException as unwinding:  # noqa: ASYNC103  re-raised once the outcome is fixed
+            raised = unwinding
         self._leave()
-        if self._abort is not None and (error is None or isinstance(error, trio.Cancelled)):
+        # What goes out, if several things would: Ctrl-C or an exit in a call; what came up while leaving, a
+        # cancellation apart; the block's own exception, as it is; a cancellation from outside.
+        if self._abort is not None and asks_to_exit(error) is None:
             raise self._abort
-        if error is None and unwinding is not None:
-            raise unwinding
+        if raised is not None and (error is None or split_cancelled(raised)[1] is not None):
+            raise _bare(raised) from None
         return False
 
     def _leave(self) -> None:
@@ -608,11 +619,29 @@ class Batch:
         return f"<Batch {self.batch_id}: {len(self.calls)} calls, {stage}>"
 
 
+def _bare(error: BaseException) -> BaseException:
+    """What `error` is about, out of the groups that nurseries put around it."""
+    cancelled, rest = split_cancelled(error)
+    found: BaseException | None = cancelled if rest is None else rest
+    while isinstance(found, BaseExceptionGroup) and (rest is None or len(found.exceptions) == 1):
+        found = found.exceptions[0]
+    return error if found is None else found
+
+
 def _unknown_tool(runtime: Runtime, call: ToolCall) -> list[Mismatch]:
     nearest = runtime.registry.nearest(call.name)
     names = nearest or list(runtime.registry.names[:10])
     hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}" if names else "there are none"
     return [Mismatch("name", f"the name of a tool ({hint})", repr(call.name))]
+
+
+def _decoded(call: TrackedCall, tool: Tool) -> Arguments | list[Mismatch]:
+    """The arguments, from a copy of the input: it is the model's, and whoever handed it in may go on to change it."""
+    try:
+        call.input = json_copy(call.input)
+    except RecursionError:
+        return [Mismatch("input", "JSON values", "a value nested too deeply")]
+    return tool.decode(call.input)
 
 
 def _refusal(call: ToolCall, mismatches: list[Mismatch]) -> str:

@@ -13,6 +13,7 @@ Rules.
 
 from __future__ import annotations
 
+import contextvars
 import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -28,7 +29,11 @@ from toolrt.runtime._context import ToolContext
 if TYPE_CHECKING:
     from toolrt.runtime._lane import LaneRun
 
-__all__ = ["error_text", "execute", "split_cancelled"]
+__all__ = ["RUNNING_CALL", "asks_to_exit", "error_text", "execute", "split_cancelled"]
+
+
+#: The call whose tool the running code belongs to.
+RUNNING_CALL: contextvars.ContextVar[TrackedCall | None] = contextvars.ContextVar("toolrt running call", default=None)
 
 
 def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
@@ -38,6 +43,22 @@ def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseExc
     if isinstance(error, BaseExceptionGroup):
         return error.split(trio.Cancelled)
     return None, error
+
+
+def asks_to_exit(error: BaseException | None) -> BaseException | None:
+    """The Ctrl-C or exit in `error`, if there is one: what no tool's failure is."""
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(asks_to_exit, error.exceptions)), None)
+    return None
+
+
+def _is_stepped() -> bool:
+    """Whether Trio steps a call's task now; it does not when a coroutine is closed from elsewhere."""
+    if not trio.lowlevel.in_trio_task():
+        return False
+    return trio.lowlevel.current_task().coro.cr_code is execute.__code__
 
 
 def error_text(error: BaseException) -> str:
@@ -65,6 +86,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         batch.cancelled_from_outside()
         raise
     tool: Any = call.tool
+    RUNNING_CALL.set(call)
     context = ToolContext(call, lane.state, batch.send_progress)
     now = call._started_at = trio.current_time()
     call.happen(Happening.START)
@@ -79,8 +101,6 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         return
     try:
         value = await tool.function(context, *positional, **named)
-    except GeneratorExit:
-        raise
     except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
         await _failed(lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
         return  # noqa: ASYNC104  no Cancelled that is due gets here
@@ -105,8 +125,6 @@ async def _execute_guarded(
             _returned(lane, call, value)
             lane.finish(call)
             return
-    except GeneratorExit:
-        raise
     except BaseException as error:  # noqa: ASYNC103  as above
         await _failed(lane, call, error, seconds if scope.cancelled_caught else None, thread)  # noqa: ASYNC102
         return  # noqa: ASYNC104
@@ -150,8 +168,11 @@ async def _failed(
     lane: LaneRun, call: TrackedCall, error: BaseException | None, timed_out: float | None, thread: _Thread | None
 ) -> None:
     """Fix the result of a call that did not return; `error` is what its own scope did not catch."""
+    if isinstance(error, GeneratorExit) and not _is_stepped():
+        raise error  # the whole Trio run is torn down: there is nobody to answer
     batch = lane.batch
     cancelled, rest = (None, None) if error is None else split_cancelled(error)
+    exit_asked = asks_to_exit(rest)
     running = "" if thread is None or not thread.running else "; its thread cannot be stopped and still runs"
     also = "" if rest is None else f"; it raised {error_text(rest)}"
     call._ended_at = trio.current_time()
@@ -166,10 +187,11 @@ async def _failed(
         reason = batch.cancel_reason or "it raised trio.Cancelled by itself"
         why = f"interrupted while it ran ({reason}); effects may have landed"
         batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
-    elif rest is not None and not isinstance(rest, Exception):
+    elif exit_asked is not None:
         # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
-        batch.settle(call, Outcome.INTERRUPTED, None, f"interrupted by {error_text(rest)}; effects may have landed")
-        batch.abort(rest)
+        why = f"interrupted by {error_text(exit_asked)}; effects may have landed"
+        batch.settle(call, Outcome.INTERRUPTED, None, why)
+        batch.abort(exit_asked)
     else:
         batch.settle(call, Outcome.ERROR, None, "" if rest is None else error_text(rest))
     result = call.result

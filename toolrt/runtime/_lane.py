@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import trio
 
 from toolrt import probe
+from toolrt._plain import json_copy
 from toolrt.model import (
     READ,
     WRITE,
@@ -34,9 +35,9 @@ from toolrt.model import (
     covers,
     reads_only,
 )
-from toolrt.order import ClaimTable, LanePlace, StateKeys, Status, Ticket, TrackedCall, claims_of
+from toolrt.order import ClaimTable, LanePlace, StateKeys, Status, Ticket, TrackedCall, claims_of, give_back, parallel
 from toolrt.runtime._approval import Allow, ApprovalRequest, Deny, Rewrite, decision
-from toolrt.runtime._execution import error_text, execute, split_cancelled
+from toolrt.runtime._execution import asks_to_exit, error_text, execute, split_cancelled
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -201,7 +202,7 @@ class LaneRun:
 
     def _admits(self, claims: tuple[Claim, ...]) -> bool:
         if self._state_keys is None:
-            self._state_keys = StateKeys()
+            self._state_keys = StateKeys(apart=self.batch.runtime.lanes is not parallel)
         return self._state_keys.admits(claims)
 
     def _take(self, call: TrackedCall, table: ClaimTable, claims: tuple[Claim, ...]) -> None:
@@ -237,10 +238,11 @@ class LaneRun:
         """Give back what the call holds: its execution is over, or will never be."""
         if probe.sink is not None:
             probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
-        if call.tickets:
-            tickets, call.tickets = call.tickets, ()
-            for ticket in tickets:
-                ticket.release()
+        tickets, call.tickets = call.tickets, ()
+        if len(tickets) == 1:
+            tickets[0].release()
+        elif tickets:
+            give_back(tickets, _call_index)
         self._free(call)
         if self._ready:
             self._dispatch()
@@ -249,16 +251,14 @@ class LaneRun:
 
     def finish_all(self, calls: Iterable[TrackedCall]) -> None:
         """The same for many calls that never started, as one step."""
-        held: dict[int, tuple[ClaimTable, list[Ticket]]] = {}
+        tickets: list[Ticket] = []
         for call in calls:
             if probe.sink is not None:
                 probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
-            for ticket in call.tickets:
-                held.setdefault(id(ticket.table), (ticket.table, []))[1].append(ticket)
+            tickets += call.tickets
             call.tickets = ()
             self._free(call)
-        for table, tickets in held.values():
-            table.release(tickets)
+        give_back(tickets, _call_index)
         self._dispatch()
         self._wake_if_over()
 
@@ -310,7 +310,9 @@ class LaneRun:
             return
         if probe.sink is not None:
             probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
-        request = ApprovalRequest(call.call_id, call.name, call.input, call.call_index, call.batch_id, self.state)
+        # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
+        shown = json_copy(call.input)
+        request = ApprovalRequest(call.call_id, call.name, shown, call.call_index, call.batch_id, self.state)
         try:
             answer = approve(request)
         except Exception as error:
@@ -319,15 +321,16 @@ class LaneRun:
             self.batch.abort(error)
             return  # noqa: ASYNC104
         if inspect.isawaitable(answer):
+            call.scope = trio.CancelScope()
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
         else:
             self._answered(call, decision(answer))
 
     async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
-        call.scope = trio.CancelScope()
+        scope = call.scope
         verdict: Allow | Deny | Rewrite | None = None
         try:
-            with call.scope:
+            with scope:
                 verdict = decision(await answer)
         except GeneratorExit:
             raise
@@ -336,10 +339,11 @@ class LaneRun:
             if cancelled is not None:
                 self.batch.cancelled_from_outside()
                 raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
-            if not isinstance(rest, Exception):
-                self.batch.abort(error)
+            exit_asked = asks_to_exit(rest)
+            if exit_asked is not None:
+                self.batch.abort(exit_asked)
                 return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
-            verdict = Deny(f"the approval check raised {error_text(rest)}")
+            verdict = Deny(f"the approval check raised {error_text(error)}")
         call.scope = None
         if verdict is not None:
             self._answered(call, verdict)
@@ -368,14 +372,23 @@ class LaneRun:
     def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
         """Give the call its new input, or say why not."""
         tool = cast(Tool, call.tool)
-        arguments = tool.decode(verdict.input)
+        rewritten = json_copy(verdict.input)
+        arguments = tool.decode(rewritten)
         if isinstance(arguments, list):
             return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
-        wanted = claims_of(tool, verdict.input, self.state, self.shared)
+        wanted = claims_of(tool, rewritten, self.state, self.shared)
         for claim in wanted:
             if not covers(call.claims, claim):
                 holds = ", ".join(map(str, call.claims)) or "nothing"
                 return f"the rewritten input claims {claim}, the call holds {holds}"
-        call.input = dict(verdict.input)
+        stops = tool.may_stop(rewritten)
+        if stops and not call.stops:
+            return "the rewritten input stops the batch when it fails, the call's own does not"
+        call.stops = stops
+        call.input = rewritten
         call.arguments = arguments
         return None
+
+
+def _call_index(call: TrackedCall) -> int:
+    return call.call_index
