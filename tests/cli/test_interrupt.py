@@ -109,7 +109,8 @@ def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, writ
 def test_second_interrupt_gives_up_on_what_does_not_end(shop: Path, written: Callable[..., Path]) -> None:
     """The call that still runs is named as such."""
     calls = written(("read_file", {"path": "README.md"}), ("hang", {}))
-    with running("run", calls, "--workspace", shop) as process:
+    # One at a time, so that the first has ended when the second is ready.
+    with running("run", calls, "--workspace", shop, "--limit", "1") as process:
         interrupt_after(process, process.stdout, "ready")
         interrupt_after(process, process.stdout, "Ctrl-C again")
         printed, _ = process.communicate(timeout=100)
