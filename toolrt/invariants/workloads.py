@@ -61,6 +61,15 @@ _MANY = (
     Scripted([ReadCell("a"), ReadCell("b")], invalid="input"),
 )
 
+#: One end frees a file and the control claim: what waits for the second comes first by call_index.
+_TWO_CLAIMS = (
+    Scripted([AddCell("f", "x"), Sleep(1)], stops=True),
+    Scripted([AddCell("a", "x"), Sleep(1)]),
+    Scripted([AddCell("b", "x"), Sleep(1)]),
+    Scripted([ReadCell("f"), Sleep(1)]),
+    Scripted([ReadCell("f"), Sleep(1)]),
+)
+
 #: Each is small, together they reach every outcome, policy and reader.
 WORKLOADS: tuple[Mix, ...] = (
     Mix(_FILES, files={"f": "start "}),
@@ -76,6 +85,7 @@ WORKLOADS: tuple[Mix, ...] = (
     Mix(_FAILING, cancel_after=1.0),
     Mix(_ASKING),
     Mix(_ASKING, lanes="serial", limit=1),
+    Mix(_TWO_CLAIMS, limit=3),
     Mix(_MANY, limit=3),
     Mix(_MANY, lanes="by_safety", reader="slow"),
     Mix(_MANY, cancel_after=1.25, cancel_outside=True),
