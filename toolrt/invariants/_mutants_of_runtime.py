@@ -99,6 +99,19 @@ def _denies_effects(settle: Function) -> Function:
     return denies_effects
 
 
+def _lets_them_run(cancel: Function) -> Function:
+    def lets_them_run(self: Batch, *args: Any, **kwargs: Any) -> None:
+        lane = self._running_lane
+        nursery = None if lane is None else lane.nursery
+        if lane is not None:
+            lane.nursery = None
+        cancel(self, *args, **kwargs)
+        if lane is not None:
+            lane.nursery = nursery
+
+    return lets_them_run
+
+
 # Law 11
 
 
@@ -220,6 +233,12 @@ RUNTIME: tuple[Mutant, ...] = (
         "denies that it ran",
         "An interrupted call is reported as not started, though its effects may have landed.",
         lambda: patched(Batch, "settle", _denies_effects),
+        _CANCELLED,
+    ),
+    _in_law("cancel_truthful")(
+        "a cancel waits",
+        "A cancel starts nothing new, and lets what runs come to its end.",
+        lambda: patched(Batch, "_cancel", _lets_them_run),
         _CANCELLED,
     ),
     _in_law("timeout_own_time")(
