@@ -64,15 +64,20 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
 
 
 def json_copy(value: Any) -> Any:
-    """Copy the containers of a JSON value, however deep; whatever is no dict or list is the same object.
+    """Copy the containers of a JSON value, however deep; whatever is no mapping or list is the same object.
 
     Raises:
         RecursionError: it is nested too deeply, or holds itself.
     """
-    if type(value) is dict:
+    kind = type(value)
+    if kind is dict:
         return {key: json_copy(item) for key, item in value.items()} if value else {}
-    if type(value) is list:
+    if kind is str or value is None or kind is int or kind is bool:
+        return value
+    if kind is list:
         return [json_copy(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: json_copy(item) for key, item in value.items()}
     return value
 
 

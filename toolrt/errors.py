@@ -29,6 +29,8 @@ __all__ = [
     "StepLimit",
     "ToolrtError",
     "UnsupportedTrio",
+    "asks_to_exit",
+    "error_text",
 ]
 
 
@@ -230,3 +232,23 @@ class StepLimit(SimulationStopped):
             else "; a livelock, unless the program needs more steps (raise step_limit)"
         )
         super().__init__(f"step limit of {limit} reached{why}", limit, waiting)
+
+
+def asks_to_exit(error: BaseException | None) -> BaseException | None:
+    """The Ctrl-C or exit in `error`, if there is one: what no tool's failure is."""
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(asks_to_exit, error.exceptions)), None)
+    return None
+
+
+def error_text(error: BaseException) -> str:
+    """An exception in one line: its type and text; a group by its members."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(error_text(member) for member in error.exceptions)
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"(its text cannot be made: {type(broken).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

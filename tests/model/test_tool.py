@@ -274,3 +274,46 @@ def test_hints_of_the_context_and_of_the_answer_are_not_evaluated() -> None:
         """Type."""
 
     assert toolrt.tool(typed).schema["properties"] == {"a": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"claims": Claim("a", READ)},
+        {"timeout": 10**400},
+        {"owner": object()},
+    ],
+)
+def test_definition_options_that_look_right_are_refused(options: dict[str, Any]) -> None:
+    """A claim without brackets, a timeout beyond all numbers, an owner without a table."""
+    with pytest.raises(DefinitionRefused):
+        toolrt.tool(name="t", **options)(lambda ctx: None)
+
+
+def test_definition_of_a_nameless_function_asks_for_a_name() -> None:
+    """No provider takes "<lambda>"."""
+    with pytest.raises(DefinitionRefused, match="name="):
+        toolrt.tool(lambda ctx: None)
+
+
+def test_defaults_are_fresh_for_every_call() -> None:
+    """What one call does to its list is not for the next."""
+
+    @toolrt.tool
+    async def listing(ctx: ToolContext, names: list[str] = []) -> None:  # noqa: B006
+        """List."""
+
+    for _ in range(2):
+        (names,) = listing.decode({})[0]  # type: ignore[misc]
+        assert names == []
+        names.append("x")
+
+
+def test_input_keys_may_be_numbers_where_the_hint_says_so() -> None:
+    """JSON spells every key as text."""
+
+    @toolrt.tool
+    async def table(ctx: ToolContext, rows: dict[int, str]) -> None:
+        """Table."""
+
+    assert table.decode({"rows": {"1": "a"}}) == (({1: "a"},), {})

@@ -230,3 +230,44 @@ async def test_approval_cannot_make_a_call_stop_the_batch() -> None:
     rt = runtime(check, approve=lambda request: {"strict": True})
     (result,) = (await rt.run([call("check", strict=False)])).results
     assert "stops the batch" in str(result.error)
+
+
+async def test_approval_that_submits_calls_asks_each_once(autojump_clock: trio.testing.MockClock) -> None:
+    """A call that joins while the lane is asked is asked as it joins, and waits for its own ticket."""
+    diary = Diary()
+    file = claims(("f", WRITE))
+    asked: list[int] = []
+    holder: list[toolrt.Batch] = []
+
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append(request.call_index)
+        if request.call_index == 0:
+            holder[0].submit(call("b"))
+        return True
+
+    async with runtime(
+        diary.tool("a", 1, claims=file), diary.tool("b", 1, claims=file), approve=approve
+    ).open_batch() as batch:
+        holder.append(batch)
+        batch.submit(call("a"))
+        await trio.sleep(5)
+    assert asked == [0, 1]
+    assert diary.lines == ["a+", "a-", "b+", "b-"]
+
+
+async def test_approval_with_an_odd_answer_denies() -> None:
+    """An answer whose text cannot be made, an endless rewrite, an odd exception: a no each time."""
+
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    endless: dict[str, Any] = {}
+    endless["path"] = endless
+
+    def odd(request: ApprovalRequest) -> Any:
+        raise BaseException("odd")
+
+    for approve in (lambda request: Broken(), lambda request: endless, odd):
+        done = await runtime(touch, Diary().tool("a"), approve=approve).run([call("touch", path="a"), call("a")])
+        assert outcomes(done.results) == ["denied", "denied"]

@@ -458,3 +458,26 @@ async def test_odd_exceptions_of_a_tool_stay_with_its_call(error: type[BaseExcep
 
     done = await runtime(odd, Diary().tool("a")).run([call("odd"), call("a")])
     assert outcomes(done.results) == ["error", "ok"]
+
+
+async def test_interrupt_beside_a_cancellation_is_not_swallowed(autojump_clock: trio.testing.MockClock) -> None:
+    """A tool whose nursery raises a cancellation and a KeyboardInterrupt lets the KeyboardInterrupt out."""
+
+    @toolrt.tool(safe=True)
+    async def both(ctx: ToolContext) -> None:
+        async def pressed() -> None:
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise KeyboardInterrupt
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(pressed)
+            nursery.start_soon(trio.sleep_forever)
+
+    with pytest.raises(KeyboardInterrupt):
+        async with runtime(both).open_batch() as batch:
+            batch.submit(call("both"))
+            await trio.sleep(1)
+            batch.cancel("x")
+    assert outcomes(batch.outcome.results) == ["interrupted"]

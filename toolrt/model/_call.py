@@ -66,6 +66,11 @@ def _modifiers(value: Iterable[Modifier]) -> tuple[Modifier, ...]:
     return modifiers
 
 
+def _check_text(_: object, __: object, value: Any) -> None:
+    if not isinstance(value, str):
+        raise DefinitionRefused("ToolOutput.error", "a text or None", value)
+
+
 @attrs.frozen
 class ToolOutput:
     """What a tool returns when a bare value does not say it all.
@@ -79,7 +84,7 @@ class ToolOutput:
     #: Applied to the state at the lane's end, in this order.
     modifiers: tuple[Modifier, ...] = attrs.field(default=(), converter=_modifiers)
     #: Set: the call ends as `Outcome.ERROR` with this text, and its modifiers still apply.
-    error: str | None = None
+    error: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_text))
 
 
 @attrs.frozen

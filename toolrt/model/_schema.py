@@ -7,6 +7,7 @@ depth.  A schema that a tool brings along is never allowed to fetch another over
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +105,7 @@ class _Parameters:
         ]
 
     def arguments(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        full = {**self.defaults, **input}
+        full = {name: _fresh(value) for name, value in self.defaults.items() if name not in input} | dict(input)
         positional = [full.pop(name) for name in self.positional]
         return positional, full
 
@@ -172,7 +173,7 @@ class DerivedValidator:
         try:
             self._type = msgspec.defstruct(tool, fields, kw_only=True, forbid_unknown_fields=True)
             schema = msgspec.json.schema(self._type)
-        except (TypeError, ValueError, RecursionError) as error:
+        except Exception as error:
             raise DefinitionRefused(
                 f"the type hints of tool {tool!r}", "types that have a JSON schema", str(error)
             ) from None
@@ -190,7 +191,7 @@ class DerivedValidator:
         if self._nested and (wrong := self._held_against_schema(input)):
             return wrong
         try:
-            values = self._astuple(self._convert(input, self._type))
+            values = self._astuple(self._convert(input, self._type, str_keys=True))
         except self._msgspec.ValidationError as error:
             return self._held_against_schema(input) or [_from_message(str(error), input)]
         if not self._parameters.named_only:
@@ -214,6 +215,8 @@ def _hint(hint: Any, function: Callable[..., Any], tool: str) -> Any:
         return hint
     while isinstance(function, functools.partial):
         function = function.func
+    if not inspect.isroutine(function):
+        function = type(function).__call__
     names = getattr(inspect.unwrap(function), "__globals__", {})
     try:
         return eval(hint, dict(names))
@@ -223,7 +226,12 @@ def _hint(hint: Any, function: Callable[..., Any], tool: str) -> Any:
 
 
 def _constant(value: Any) -> Callable[[], Any]:
-    return lambda: value
+    return lambda: _fresh(value)
+
+
+def _fresh(value: Any) -> Any:
+    """A default as a call may have it for itself: what one call does to a list is not for the next."""
+    return copy.copy(value) if isinstance(value, list | dict | set) else value
 
 
 def _own_schema(schema: dict[str, Any], tool: str, defaults: Mapping[str, Any]) -> Schema:

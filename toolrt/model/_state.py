@@ -69,6 +69,8 @@ class State(Mapping[str, Any]):
         context_budget: int | None = None,
         error_signatures: tuple[str, ...] = (),
     ) -> None:
+        if isinstance(values, State):
+            raise DefinitionRefused("State", "a mapping (a State is changed by set, update and replace)", values)
         if values is None:
             values = {}
         if not isinstance(values, Mapping):

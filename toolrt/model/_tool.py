@@ -8,6 +8,7 @@ not promise is assumed to be the worst: undeclared is exclusive, a failing ``saf
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, overload
 
@@ -90,12 +91,12 @@ class Tool:
         _checked_bool_or_function(f"{what}: stops_batch", self.stops_batch)
         if self.interrupt not in ("cancel", "finish"):
             raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
-        if self.timeout is not None and not (_is_number(self.timeout) and self.timeout > 0):
+        if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout <= sys.float_info.max):
             raise DefinitionRefused(f"{what}: timeout", "seconds above 0, or None", self.timeout)
-        if self.claims is not None and not callable(self.claims):
-            self.claims = tuple(self.claims)
-            if not all(isinstance(claim, Claim) for claim in self.claims):
-                raise DefinitionRefused(f"{what}: claims", "claims, or a function of input and state", self.claims)
+        if self.owner is not None and not hasattr(self.owner, "claim_table"):
+            raise DefinitionRefused(f"{what}: owner", "an object with a claim_table, such as a Workspace", self.owner)
+        if isinstance(self.claims, tuple) and not all(isinstance(claim, Claim) for claim in self.claims):
+            raise DefinitionRefused(f"{what}: claims", "claims, or a function of input and state", self.claims)
         signature = inspect.signature(self.function)
         parameters = list(signature.parameters.values())
         if not parameters or parameters[0].kind not in (
@@ -271,9 +272,14 @@ def tool(
     def decorate(target: Callable[..., Any]) -> Tool:
         if isinstance(target, Tool):
             raise DefinitionRefused(f"tool {target.name!r}", "a function", "a tool already")
+        if isinstance(claims, Claim):
+            raise DefinitionRefused("a tool's claims", "a list of claims, or a function of input and state", claims)
         given = claims if claims is None or callable(claims) else tuple(claims)
+        known = getattr(target, "__name__", "")
+        if name is None and known == "<lambda>":
+            raise DefinitionRefused("a tool's name", 'name="..." for a function without a name of its own', known)
         return Tool(
-            name=getattr(target, "__name__", "") if name is None else name,
+            name=known if name is None else name,
             function=target,
             safe=safe,
             claims=given,

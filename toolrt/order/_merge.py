@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolrt import probe
+from toolrt.errors import asks_to_exit, error_text
 from toolrt.model import Modifier, State
 from toolrt.model._update import RejectedModifier, StateMerged
 from toolrt.order._tracked import TrackedCall
@@ -49,8 +50,10 @@ def _call_index(call: TrackedCall) -> int:
 def _applied(modifier: Modifier, state: State) -> State | str:
     try:
         after = modifier(state)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    except BaseException as error:
+        if asks_to_exit(error) is not None:
+            raise
+        return error_text(error)
     if not isinstance(after, State):
         return f"a modifier gives a State, this one gave {type(after).__name__}"
     return after

@@ -8,7 +8,7 @@ story of that call.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import InternalError
@@ -84,6 +84,8 @@ class TrackedCall:
     #: Whether it may overlap its neighbours.
     safe: bool = False
     tool: Tool | None = None
+    #: The call whose tool opened the batch, if one did.
+    parent: TrackedCall | None = None
     arguments: Arguments | None = None
     #: Where its lane is; None for calls that belong to none.
     place: LanePlace | None = None
@@ -120,8 +122,12 @@ class TrackedCall:
     _started_at: float | None = None
     _ended_at: float | None = None
 
-    def __init__(self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float) -> None:
+    def __init__(
+        self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float, siblings: Sequence[TrackedCall] = ()
+    ) -> None:
         self.call = call
+        #: All calls of its batch.
+        self.siblings = siblings
         self.batch_id = batch_id
         #: Its place in the batch, from 0.
         self.call_index = call_index
@@ -164,7 +170,7 @@ class TrackedCall:
         found: list[Any] = []
         for ticket in self.tickets:
             for owner in ticket.waits_for():
-                mine = owner.batch_id == self.batch_id
+                mine = owner.siblings is self.siblings
                 found.append(owner.call_index if mine else f"{owner.batch_id}#{owner.call_index}")
         if self.awaiting_approval:
             found.append("approval")

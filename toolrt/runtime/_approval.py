@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import stable_text
 from toolrt.model import State
 
 __all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "Rewrite", "decision"]
@@ -69,4 +70,5 @@ def decision(answer: object) -> Allow | Deny | Rewrite:
         return Deny(answer)
     if isinstance(answer, Mapping):
         return Rewrite(answer)
-    return Deny(f"the approval check answered {answer!r}, which is neither True, False, a reason nor a new input")
+    shown = stable_text(answer)
+    return Deny(f"the approval check answered {shown}, which is neither True, False, a reason nor a new input")

@@ -24,7 +24,7 @@ import trio
 
 from toolrt import probe
 from toolrt._plain import json_copy, plain
-from toolrt.errors import BatchClosed, DefinitionRefused
+from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit, error_text
 from toolrt.model import (
     Arguments,
     BatchOutcome,
@@ -50,7 +50,8 @@ from toolrt.order import (
     merged,
     shares_a_lane,
 )
-from toolrt.runtime._execution import RUNNING_CALL, asks_to_exit, split_cancelled
+from toolrt.runtime._cancellation import bare, split_cancelled
+from toolrt.runtime._execution import RUNNING_CALL
 from toolrt.runtime._lane import LaneRun
 
 if TYPE_CHECKING:
@@ -103,12 +104,15 @@ class Batch:
         self._manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._opened = False
+        self._parent: TrackedCall | None = None
 
     def _open(self) -> None:
         if self._opened:
             raise BatchClosed(self.batch_id, "be entered", "it was entered before: open another one")
-        parent = RUNNING_CALL.get()
-        if parent is not None and parent.status is Status.EXECUTING and self._shares_a_table_with(parent):
+        parent = self._parent = RUNNING_CALL.get()
+        while parent is not None and not (parent.status is Status.EXECUTING and self._shares_a_table_with(parent)):
+            parent = parent.parent
+        if parent is not None:
             holder = f"call {parent.call_index} of batch {parent.batch_id}"
             why = f"{holder} holds claims in the same table, and would wait for itself"
             raise BatchClosed(self.batch_id, "be opened inside a tool", why)
@@ -145,7 +149,9 @@ class Batch:
         return self._submit(call)
 
     def _submit(self, call: ToolCall) -> TrackedCall:
-        tracked = TrackedCall(call, len(self.calls), self.batch_id, self._now)
+        tracked = TrackedCall(call, len(self.calls), self.batch_id, self._now, self.calls)
+        if self._parent is not None:
+            tracked.parent = self._parent
         self.calls.append(tracked)
         if probe.sink is not None:
             fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}
@@ -266,6 +272,8 @@ class Batch:
     def _skip(self, call: TrackedCall, by: TrackedCall) -> None:
         call.modifiers = ()
         why = f"skipped: call {by.call_index} ({by.name}, id {by.call_id!r}) failed and stops the batch"
+        if call.dropped and call.tool is not None and not (call.tool.is_async or probe.threads_inline):
+            why += "; its thread cannot be stopped and still runs"
         self.settle(call, Outcome.SKIPPED, None, why, Happening.SKIP)
 
     # Ending early
@@ -404,8 +412,8 @@ class Batch:
         if lane.modified:
             try:
                 lane.merge = merged(lane.index, self.state, lane.modified)
-            except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-                # Ctrl-C or an exit in a modifier: none of the lane's modifiers is applied.
+            except (KeyboardInterrupt, SystemExit) as error:
+                # In a modifier: none of the lane's modifiers is applied.
                 self.abort(error)
             self.state = lane.merge.state
             for call in lane.modified:
@@ -540,7 +548,7 @@ class Batch:
         except BaseException as error:
             self.give_up(error)
             self._leave()
-            raise (self._abort or _bare(error)) from None  # noqa: ASYNC104  it is the Cancelled itself, out of its group
+            raise (self._abort or bare(error)) from None  # noqa: ASYNC104  it is the Cancelled itself, out of its group
         self._leave()
         if self._abort is not None:
             raise self._abort
@@ -576,7 +584,7 @@ class Batch:
         if self._abort is not None and asks_to_exit(error) is None:
             raise self._abort
         if raised is not None and (error is None or split_cancelled(raised)[1] is not None):
-            raise _bare(raised) from None
+            raise bare(raised) from None
         return False
 
     def _leave(self) -> None:
@@ -619,15 +627,6 @@ class Batch:
         return f"<Batch {self.batch_id}: {len(self.calls)} calls, {stage}>"
 
 
-def _bare(error: BaseException) -> BaseException:
-    """What `error` is about, out of the groups that nurseries put around it."""
-    cancelled, rest = split_cancelled(error)
-    found: BaseException | None = cancelled if rest is None else rest
-    while isinstance(found, BaseExceptionGroup) and (rest is None or len(found.exceptions) == 1):
-        found = found.exceptions[0]
-    return error if found is None else found
-
-
 def _unknown_tool(runtime: Runtime, call: ToolCall) -> list[Mismatch]:
     nearest = runtime.registry.nearest(call.name)
     names = nearest or list(runtime.registry.names[:10])
@@ -641,6 +640,8 @@ def _decoded(call: TrackedCall, tool: Tool) -> Arguments | list[Mismatch]:
         call.input = json_copy(call.input)
     except RecursionError:
         return [Mismatch("input", "JSON values", "a value nested too deeply")]
+    except Exception as error:
+        return [Mismatch("input", "JSON values", f"a mapping that cannot be read ({error_text(error)})")]
     return tool.decode(call.input)
 
 

@@ -22,36 +22,20 @@ import attrs
 import trio
 
 from toolrt import probe
+from toolrt.errors import asks_to_exit, error_text
 from toolrt.model import Outcome, Tool, ToolOutput
 from toolrt.order import Happening, Status, TrackedCall
+from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
 
 if TYPE_CHECKING:
     from toolrt.runtime._lane import LaneRun
 
-__all__ = ["RUNNING_CALL", "asks_to_exit", "error_text", "execute", "split_cancelled"]
+__all__ = ["RUNNING_CALL", "execute"]
 
 
 #: The call whose tool the running code belongs to.
 RUNNING_CALL: contextvars.ContextVar[TrackedCall | None] = contextvars.ContextVar("toolrt running call", default=None)
-
-
-def split_cancelled(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """What of `error` is Trio's cancellation, and what is not."""
-    if isinstance(error, trio.Cancelled):
-        return error, None
-    if isinstance(error, BaseExceptionGroup):
-        return error.split(trio.Cancelled)
-    return None, error
-
-
-def asks_to_exit(error: BaseException | None) -> BaseException | None:
-    """The Ctrl-C or exit in `error`, if there is one: what no tool's failure is."""
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        return next(filter(None, map(asks_to_exit, error.exceptions)), None)
-    return None
 
 
 def _is_stepped() -> bool:
@@ -59,17 +43,6 @@ def _is_stepped() -> bool:
     if not trio.lowlevel.in_trio_task():
         return False
     return trio.lowlevel.current_task().coro.cr_code is execute.__code__
-
-
-def error_text(error: BaseException) -> str:
-    """An exception in one line: its type and text; a group by its members."""
-    if isinstance(error, BaseExceptionGroup):
-        return "; ".join(error_text(member) for member in error.exceptions)
-    try:
-        text = str(error)
-    except Exception as broken:
-        text = f"(its text cannot be made: {type(broken).__name__})"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 async def execute(lane: LaneRun, call: TrackedCall) -> None:
@@ -94,7 +67,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     if probe.sink is not None:
         threaded = not (tool.is_async or probe.threads_inline)
         fields = {"batch": call.batch_id, "call": call.call_index, "lane": lane.index, "thread": threaded}
-        probe.sink.event("call.started", {**fields, "timeout": timeout})
+        probe.sink.event("call.started", {**fields, "timeout": timeout, "interrupt": tool.interrupt})
     positional, named = call.arguments or ((), {})
     if timeout is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
         await _execute_guarded(lane, call, tool, context, now, timeout)
@@ -178,7 +151,13 @@ async def _failed(
     call._ended_at = trio.current_time()
     if cancelled is not None:
         batch.cancelled_from_outside()
-    if call.dropped:
+    if exit_asked is not None:
+        # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
+        if not call.dropped:
+            why = f"interrupted by {error_text(exit_asked)}; effects may have landed"
+            batch.settle(call, Outcome.INTERRUPTED, None, why)
+        batch.abort(exit_asked)
+    elif call.dropped:
         pass
     elif timed_out is not None and cancelled is None:
         after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
@@ -187,11 +166,6 @@ async def _failed(
         reason = batch.cancel_reason or "it raised trio.Cancelled by itself"
         why = f"interrupted while it ran ({reason}); effects may have landed"
         batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
-    elif exit_asked is not None:
-        # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
-        why = f"interrupted by {error_text(exit_asked)}; effects may have landed"
-        batch.settle(call, Outcome.INTERRUPTED, None, why)
-        batch.abort(exit_asked)
     else:
         batch.settle(call, Outcome.ERROR, None, "" if rest is None else error_text(rest))
     result = call.result

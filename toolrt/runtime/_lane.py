@@ -24,6 +24,7 @@ import trio
 
 from toolrt import probe
 from toolrt._plain import json_copy
+from toolrt.errors import asks_to_exit, error_text
 from toolrt.model import (
     READ,
     WRITE,
@@ -37,7 +38,8 @@ from toolrt.model import (
 )
 from toolrt.order import ClaimTable, LanePlace, StateKeys, Status, Ticket, TrackedCall, claims_of, give_back, parallel
 from toolrt.runtime._approval import Allow, ApprovalRequest, Deny, Rewrite, decision
-from toolrt.runtime._execution import asks_to_exit, error_text, execute, split_cancelled
+from toolrt.runtime._cancellation import split_cancelled
+from toolrt.runtime._execution import execute
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -102,18 +104,18 @@ class LaneRun:
             self.nursery = nursery
             tables = self.batch.tables
             alone = not tables[0].busy and (len(tables) == 1 or not any(table.busy for table in tables))
-            self._start()
-            if not (alone and self.closed) and not self._is_over:
-                # Only calls of this lane keep the nursery open by themselves: wait here for those that are
-                # still to come, or that wait for another batch.
-                self._over = trio.Event()
-                try:
+            try:
+                self._start()
+                if not (alone and self.closed) and not self._is_over:
+                    # Only calls of this lane keep the nursery open by themselves: wait here for those that are
+                    # still to come, or that wait for another batch.
+                    self._over = trio.Event()
                     await self._over.wait()
-                except BaseException as error:
-                    # While the nursery is still open: what waits must be answered, and its tickets given back,
-                    # before another batch can grant them to a nursery that has closed.
-                    self.batch.give_up(error)
-                    raise
+            except BaseException as error:
+                # While the nursery is still open: what waits must be answered, and its tickets given back,
+                # before another batch can grant them to a nursery that has closed.
+                self.batch.give_up(error)
+                raise
         self.nursery = None
 
     def start_cancelled(self) -> None:
@@ -150,9 +152,9 @@ class LaneRun:
         if probe.sink is not None:
             self._report_start()
         if self.batch.approve is not None:
-            for call in self.calls:
-                if call.admitted:
-                    self._ask(call)
+            # A snapshot: a check may submit calls, and those are asked as they join.
+            for call in [call for call in self.calls if call.admitted]:
+                self._ask(call)
         self._dispatch()
 
     def join(self, call: TrackedCall) -> bool:
@@ -315,11 +317,11 @@ class LaneRun:
         request = ApprovalRequest(call.call_id, call.name, shown, call.call_index, call.batch_id, self.state)
         try:
             answer = approve(request)
-        except Exception as error:
-            answer = Deny(f"the approval check raised {error_text(error)}")
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self.batch.abort(error)
-            return  # noqa: ASYNC104
+            if asks_to_exit(error) is not None:
+                self.batch.abort(error)
+                return  # noqa: ASYNC104
+            answer = Deny(f"the approval check raised {error_text(error)}")
         if inspect.isawaitable(answer):
             call.scope = trio.CancelScope()
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
@@ -332,17 +334,17 @@ class LaneRun:
         try:
             with scope:
                 verdict = decision(await answer)
-        except GeneratorExit:
-            raise
         except BaseException as error:  # noqa: ASYNC103  the Cancelled in it is re-raised
-            cancelled, rest = split_cancelled(error)
-            if cancelled is not None:
-                self.batch.cancelled_from_outside()
-                raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
-            exit_asked = asks_to_exit(rest)
+            if isinstance(error, GeneratorExit) and not trio.lowlevel.in_trio_task():
+                raise
+            exit_asked = asks_to_exit(error)
             if exit_asked is not None:
                 self.batch.abort(exit_asked)
                 return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
+            cancelled, _ = split_cancelled(error)
+            if cancelled is not None:
+                self.batch.cancelled_from_outside()
+                raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
             verdict = Deny(f"the approval check raised {error_text(error)}")
         call.scope = None
         if verdict is not None:
@@ -353,7 +355,7 @@ class LaneRun:
         if probe.sink is not None:
             word = type(verdict).__name__.lower()
             probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
-        if call.status is not Status.QUEUED:
+        if call.status is not Status.QUEUED or not call.awaiting_approval:
             return
         call.pending -= 1
         call.awaiting_approval = False
@@ -372,7 +374,10 @@ class LaneRun:
     def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
         """Give the call its new input, or say why not."""
         tool = cast(Tool, call.tool)
-        rewritten = json_copy(verdict.input)
+        try:
+            rewritten = json_copy(verdict.input)
+        except RecursionError:
+            return "the rewritten input is nested too deeply"
         arguments = tool.decode(rewritten)
         if isinstance(arguments, list):
             return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from toolrt.errors import DefinitionRefused
@@ -44,7 +45,7 @@ class Runtime:
             raise DefinitionRefused("Runtime(limit)", "a whole number, 1 or more, or None", limit)
         if approve is not None and not callable(approve):
             raise DefinitionRefused("Runtime(approve)", "a function of an ApprovalRequest", approve)
-        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
+        if isinstance(timeout, bool) or (timeout is not None and not _is_a_time(timeout)):
             raise DefinitionRefused("Runtime(timeout)", "seconds above 0, or None", timeout)
         self.registry = registry
         self.lanes = lanes
@@ -104,3 +105,7 @@ class Runtime:
     def __repr__(self) -> str:
         policy = getattr(self.lanes, "__name__", repr(self.lanes))
         return f"Runtime({self.registry!r}, lanes={policy}, limit={self.limit})"
+
+
+def _is_a_time(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and 0 < seconds <= sys.float_info.max
