@@ -18,6 +18,7 @@ from toolrt.order import ClaimTable, Cursor, Status, TrackedCall
 from toolrt.runtime import _execution
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._reader import Reader
 
 __all__ = ["RUNTIME"]
 
@@ -48,16 +49,16 @@ def _with_the_result(next_update: Function) -> Function:
 
 
 def _keeps_nothing(take: Function) -> Function:
-    def keeps_nothing(self: Batch, call: TrackedCall, message: Any) -> None:
-        readable, self._readable = self._readable, call.progress_count == 0
+    def keeps_nothing(self: Reader, call: TrackedCall, message: Any) -> None:
+        listens, self._listens = self._listens, call.progress_count == 0
         take(self, call, message)
-        self._readable = readable
+        self._listens = listens
 
     return keeps_nothing
 
 
 def _uncounted(take: Function) -> Function:
-    def uncounted(self: Batch, call: TrackedCall, message: Any) -> None:
+    def uncounted(self: Reader, call: TrackedCall, message: Any) -> None:
         before = call.progress_dropped
         take(self, call, message)
         call.progress_dropped = before
@@ -202,13 +203,13 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("progress_at_once")(
         "progress thrown away",
         "Only the first message of a call is kept, though there is room.",
-        lambda: patched(Batch, "_take_progress", _keeps_nothing),
+        lambda: patched(Reader, "_take", _keeps_nothing),
         _TALKING,
     ),
     _in_law("progress_at_once")(
         "drops are not counted",
         "What no reader will see is not on the result.",
-        lambda: patched(Batch, "_take_progress", _uncounted),
+        lambda: patched(Reader, "_take", _uncounted),
         Mix([Scripted([Say("a", 1_001)], says="safe")], reader="slow"),
     ),
     _in_law("failure_contained")(

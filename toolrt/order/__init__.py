@@ -1,6 +1,6 @@
 """The order of everything: claims, tickets, lanes, result slots.  Pure; knows neither Trio nor time."""
 
-from toolrt.order._cursor import PROGRESS_BOUND, Cursor
+from toolrt.order._cursor import PROGRESS_BOUND, Cursor, MergingLane
 from toolrt.order._lanes import (
     STATE_KEY,
     Lane,
@@ -28,6 +28,7 @@ __all__ = [
     "Lane",
     "LanePlace",
     "LanePolicy",
+    "MergingLane",
     "StateKeys",
     "Status",
     "Ticket",

@@ -12,7 +12,6 @@ Rules.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import math
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,6 @@ from toolrt.model import (
     Claim,
     Mismatch,
     Outcome,
-    Progress,
     State,
     StateMerged,
     Tool,
@@ -40,9 +38,7 @@ from toolrt.model import (
     Update,
 )
 from toolrt.order import (
-    PROGRESS_BOUND,
     ClaimTable,
-    Cursor,
     Happening,
     LanePlace,
     Status,
@@ -53,6 +49,7 @@ from toolrt.order import (
 from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._execution import RUNNING_CALL
 from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._reader import Reader
 
 if TYPE_CHECKING:
     from toolrt.runtime._runtime import Runtime
@@ -85,22 +82,18 @@ class Batch:
         self.tables = runtime.tables
         self._lanes: list[LaneRun] = []
         self._current = -1
-        self._cursor = Cursor(self.calls, self._lanes)
-        self._readable = read
+        self.reader = Reader(batch_id, self.calls, self._lanes, listens=read)
         self._sealed = False
         self._stopped_by: TrackedCall | None = None
         #: Why the batch was cancelled; None while it is not.
         self.cancel_reason: str | None = None
         self._abort: BaseException | None = None
         self._outcome: BatchOutcome | None = None
-        self._token = trio.lowlevel.current_trio_token()
         #: The context variables of whoever opened the batch: what every call of it sees.
         self.context = contextvars.copy_context()
         self._now = trio.current_time()
         self._threads: trio.CapacityLimiter | None = None
         self._more_calls: trio.Event | None = None
-        self._news: trio.Event | None = None
-        self._reading = False
         self._manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._opened = False
@@ -222,7 +215,7 @@ class Batch:
             self._lanes[-1].close()
         if self._more_calls is not None:
             self._more_calls.set()
-        self.tell_reader()
+        self.reader.tell()
 
     def tables_of(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
         """The tables on which a call with `claims` takes tickets; a claim on everything means all tables."""
@@ -263,8 +256,7 @@ class Batch:
             fields: dict[str, Any] = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
             fields |= {"content": plain(content), "error": error, "modifiers": len(call.modifiers)}
             probe.sink.event("call.settled", fields)
-        if self._news is not None:
-            self.tell_reader()
+        self.reader.tell()
 
     def _settle_not_started(self, call: TrackedCall) -> None:
         self.settle(call, Outcome.NOT_STARTED, None, f"not started: the batch was cancelled ({self.cancel_reason})")
@@ -336,7 +328,7 @@ class Batch:
                 lane.nursery.cancel_scope.cancel()
         if self._more_calls is not None:
             self._more_calls.set()
-        self.tell_reader()
+        self.reader.tell()
 
     def stop(self, by: TrackedCall) -> None:
         """Skip every call behind `by`, which failed."""
@@ -358,7 +350,7 @@ class Batch:
             self._skip(call, by)
         if lane is not None:
             lane.finish_all(waiting)
-        self.tell_reader()
+        self.reader.tell()
 
     @property
     def _running_lane(self) -> LaneRun | None:
@@ -429,7 +421,7 @@ class Batch:
                     "rejected": [[rejected.call_index, rejected.position] for rejected in lane.merge.rejected],
                 },
             )
-        self.tell_reader()
+        self.reader.tell()
 
     def _merge_the_rest(self) -> None:
         """Every lane gives one merge, also one that never started because the batch was cancelled."""
@@ -450,71 +442,10 @@ class Batch:
 
         Checkpoint: always.
         """
-        if self._reading:
-            raise BatchClosed(self.batch_id, "read its updates", "it has a reader already")
-        self._reading = True
-        try:
-            await trio.lowlevel.checkpoint()
-            if probe.sink is not None:
-                probe.sink.event("reader.asked", {"batch": self.batch_id})
-            while True:
-                complete = self._sealed or self.cancel_reason is not None or self._outcome is not None
-                update = self._cursor.next(complete)
-                if update is not None:
-                    if probe.sink is not None:
-                        self._report_delivery(update)
-                    return update
-                if self._cursor.exhausted(complete):
-                    raise StopAsyncIteration
-                self._news = trio.Event()
-                await self._news.wait()
-        finally:
-            self._news = None
-            self._reading = False
+        return await self.reader.next(self._is_complete)
 
-    def tell_reader(self) -> None:
-        """Wake the reader, if it waits."""
-        if self._news is not None:
-            self._news.set()
-
-    def _report_delivery(self, update: Update) -> None:
-        if probe.sink is None:
-            return
-        if isinstance(update, Progress):
-            call = self.calls[update.call_index]
-            number = call.progress_delivered - 1
-            fields = {"batch": self.batch_id, "call": update.call_index, "number": number}
-            probe.sink.event("progress.delivered", fields)
-        elif hasattr(update, "result"):
-            result = update.result
-            fields = {"batch": self.batch_id, "call": result.call_index, "outcome": result.outcome.value}
-            probe.sink.event("result.delivered", fields)
-        else:
-            probe.sink.event("merge.delivered", {"batch": self.batch_id, "lane": update.lane})
-
-    def send_progress(self, call: TrackedCall, message: Any) -> None:
-        """Take a call's progress, from whatever thread."""
-        # A tool's thread may have a Trio run of its own.
-        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self._token:
-            self._take_progress(call, message)
-            return
-        # A thread may outlive the whole run: then nobody is left to count for.
-        with contextlib.suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._take_progress, call, message)
-
-    def _take_progress(self, call: TrackedCall, message: Any) -> None:
-        queue = self._cursor.progress
-        accepted = self._readable and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
-        if probe.sink is not None:
-            fields = {"batch": self.batch_id, "call": call.call_index, "number": call.progress_count}
-            probe.sink.event("progress.sent", {**fields, "accepted": accepted})
-        if accepted:
-            queue.append((call, Progress(call.call_index, call.call_id, message), call.progress_count))
-            call.pending_progress = [*call.pending_progress, message]
-            self.tell_reader()
-        else:
-            call.progress_dropped += 1
-        call.progress_count += 1
+    def _is_complete(self) -> bool:
+        return self._sealed or self.cancel_reason is not None or self._outcome is not None
 
     # Leaving
 
@@ -589,9 +520,7 @@ class Batch:
 
     def _leave(self) -> None:
         """Fix the outcome; nothing of the batch runs any more."""
-        for call, *_ in self._cursor.progress:
-            call.progress_dropped += 1
-        self._cursor.progress.clear()
+        self.reader.drop_unread()
         results = []
         for call in self.calls:
             if call.result is None:
@@ -615,12 +544,12 @@ class Batch:
                         "tasks": sum(lane.unfinished for lane in self._lanes),
                         "tickets": sum(len(call.tickets) for call in self.calls),
                         "slots": sum(lane.running for lane in self._lanes),
-                        "progress": len(self._cursor.progress),
+                        "progress": len(self.reader.unread),
                     },
                     "dropped": [call.progress_dropped for call in self.calls],
                 },
             )
-        self.tell_reader()
+        self.reader.tell()
 
     def __repr__(self) -> str:
         stage = "over" if self._outcome is not None else "cancelled" if self.is_cancelled else "open"

@@ -60,7 +60,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         raise
     tool: Any = call.tool
     RUNNING_CALL.set(call)
-    context = ToolContext(call, lane.state, batch.send_progress)
+    context = ToolContext(call, lane.state, batch.reader.send)
     now = call._started_at = trio.current_time()
     call.happen(Happening.START)
     timeout = batch.timeout if tool.timeout is None else tool.timeout
@@ -173,7 +173,7 @@ async def _failed(
         batch.stop(call)
     if thread is not None and thread.running:
         lane.outlived = True
-        batch.tell_reader()
+        batch.reader.tell()
         with trio.CancelScope(shield=True):
             await thread.ended.wait()
     lane.finish(call)

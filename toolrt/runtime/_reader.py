@@ -1,0 +1,129 @@
+"""The one reader of a batch's updates, and the progress that waits for it.
+
+Rules.  Nothing here ever makes a tool wait: progress is kept up to a bound, and what is not kept is counted on its
+call.  The reader may come late, even after the batch was left: results and merges are all still there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import trio
+
+from toolrt import probe
+from toolrt.errors import BatchClosed
+from toolrt.model import Progress, ResultReady, Update
+from toolrt.order import PROGRESS_BOUND, Cursor, MergingLane, Status, TrackedCall
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """Hands out updates by the cursor's rules, and waits where there is none yet.
+
+    Args:
+        batch_id: names the batch in events and errors.
+        calls: the batch's calls, by call_index.
+        lanes: the batch's lanes, by index.
+        listens: False if nobody will ever read: then progress is dropped at once.
+    """
+
+    def __init__(
+        self, batch_id: str, calls: Sequence[TrackedCall], lanes: Sequence[MergingLane], listens: bool
+    ) -> None:
+        self._batch_id = batch_id
+        self._calls = calls
+        self._cursor = Cursor(calls, lanes)
+        self._listens = listens
+        self._token = trio.lowlevel.current_trio_token()
+        self._news: trio.Event | None = None
+        self._reading = False
+
+    @property
+    def unread(self) -> Collection[object]:
+        """The progress that waits for the reader."""
+        return self._cursor.progress
+
+    async def next(self, is_complete: Callable[[], bool]) -> Update:
+        """The next update.
+
+        Args:
+            is_complete: whether no further call will come.
+
+        Raises:
+            StopAsyncIteration: everything has been handed out, and nothing will come.
+            BatchClosed: somebody else is waiting for the next update; nothing was changed.
+
+        Checkpoint: always.
+        """
+        if self._reading:
+            raise BatchClosed(self._batch_id, "read its updates", "it has a reader already")
+        self._reading = True
+        try:
+            await trio.lowlevel.checkpoint()
+            if probe.sink is not None:
+                probe.sink.event("reader.asked", {"batch": self._batch_id})
+            while True:
+                update = self._cursor.next(is_complete())
+                if update is not None:
+                    if probe.sink is not None:
+                        self._report(update)
+                    return update
+                if self._cursor.exhausted(is_complete()):
+                    raise StopAsyncIteration
+                self._news = trio.Event()
+                await self._news.wait()
+        finally:
+            self._news = None
+            self._reading = False
+
+    def tell(self) -> None:
+        """Wake the reader, if it waits."""
+        if self._news is not None:
+            self._news.set()
+
+    def send(self, call: TrackedCall, message: Any) -> None:
+        """Take a call's progress, from whatever thread."""
+        # A tool's thread may have a Trio run of its own.
+        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self._token:
+            self._take(call, message)
+            return
+        # A thread may outlive the whole run: then nobody is left to count for.
+        with contextlib.suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._take, call, message)
+
+    def _take(self, call: TrackedCall, message: Any) -> None:
+        queue = self._cursor.progress
+        accepted = self._listens and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
+        if probe.sink is not None:
+            fields = {"batch": self._batch_id, "call": call.call_index, "number": call.progress_count}
+            probe.sink.event("progress.sent", {**fields, "accepted": accepted})
+        if accepted:
+            queue.append((call, Progress(call.call_index, call.call_id, message), call.progress_count))
+            call.pending_progress = [*call.pending_progress, message]
+            self.tell()
+        else:
+            call.progress_dropped += 1
+        call.progress_count += 1
+
+    def drop_unread(self) -> None:
+        """Count the progress that nobody read; the batch is over."""
+        for call, *_ in self._cursor.progress:
+            call.progress_dropped += 1
+        self._cursor.progress.clear()
+
+    def _report(self, update: Update) -> None:
+        if probe.sink is None:
+            return
+        fields: dict[str, Any] = {"batch": self._batch_id}
+        if isinstance(update, Progress):
+            number = self._calls[update.call_index].progress_delivered - 1
+            probe.sink.event("progress.delivered", fields | {"call": update.call_index, "number": number})
+        elif isinstance(update, ResultReady):
+            result = update.result
+            fields |= {"call": result.call_index, "outcome": result.outcome.value}
+            probe.sink.event("result.delivered", fields)
+        else:
+            probe.sink.event("merge.delivered", fields | {"lane": update.lane})
