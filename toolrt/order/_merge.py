@@ -50,10 +50,10 @@ def _call_index(call: TrackedCall) -> int:
 def _applied(modifier: Modifier, state: State) -> State | str:
     try:
         after = modifier(state)
-    except BaseException as error:
+    except BaseException as error:  # noqa: ASYNC103  nothing is awaited here
         if asks_to_exit(error) is not None:
             raise
-        return error_text(error)
+        return error_text(error)  # noqa: ASYNC104
     if not isinstance(after, State):
         return f"a modifier gives a State, this one gave {type(after).__name__}"
     return after
