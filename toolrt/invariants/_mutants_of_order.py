@@ -22,7 +22,7 @@ from toolrt.invariants.script import (
 from toolrt.model import READ, WRITE, Claim, ResultReady, State
 from toolrt.model._update import StateMerged
 from toolrt.order import ClaimTable, Cursor, Happening, Status, TrackedCall
-from toolrt.runtime import _batch, _lane
+from toolrt.runtime import _lane
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._context import ToolContext
 
@@ -222,21 +222,21 @@ ORDER: tuple[Mutant, ...] = (
         "modifiers as they come",
         "modifiers_in_call_order",
         "Modifiers apply in the order in which calls finish.",
-        lambda: patched(_batch, "merged", _as_finished),
+        lambda: patched(_lane, "merged", _as_finished),
         _TWO_SPEEDS,
     ),
     Mutant(
         "a bad modifier ends the merge",
         "modifiers_in_call_order",
         "After a modifier that raises no further one is applied.",
-        lambda: patched(_batch, "merged", _up_to_a_bad_one),
+        lambda: patched(_lane, "merged", _up_to_a_bad_one),
         Mix([Scripted([BreakState()], says="safe"), Scripted([ChangeState("x", "a")], says="safe")]),
     ),
     Mutant(
         "a bad modifier undoes the merge",
         "same_as_oracle",
         "When one modifier raises, the lane leaves the state as it was.",
-        lambda: patched(_batch, "merged", _forgotten),
+        lambda: patched(_lane, "merged", _forgotten),
         Mix([Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")], state={"x": "0"}),
     ),
     Mutant(

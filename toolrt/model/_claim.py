@@ -35,17 +35,20 @@ WRITE = Mode.WRITE
 
 
 def _parts(resource: object) -> tuple[Any, ...]:
+    if type(resource) is tuple:
+        for part in resource:
+            if type(part) is not str:
+                break
+        else:
+            return resource
     if isinstance(resource, str):
         return (resource,)
-    if isinstance(resource, tuple):
-        for part in resource:
-            if type(part) is not str and not isinstance(part, str | int):
-                raise DefinitionRefused("a claim's resource", "a tuple of strings and integers", resource)
+    if isinstance(resource, tuple) and all(isinstance(part, str | int) for part in resource):
         return resource
     raise DefinitionRefused("a claim's resource", "a string, or a tuple of strings and integers", resource)
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # as for results: each call makes some
 class Claim:
     """One resource that a call will touch.
 

@@ -31,9 +31,12 @@ class MergingLane(Protocol):
     """What the cursor asks of a lane."""
 
     shared: bool
-    merge: StateMerged | None
     #: Whether a thread that cannot be stopped outlives its result.
     outlived: bool
+
+    @property
+    def merge(self) -> StateMerged | None:
+        """What its end has to tell; None while it has not ended."""
 
 
 class Cursor:
@@ -75,9 +78,10 @@ class Cursor:
             self._merges_due = len(self._lanes)
         if self._merges < self._merges_due:
             lane = self._lanes[self._merges]
-            if lane.merge is not None:
+            merge = lane.merge
+            if merge is not None:
                 self._merges += 1
-                return lane.merge
+                return merge
             if not lane.outlived:
                 return None
         if has_slot and calls[self._slot].result is not None:

@@ -74,43 +74,39 @@ class _Node:
             yield from node.groups()
 
 
+#: Stand for what most groups have none of; never changed.
+_NO_PREDECESSORS: set[Any] = set()
+_NOBODY: list[Any] = []
+
+
 class _Group:
     """Claims that are granted and end together: one writer, or readers with the same predecessors."""
 
-    __slots__ = (
-        "before",
-        "claim",
-        "dependents",
-        "ghost",
-        "node",
-        "open",
-        "predecessors",
-        "serial",
-        "since",
-        "tickets",
-        "unshared",
-    )
+    # Most groups are one writer that nothing else happens to, so the rest stands on the class.
 
-    def __init__(self, claim: Claim, serial: int, unshared: bool) -> None:
+    #: The node that remembers it; None once something that waits for it has taken its place.
+    node: _Node | None = None
+    #: The groups it waits for; empty means granted.
+    predecessors: set[_Group] = _NO_PREDECESSORS
+    #: For subtree readers: the writers below that were ordered behind it.
+    since: list[_Group] = _NOBODY
+    #: Whether its ticket also writes below this subtree, without waiting for it.
+    unshared: bool = False
+    #: Whether all its tickets ended before its turn; then also what stands before it, once somebody asked.
+    ghost: bool = False
+    before: list[_Group] | None = None
+
+    def __init__(self, claim: Claim, serial: int) -> None:
         self.claim = claim
-        #: Whether its ticket also writes below this subtree, without waiting for it.
-        self.unshared = unshared
         self.serial = serial
-        #: The node that remembers it; None once something that waits for it has taken its place.
-        self.node: _Node | None = None
         #: The tickets that hold this claim and have not ended.
         self.tickets: dict[Ticket, None] = {}
-        #: The groups it waits for; empty means granted.
-        self.predecessors: set[_Group] = _NO_PREDECESSORS
         #: The groups that wait for it.
         self.dependents: list[_Group] = []
         #: Whether another reader may still join: nothing has been ordered behind it.
         self.open = claim.mode is READ
-        #: For subtree readers: the writers below that were ordered behind it.
-        self.since: list[_Group] = [] if claim.subtree else _NONE
-        #: Whether all its tickets ended before its turn; then also what stands before it, once somebody asked.
-        self.ghost = False
-        self.before: list[_Group] | None = None
+        if claim.subtree:
+            self.since = []
 
 
 class Ticket:
@@ -144,7 +140,7 @@ class Ticket:
         Raises:
             InternalError: it was given back before.
         """
-        self.table.release((self,))
+        _tell(self.table._end((self,)))
 
     def waits_for(self) -> list[Any]:
         """The owners of the tickets it waits for, each once, in the order they asked."""
@@ -154,11 +150,6 @@ class Ticket:
                 for ticket in predecessor.tickets:
                     found.setdefault(id(ticket), ticket.owner)
         return list(found.values())
-
-
-#: Stand for the empty ``since`` and ``predecessors`` of groups that have none; never changed.
-_NONE: list[_Group] = []
-_NO_PREDECESSORS: set[_Group] = set()
 
 
 def _serial(group: _Group) -> int:
@@ -212,9 +203,16 @@ class ClaimTable:
             on_ready: called with `owner` when the ticket becomes ready; not when it is ready at once.
         """
         ticket = Ticket(self, self._serial, owner, on_ready)
-        if len(claims) == 1:
+        if len(claims) == 1 and not self._ghosts:
+            # The same as below, for what is by far the most common.
             claim = claims[0]
-            self._add(ticket, claim, False, *self._predecessors(claim, False))
+            group, predecessors = self._remembered_predecessors(claim, False)
+            if group is None:
+                group = self._enter(claim, False, predecessors)
+            group.tickets[ticket] = None
+            ticket._groups = (group,)
+            if group.predecessors:
+                ticket._missing = 1
         else:
             # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
             reduced = _reduced(claims)
@@ -344,7 +342,9 @@ class ClaimTable:
         return None, wait
 
     def _enter(self, claim: Claim, unshared: bool, predecessors: dict[_Group, None]) -> _Group:
-        group = _Group(claim, self._serial, unshared)
+        group = _Group(claim, self._serial)
+        if unshared:
+            group.unshared = True
         self._serial += 1
         self._living[group] = None
         if predecessors:

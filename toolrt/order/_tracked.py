@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import InternalError
-from toolrt.model import Arguments, Claim, Modifier, Tool, ToolCall, ToolResult
+from toolrt.model import Arguments, Claim, Modifier, Tool, ToolCall, ToolResult, reads_only
 
 if TYPE_CHECKING:
     from toolrt.order._tickets import Ticket
@@ -97,8 +97,6 @@ class TrackedCall:
     tickets: tuple[Ticket, ...] = ()
     #: Whether its failure stops the batch.
     stops: bool = False
-    #: Whether it is declared to have no effects.
-    reads_only: bool = False
     #: How many of tickets and approval are still missing before it may start.
     pending: int = 0
     awaiting_approval: bool = False
@@ -144,6 +142,11 @@ class TrackedCall:
     def name(self) -> str:
         """The tool's name, as the model gave it."""
         return self.call.name
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it is declared to have no effects."""
+        return reads_only(self.claims)
 
     @property
     def lane(self) -> int | None:

@@ -31,7 +31,6 @@ from toolrt.model import (
     Mismatch,
     Outcome,
     State,
-    StateMerged,
     Tool,
     ToolCall,
     ToolResult,
@@ -43,7 +42,6 @@ from toolrt.order import (
     LanePlace,
     Status,
     TrackedCall,
-    merged,
     shares_a_lane,
 )
 from toolrt.runtime._cancellation import bare, split_cancelled
@@ -356,7 +354,7 @@ class Batch:
     def _running_lane(self) -> LaneRun | None:
         if 0 <= self._current < len(self._lanes):
             lane = self._lanes[self._current]
-            if lane.started and lane.merge is None:
+            if lane.started and not lane.ended:
                 return lane
         return None
 
@@ -400,27 +398,18 @@ class Batch:
         return True
 
     def _merge(self, lane: LaneRun) -> None:
-        lane.merge = StateMerged(lane.index, self.state)
-        if lane.modified:
-            try:
-                lane.merge = merged(lane.index, self.state, lane.modified)
-            except (KeyboardInterrupt, SystemExit) as error:
-                # In a modifier: none of the lane's modifiers is applied.
-                self.abort(error)
-            self.state = lane.merge.state
-            for call in lane.modified:
-                call.modifiers = ()
+        try:
+            self.state = lane.end(self.state)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # In a modifier: none of the lane's modifiers is applied.
+            lane.modified = []
+            self.state = lane.end(self.state)
+            self.abort(error)
         if probe.sink is not None:
-            probe.sink.event(
-                "lane.merged",
-                {
-                    "batch": self.batch_id,
-                    "lane": lane.index,
-                    "state": self.state.to_json(),
-                    "applied": [list(pair) for pair in lane.merge.applied],
-                    "rejected": [[rejected.call_index, rejected.position] for rejected in lane.merge.rejected],
-                },
-            )
+            merge: Any = lane.merge
+            fields = {"batch": self.batch_id, "lane": lane.index, "state": self.state.to_json()}
+            rejected = [[one.call_index, one.position] for one in merge.rejected]
+            probe.sink.event("lane.merged", fields | {"applied": list(map(list, merge.applied)), "rejected": rejected})
         self.reader.tell()
 
     def _merge_the_rest(self) -> None:

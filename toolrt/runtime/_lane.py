@@ -34,9 +34,19 @@ from toolrt.model import (
     StateMerged,
     Tool,
     covers,
-    reads_only,
 )
-from toolrt.order import ClaimTable, LanePlace, StateKeys, Status, Ticket, TrackedCall, claims_of, give_back, parallel
+from toolrt.order import (
+    ClaimTable,
+    LanePlace,
+    StateKeys,
+    Status,
+    Ticket,
+    TrackedCall,
+    claims_of,
+    give_back,
+    merged,
+    parallel,
+)
 from toolrt.runtime._approval import Allow, ApprovalRequest, Deny, Rewrite, decision
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import execute
@@ -62,8 +72,9 @@ class LaneRun:
     unfinished: int = 0
     #: The table of the control claim, once a call that stops the batch has come.
     control: ClaimTable | None = None
-    #: Set when the lane has ended.
-    merge: StateMerged | None = None
+    #: Whether all its calls have ended, and their modifiers are applied.
+    ended: bool = False
+    _merge: StateMerged | None = None
     #: Whether a thread that cannot be stopped outlives its result.
     outlived: bool = False
     #: How many slots its calls hold.
@@ -84,6 +95,26 @@ class LaneRun:
         #: Calls that returned modifiers, in the order they did.
         self.modified: list[TrackedCall] = []
         self._ready: list[int] = []
+
+    @property
+    def merge(self) -> StateMerged | None:
+        """What its end has to tell; None while it has not ended."""
+        if self._merge is None and self.ended:
+            self._merge = merged(self.index, self.state, self.modified)
+        return self._merge
+
+    def end(self, state: State) -> State:
+        """Apply the modifiers of its calls to `state`; gives the state after it."""
+        after = state
+        if self.modified:
+            self._merge = merged(self.index, state, self.modified)
+            after = self._merge.state
+            for call in self.modified:
+                call.modifiers = ()
+            self.modified = []
+        self.state = after
+        self.ended = True
+        return after
 
     @property
     def index(self) -> int:
@@ -155,7 +186,7 @@ class LaneRun:
             # A snapshot: a check may submit calls, and those are asked as they join.
             for call in [call for call in self.calls if call.admitted]:
                 self._ask(call)
-        self._dispatch()
+        self._dispatch(at_home=True)
 
     def join(self, call: TrackedCall) -> bool:
         """Let a call join that is submitted while the lane runs; False if its claim on a state key forbids it."""
@@ -181,7 +212,6 @@ class LaneRun:
         call.admitted = True
         self.unfinished += 1
         call.safe = self.shared
-        call.reads_only = reads_only(claims)
         if claims:
             tables = self.batch.tables
             if len(tables) == 1:
@@ -222,19 +252,24 @@ class LaneRun:
         if call.pending == 0 and call.status is Status.QUEUED:
             heappush(self._ready, call.call_index)
 
-    def _dispatch(self) -> None:
-        """Spawn ready calls while there are slots, lowest call_index first."""
-        ready, calls = self._ready, self.batch.calls
+    def _dispatch(self, at_home: bool = False) -> None:
+        """Spawn ready calls while there are slots, lowest call_index first.
+
+        Whoever grants the last ticket may be another call, or another batch, so a call is spawned in the batch's
+        own context; `at_home` says that this is it.
+        """
+        ready, calls, limit = self._ready, self.batch.calls, self.batch.limit
         nursery: Any = self.nursery
-        spawn = self.batch.context.run
-        while ready and self.running < self.batch.limit:
+        while ready and self.running < limit:
             call = calls[heappop(ready)]
             if call.status is not Status.QUEUED:
                 continue
             self.running += 1
             call.held = True
-            # In the batch's own context: whoever grants the last ticket may be another call, or another batch.
-            spawn(nursery.start_soon, execute, self, call, name=call.call.name)
+            if at_home:
+                nursery.start_soon(execute, self, call, name=call.call.name)
+            else:
+                self.batch.context.run(nursery.start_soon, execute, self, call, name=call.call.name)
 
     def finish(self, call: TrackedCall) -> None:
         """Give back what the call holds: its execution is over, or will never be."""
