@@ -87,7 +87,7 @@ class ToolOutput:
     error: str | None = attrs.field(default=None, validator=attrs.validators.optional(_check_text))
 
 
-@attrs.frozen(slots=False)  # without slots a frozen record is made in half the time, and each call makes one
+@attrs.frozen
 class ToolResult:
     """The one answer to one call.
 

@@ -48,7 +48,7 @@ def _parts(resource: object) -> tuple[Any, ...]:
     raise DefinitionRefused("a claim's resource", "a string, or a tuple of strings and integers", resource)
 
 
-@attrs.frozen(slots=False)  # as for results: each call makes some
+@attrs.frozen
 class Claim:
     """One resource that a call will touch.
 

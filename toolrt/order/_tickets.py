@@ -33,6 +33,10 @@ from toolrt.model import READ, WRITE, Claim
 __all__ = ["ClaimTable", "Ticket", "give_back"]
 
 
+#: Stands for the children of a node that has none; never changed.
+_NO_CHILDREN: dict[Any, Any] = {}
+
+
 class _Node:
     """One part of a resource's path, while a living claim names it or something below."""
 
@@ -43,7 +47,7 @@ class _Node:
         self.part = part
         #: The whole path, for a node that some claim has named; None for one that only leads there.
         self.path: tuple[Any, ...] | None = None
-        self.children: dict[Any, _Node] = {}
+        self.children: dict[Any, _Node] = _NO_CHILDREN
         #: Exact claims: the last writer, and the readers that came after it.
         self.write: _Group | None = None
         self.reads: _Group | None = None
@@ -88,6 +92,8 @@ class _Group:
     node: _Node | None = None
     #: The groups it waits for; empty means granted.
     predecessors: set[_Group] = _NO_PREDECESSORS
+    #: The groups that wait for it.
+    dependents: list[_Group] = _NOBODY
     #: For subtree readers: the writers below that were ordered behind it.
     since: list[_Group] = _NOBODY
     #: Whether its ticket also writes below this subtree, without waiting for it.
@@ -101,12 +107,16 @@ class _Group:
         self.serial = serial
         #: The tickets that hold this claim and have not ended.
         self.tickets: dict[Ticket, None] = {}
-        #: The groups that wait for it.
-        self.dependents: list[_Group] = []
         #: Whether another reader may still join: nothing has been ordered behind it.
         self.open = claim.mode is READ
         if claim.subtree:
             self.since = []
+
+    def add_dependent(self, group: _Group) -> None:
+        if self.dependents is _NOBODY:
+            self.dependents = [group]
+        else:
+            self.dependents.append(group)
 
 
 class Ticket:
@@ -350,7 +360,7 @@ class ClaimTable:
         if predecessors:
             group.predecessors = set(predecessors)
             for predecessor in predecessors:
-                predecessor.dependents.append(group)
+                predecessor.add_dependent(group)
                 predecessor.open = False
         writes = claim.mode is WRITE
         named = None if self._subtrees else self._nodes.get(claim.resource)
@@ -383,7 +393,10 @@ class ClaimTable:
                 _order_behind(node.subtree_reads, writer)
             child = node.children.get(part)
             if child is None:
-                child = node.children[part] = _Node(node, part)
+                child = _Node(node, part)
+                if node.children is _NO_CHILDREN:
+                    node.children = {}
+                node.children[part] = child
             node = child
         if node is not self._root:
             node.path = resource
@@ -397,7 +410,7 @@ class ClaimTable:
                 group.node = None
             if node.path is not None and node is not top:
                 self._nodes.pop(node.path, None)
-        top.children.clear()
+        top.children = _NO_CHILDREN
 
     # Ending
 
@@ -479,7 +492,7 @@ class ClaimTable:
             stack += lost.get(other, ())
             if other.claim.conflicts_with(group.claim):
                 group.predecessors.add(other)
-                other.dependents.append(group)
+                other.add_dependent(group)
                 continue
             lost.setdefault(group, []).append(other)
             if other.claim.mode is WRITE:
