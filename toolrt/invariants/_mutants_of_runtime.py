@@ -164,10 +164,10 @@ def _forgets_to_start(granted: Function) -> Function:
 
 
 def _by_chance(dispatch: Function) -> Function:
-    def by_chance(self: LaneRun) -> None:
+    def by_chance(self: LaneRun, **options: Any) -> None:
         # What a set of objects, ordered by address, would do.
         random.shuffle(self._ready)
-        dispatch(self)
+        dispatch(self, **options)
 
     return by_chance
 
