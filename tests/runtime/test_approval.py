@@ -32,6 +32,7 @@ async def touch(ctx: ToolContext, path: str) -> str:
         ({"path": "a", "x": 1}, "denied", "denied: the rewritten input does not fit: input.x: expected no such field"),
         ({"path": "b"}, "denied", "denied: the rewritten input claims write file/b, the call holds write file/a"),
         (Rewrite({"path": "a"}), "ok", None),
+        (toolrt.ToolCall("1", "touch", {"path": "a"}), "ok", None),
     ],
 )
 @pytest.mark.parametrize("later", [False, True])

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from toolrt._plain import stable_text
-from toolrt.model import State
+from toolrt.model import State, ToolCall
 
 __all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "Rewrite", "decision"]
 
@@ -44,7 +44,7 @@ class Deny:
 
 @attrs.frozen
 class Rewrite:
-    """Run it with this input instead.  The same as the mapping alone.
+    """Run it with this input instead.  The same as the mapping alone, or a call that has it.
 
     The new input is validated again, and what it claims must be covered by what the call holds.
     """
@@ -52,7 +52,7 @@ class Rewrite:
     input: Mapping[str, Any]
 
 
-Answer = Allow | Deny | Rewrite | bool | str | Mapping[str, Any]
+Answer = Allow | Deny | Rewrite | ToolCall | bool | str | Mapping[str, Any]
 
 #: The per-call check that a runtime takes as ``approve=``: sync or async.
 Approve = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
@@ -70,5 +70,7 @@ def decision(answer: object) -> Allow | Deny | Rewrite:
         return Deny(answer)
     if isinstance(answer, Mapping):
         return Rewrite(answer)
+    if isinstance(answer, ToolCall):
+        return Rewrite(answer.input)
     shown = stable_text(answer)
     return Deny(f"the approval check answered {shown}, which is neither True, False, a reason nor a new input")
