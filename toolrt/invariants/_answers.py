@@ -110,6 +110,8 @@ def _order_of_results(batch: BatchStory) -> Iterator[Found]:
 def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
     place = {event.seq: at for at, event in enumerate(batch.delivered)}
     before: LaneStory | None = None
+    # Behind a lane that a thread outlives no merge is due: none of the lanes there can have started.
+    passed = False
     of_lane: dict[int | None, list[Event]] = {}
     for event in batch.delivered:
         if "call" in event.fields:
@@ -131,7 +133,8 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
                     text = f"expected the merge of lane {lane.index} right after the result of its only call"
                     yield Found(text, batch.id, None, merge.seq)
         due = before.delivered[0].seq if before is not None and before.delivered else NEVER
-        if before is not None and mine and mine[0].seq < due and not _outlived(batch, before):
+        passed = passed or (before is not None and _outlived(batch, before))
+        if before is not None and mine and mine[0].seq < due and not passed:
             text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
             yield Found(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
         before = lane
