@@ -117,6 +117,7 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
         if "call" in event.fields:
             of_lane.setdefault(batch.lane_of(event.fields["call"]), []).append(event)
     for _, lane in sorted(batch.lanes.items()):
+        passed = passed or (before is not None and _outlived(batch, before))
         for extra in lane.delivered[1:]:
             yield Found(f"expected the merge of lane {lane.index} once, got it again", batch.id, None, extra.seq)
         mine = of_lane.get(lane.index, [])
@@ -129,11 +130,12 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
             results = [event for event in mine if event.kind == "result.delivered"]
             if not lane.shared and results:
                 between = batch.delivered[place[results[-1].seq] + 1 : place[merge.seq]]
-                if any(event.kind == "result.delivered" for event in between) and not _outlived(batch, lane):
+                if any(event.kind == "result.delivered" for event in between) and not (
+                    passed or _outlived(batch, lane)
+                ):
                     text = f"expected the merge of lane {lane.index} right after the result of its only call"
                     yield Found(text, batch.id, None, merge.seq)
         due = before.delivered[0].seq if before is not None and before.delivered else NEVER
-        passed = passed or (before is not None and _outlived(batch, before))
         if before is not None and mine and mine[0].seq < due and not passed:
             text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
             yield Found(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
