@@ -76,7 +76,8 @@ class Runtime:
 
         Args:
             state: the state the first lane starts from; the empty one by default.
-            batch_id: names the batch; by default a counter of this runtime.
+            batch_id: names the batch; by default a counter of this runtime.  Give one where several runtimes are
+                recorded in one trace, or their batches share names there.
             expected_reads: how many reads will share the read budget, 1 or more.
 
         Example::
