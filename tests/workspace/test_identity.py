@@ -7,7 +7,20 @@ import unicodedata
 import pytest
 
 from toolrt.model import READ, WRITE, Claim, State
-from toolrt.workspace import Directory, Folding, HardLink, MemoryDisk, RealDisk, Special, Symlink, Workspace
+from toolrt.workspace import (
+    Directory,
+    Folding,
+    HardLink,
+    Kind,
+    MemoryDisk,
+    RealDisk,
+    Special,
+    Symlink,
+    Wanted,
+    Workspace,
+)
+
+FILE, DIRECTORY, ENTRY = Wanted.FILE, Wanted.DIRECTORY, Wanted.ENTRY
 
 A = ("src", "a.txt")
 
@@ -374,6 +387,139 @@ def test_special_file_is_refused(src):
     """A pipe is named as one."""
     src.put("pipe", Special())
     assert "got a named pipe" in problem(src, "pipe")
+
+
+# What is wanted.
+
+
+def wanted(tree, path, what, state=None):
+    """What `path` means where `what` is wanted."""
+    return tree.workspace.identify(path, state, what)
+
+
+@pytest.mark.parametrize("path", ["src", "src/", "src/.", "way", "way/", "src/../src", "~/work/src"])
+def test_directory_has_one_key(src, path):
+    """Where a directory is wanted, every name of it has its key, through links too."""
+    src.put("way", Symlink("src"))
+    identity = wanted(src, path, DIRECTORY)
+    assert (identity.key, identity.problem) == (("src",), None)
+    assert identity.found.kind is Kind.DIRECTORY
+
+
+@pytest.mark.parametrize("path", [".", "", "src/..", "./", "{root}", "{root}/", "~/work", "../work"])
+def test_root_is_a_directory_without_parts(src, path):
+    """The workspace's own directory has the empty key, and is looked at for what it is."""
+    path = path.format(root=src.root) or "src/../."
+    identity = wanted(src, path, DIRECTORY)
+    assert (identity.key, identity.entry, identity.path, identity.problem) == ((), (), ".", None)
+    assert identity.found == src.disk.lstat(src.root)
+
+
+@pytest.mark.parametrize("path", [".", "src/..", "{root}"])
+@pytest.mark.parametrize("what", [FILE, ENTRY])
+def test_root_is_neither_file_nor_entry(src, path, what):
+    """It can be listed; it cannot be read, moved or deleted."""
+    assert wanted(src, path.format(root=src.root), what).problem is not None
+
+
+def test_missing_directory_may_be_named_with_a_slash(src):
+    """A directory that is to be made has its key before it stands there."""
+    identity = wanted(src, "src/new/", DIRECTORY)
+    assert (identity.key, identity.found, identity.problem) == (("src", "new"), None, None)
+
+
+def test_file_is_no_directory(src):
+    """Who wants a directory is told what stands there instead."""
+    assert "expected a directory, got a file" in str(wanted(src, "src/a.txt", DIRECTORY).problem)
+    src.put("pipe", Special())
+    assert "expected a directory, got a named pipe" in str(wanted(src, "pipe", DIRECTORY).problem)
+
+
+def test_entry_is_the_link_itself(src):
+    """What is moved or deleted by a link's name is the link."""
+    src.put("link", Symlink("src/a.txt"))
+    identity = wanted(src, "link", ENTRY)
+    assert (identity.key, identity.found.kind, identity.problem) == (("link",), Kind.SYMLINK, None)
+    assert identity.through == ()
+
+
+def test_entry_goes_through_links_on_the_way(src):
+    """Only the last part is meant itself."""
+    src.put("way", Symlink("src"))
+    src.put("src/link", Symlink("a.txt"))
+    identity = wanted(src, "link", ENTRY, State(working_dir="way"))
+    assert (identity.key, identity.through) == (("src", "link"), (("way",), ("src",)))
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "{outside}", "link", "missing/x"])
+def test_entry_may_be_a_link_to_anywhere(src, target):
+    """A link that leads outside, nowhere or in a circle can be deleted: it is not followed."""
+    src.put("link", Symlink(target.format(outside=src.outside)))
+    identity = wanted(src, "link", ENTRY)
+    assert (identity.key, identity.problem) == (("link",), None)
+
+
+@pytest.mark.parametrize("path", ["link/", "link//"])
+def test_entry_that_is_a_link_with_a_slash_is_refused(src, path):
+    """Whether the link or what it leads to is meant, must be said; nothing is taken for granted."""
+    src.put("link", Symlink("src"))
+    assert "expected a directory, got a symbolic link" in str(wanted(src, path, ENTRY).problem)
+
+
+def test_entry_may_be_a_directory_or_a_special_file(src):
+    """Their names can be moved and deleted; nothing of it opens them."""
+    src.put("pipe", Special())
+    assert wanted(src, "pipe", ENTRY).problem is None
+    assert wanted(src, "src", ENTRY).problem is wanted(src, "src/", ENTRY).problem is None
+
+
+def test_entry_that_is_missing_has_a_key(src):
+    """Where something is to be moved to."""
+    identity = wanted(src, "src/new", ENTRY)
+    assert (identity.key, identity.found, identity.problem) == (("src", "new"), None, None)
+    assert "the name of a directory" in str(wanted(src, "src/new/", ENTRY).problem)
+
+
+@pytest.mark.parametrize("what", [FILE, DIRECTORY, ENTRY])
+@pytest.mark.parametrize("path", ["../outside/secret", "/etc/passwd", "/", "..", "~", "~/outside", "way/x", "../work2"])
+def test_outside_is_refused_whatever_is_wanted(src, path, what):
+    """With the same text, that shows nothing of it."""
+    src.put("way", Symlink(src.outside))
+    identity = wanted(src, path, what)
+    assert (identity.key, str(identity.problem)) == (None, OUTSIDE)
+
+
+@pytest.mark.parametrize("path", ["src/b.txt", "src/a.txt", "src/deep/er", "way/a.txt"])
+@pytest.mark.parametrize("mode", [READ, WRITE])
+def test_subtree_conflicts_with_what_is_below(src, path, mode):
+    """Who lists, moves or deletes a directory is ordered with who writes in it, by whatever name."""
+    src.put("way", Symlink("src"))
+    above = src.workspace.claims("src", State(), mode, wanted=DIRECTORY, subtree=True)
+    below = src.workspace.claims(path, State(), WRITE)
+    assert any(one.conflicts_with(other) for one in above for other in below)
+
+
+def test_subtree_conflicts_with_files_of_several_names(src):
+    """A file below may have another name that is not below."""
+    src.put("b.txt", HardLink("src/a.txt"))
+    edit = src.workspace.claims("b.txt", State(), WRITE)
+    for what, mode in ((DIRECTORY, READ), (DIRECTORY, WRITE), (ENTRY, WRITE)):
+        above = src.workspace.claims("src", State(), mode, wanted=what, subtree=True)
+        assert any(one.conflicts_with(other) for one in above for other in edit)
+
+
+def test_moves_of_different_entries_do_not_conflict(src):
+    """Who changes names only does not wait for others who do."""
+    first = src.workspace.claims("src", State(), WRITE, wanted=ENTRY, subtree=True)
+    second = src.workspace.claims("other", State(), WRITE, wanted=ENTRY, subtree=True)
+    assert not any(one.conflicts_with(other) for one in first for other in second)
+
+
+def test_subtree_of_the_root_is_every_file(src):
+    """A claim on the root's subtree holds any file, there or not."""
+    above = src.workspace.claims(".", State(), READ, wanted=DIRECTORY, subtree=True)
+    assert above[0] == Claim(("file",), READ, subtree=True)
+    assert all(any(one.covers(other) for one in above) for other in src.workspace.claims("src/x/y", State(), READ))
 
 
 # Directories that fold names: only the twin can be told to.

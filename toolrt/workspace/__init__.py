@@ -1,7 +1,7 @@
 """A workspace's files: what a name means, how the disk is reached, and the tools a model is given."""
 
 from toolrt.workspace._disk import EXACT, Disk, Entry, Folding, Kind, NotRegular, Stat, TooLarge
-from toolrt.workspace._identity import Identity, identify
+from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink
 from toolrt.workspace._problem import FileProblem
@@ -30,6 +30,7 @@ __all__ = [
     "Stat",
     "Symlink",
     "TooLarge",
+    "Wanted",
     "Workspace",
     "identify",
 ]

@@ -6,6 +6,9 @@ exists, nor on its inode (replacing a file changes that).  Relative names start 
 absolute ones and ``~`` where the disk has them; ``.`` and ``..`` mean what the operating system takes them for,
 after links.  Finding a key looks (lstat, readlink) and never opens a file.
 
+What is *wanted* decides where a name ends and what may stand there (`Wanted`).  A file or directory is meant through
+links; an entry, which is to be moved or deleted, is the link itself.
+
 Theory.  A name means a file only as long as every directory and link it goes through stays what it is, so a
 claim on a file comes with READ on each of those: who moves a directory or changes a link claims WRITE on it and
 is ordered with everyone who went through.  A name that cannot be followed to its end (a circle, a file in a
@@ -13,11 +16,13 @@ directory's place, a way out) still claims what it went through: whether it is r
 
 Limits.  ``..`` after a directory that does not exist yet undoes it, where the system would say ENOENT: so the key
 is the same before and after the directory is made.  Links may be followed on a way that leaves the workspace, if
-it comes back; nothing outside is claimed.
+it comes back; nothing outside is claimed.  A link with a slash behind it is no entry (the system would look behind
+it or say ENOTDIR, by what is asked of it): say which is meant.
 """
 
 from __future__ import annotations
 
+import enum
 import errno
 import os
 from pathlib import PurePath
@@ -28,7 +33,7 @@ from toolrt.model import READ, Claim, Mode
 from toolrt.workspace._disk import NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 
-__all__ = ["Identity", "identify"]
+__all__ = ["Identity", "Wanted", "identify"]
 
 #: How many links one name may go through; Linux stops at the same number.
 _MOST_LINKS = 40
@@ -39,6 +44,18 @@ _DEEPEST = 256
 
 #: The claim of a name that means no file here: shared by all of them, and nobody writes it.
 _REFUSED = Claim(("refused",), READ)
+
+
+class Wanted(enum.Enum):
+    """What a name is to mean, for what is to be done with it."""
+
+    #: A regular file, or nothing yet: to read, write or edit.  Links are followed to their end.
+    FILE = "a file"
+    #: A directory, or nothing yet: to list, search or make.  Links are followed to their end.
+    DIRECTORY = "a directory"
+    #: Whatever stands there, or nothing yet: to move or delete.  A link in the last part is meant itself; the
+    #: workspace's root is no entry.
+    ENTRY = "an entry"
 
 
 @attrs.frozen
@@ -53,10 +70,12 @@ class Identity:
     found: Stat | None
     #: The keys of the directories and links it went through, in that order, without `key` itself.
     through: tuple[Entry, ...]
-    #: Why no file tool may use the name, or None.
+    #: Why the name is not what was wanted, so that no tool may use it; or None.
     problem: FileProblem | None
     #: Whether the directory it is in was missing too.
     parent_missing: bool = False
+    #: What the name was to mean.
+    wanted: Wanted = Wanted.FILE
 
     @property
     def path(self) -> str:
@@ -77,26 +96,35 @@ class Identity:
             return f"hardlink:{self.found.inode}"
         return "/".join(self.key or ())
 
-    def claims(self, mode: Mode) -> tuple[Claim, ...]:
-        """What a call claims that looks at this file (`READ`) or changes it (`WRITE`); the file's own claim is first.
+    def claims(self, mode: Mode, subtree: bool = False) -> tuple[Claim, ...]:
+        """What a call claims that looks at this (`READ`) or changes it (`WRITE`); its own claim is first.
 
         A file with several names also claims ``("links", device)``: its other names are not known.
+
+        Args:
+            subtree: whether everything below is meant too, as for who lists, searches, moves or deletes a
+                directory; then all files with several names are: which of them have a name below is not known.
+                Who moves or deletes an entry changes no content of those, so there it is READ, and moves of
+                different entries do not wait for each other.
         """
         claims: list[Claim] = []
         if self.key is not None:
-            claims.append(Claim(("file", *self.key), mode))
+            claims.append(Claim(("file", *self.key), mode, subtree))
+            if subtree:
+                claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
                 claims.append(Claim(("links", self.found.device), mode))
         claims.extend(Claim(("file", *key), READ) for key in self.through)
         return tuple(claims) or (_REFUSED,)
 
 
-def identify(disk: Disk, path: str, working_dir: PurePath | None = None) -> Identity:
+def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted: Wanted = Wanted.FILE) -> Identity:
     """What `path` means on `disk` now.
 
     Args:
         path: a name as the model gave it.
         working_dir: where relative names start; None and relative ones are below the disk's root.
+        wanted: what it is to mean.
 
     Returns: never raises for a name, however wrong; `Identity.problem` says what is wrong.
 
@@ -108,20 +136,27 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None) -> Iden
         if path == "~" or path.startswith("~/"):
             if disk.home is None:
                 raise FileProblem(path, "a home directory", "none on this disk", "Use a path inside the workspace.")
-            walk.follow(disk.home + path[1:])
-        elif path.startswith("/"):
-            walk.follow(path)
-        else:
-            if working_dir is not None:
-                walk.follow(working_dir.as_posix())
-            walk.follow(path)
-        problem = walk.final_problem()
-    except FileProblem as found:
-        return Identity(None, (), None, tuple(walk.through), found)
+            walk.follow(disk.home)
+            path = "." + path[1:]
+        elif not path.startswith("/") and working_dir is not None:
+            walk.follow(working_dir.as_posix())
+        walk.follow(path, to_end=wanted is not Wanted.ENTRY)
+        problem = walk.final_problem(wanted)
+    except FileProblem as refusal:
+        return Identity(None, (), None, tuple(walk.through), refusal, wanted=wanted)
     key = walk.key()
     through = tuple(other for other in walk.through if other != key)
     parent_missing = len(walk.found) > 1 and walk.found[-2] is None
-    return Identity(key, walk.entry(), walk.standing(), through, problem, parent_missing)
+    found = walk.standing() if key else _root_of(disk)
+    return Identity(key, walk.entry(), found, through, problem, parent_missing, wanted)
+
+
+def _root_of(disk: Disk) -> Stat | None:
+    """What stands at the root itself, which no walk looks at."""
+    try:
+        return disk.lstat(disk.root)
+    except OSError:
+        return None
 
 
 def _check_text(path: str) -> None:
@@ -167,8 +202,11 @@ class _Walk:
         self._links = 0
         self._directory_meant = False
 
-    def follow(self, path: str) -> None:
+    def follow(self, path: str, *, to_end: bool = True) -> None:
         """Go along `path` from here, or from the top if it is absolute, to what it means in the end.
+
+        Args:
+            to_end: whether a link in the last part is followed too.
 
         Raises:
             FileProblem: it cannot be followed to its end.
@@ -183,14 +221,15 @@ class _Walk:
             if part == "..":
                 self._up()
             elif part not in ("", "."):
-                target = self._step(part)
+                # Empty parts, from slashes at the end, do not make a link one to follow: it then is no directory.
+                target = self._step(part, follow=to_end or any(pending))
                 if target is not None:
                     if target.startswith("/"):
                         self._to_top()
                     pending.extend(target.split("/")[::-1])
 
-    def final_problem(self) -> FileProblem | None:
-        """Why what was reached is no file that a tool may use, or None.
+    def final_problem(self, wanted: Wanted) -> FileProblem | None:
+        """Why what was reached is not what is wanted, or None.
 
         Raises:
             FileProblem: it is outside the workspace.
@@ -202,9 +241,17 @@ class _Walk:
         # A character is at most four bytes, so a short path needs no closer look.
         if 4 * len(here) > PATH_MAX and len(os.fsencode(here)) > PATH_MAX:
             return from_os_error(shown, OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
+        if wanted is Wanted.DIRECTORY:
+            if found is None or found.kind is Kind.DIRECTORY:
+                return None
+            return FileProblem(shown, "a directory", found.kind.value, "Name the directory it is in.")
         if found is None:
             if self._directory_meant:
                 return FileProblem(shown, "a file's name", "the name of a directory", "Leave the last slash away.")
+            return None
+        if wanted is Wanted.ENTRY:
+            if not self.entry():
+                return FileProblem(shown, "an entry of the workspace", "the workspace itself", "Name what is in it.")
             return None
         if found.kind is Kind.DIRECTORY:
             return FileProblem(shown, "a file", "a directory", "Name a file inside it.")
@@ -255,8 +302,8 @@ class _Walk:
             "/".join(self.entry()), "a directory", found.kind.value, "Check the names of the directories."
         )
 
-    def _step(self, part: str) -> str | None:
-        """Go to `part` of this directory; for a link stay, and return its target."""
+    def _step(self, part: str, *, follow: bool) -> str | None:
+        """Go to `part` of this directory; for a link to be followed stay, and return its target."""
         depth = len(self._names)
         if depth < len(self._root) and self._is_way_to_root(part):
             self._push(self._root[depth], self._root[depth], _TOP)
@@ -267,7 +314,7 @@ class _Walk:
         path = f"{self._here().rstrip('/')}/{part}"
         try:
             found = self._disk.lstat(path)
-            target = self._disk.readlink(path) if found.kind is Kind.SYMLINK else None
+            target = self._disk.readlink(path) if follow and found.kind is Kind.SYMLINK else None
         except FileNotFoundError:
             found, target = None, None
         except OSError as error:

@@ -10,7 +10,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, State, Tool
 from toolrt.order import ClaimTable
 from toolrt.workspace._disk import Disk, Entry, Kind
-from toolrt.workspace._identity import Identity, identify
+from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._tools import file_tools
 
@@ -68,24 +68,32 @@ class Workspace:
     def _tools(self) -> list[Tool]:
         return file_tools(self)
 
-    def identify(self, path: str, state: State | None = None) -> Identity:
+    def identify(self, path: str, state: State | None = None, wanted: Wanted = Wanted.FILE) -> Identity:
         """What `path` means now.
 
         Args:
             path: a name as a model gives it: relative to the state's working directory, absolute, or below ``~``.
             state: None is the empty state, whose working directory is the root.
+            wanted: what it is to mean: a file, a directory, or whatever stands there, to be moved or deleted.
 
         Returns: never raises for a name, however wrong; see `Identity.problem`.
 
         Checkpoint: never.
         """
-        return identify(self._disk, path, None if state is None else state.working_dir)
+        return identify(self._disk, path, None if state is None else state.working_dir, wanted)
 
-    def claims(self, path: str, state: State, mode: Mode) -> tuple[Claim, ...]:
+    def claims(
+        self, path: str, state: State, mode: Mode, *, wanted: Wanted = Wanted.FILE, subtree: bool = False
+    ) -> tuple[Claim, ...]:
         """What a tool of your own claims to read (`READ`) or change (`WRITE`) the file that `path` means.
 
         Looks at the disk and opens nothing; the file's own claim is first.  A name that no tool may use claims
         only READ, and your tool must refuse it: see `Identity.problem`.
+
+        Args:
+            wanted: what the name is to mean.
+            subtree: whether all below it is meant too: to list, search, move or delete a directory.  Who moves
+                claims both ends so.
 
         Checkpoint: never.
 
@@ -94,7 +102,7 @@ class Workspace:
             @tool(claims=lambda input, state: workspace.claims(input["path"], state, WRITE), owner=workspace)
             async def sort_lines(ctx, path: str) -> str: ...
         """
-        return self.identify(path, state).claims(mode)
+        return self.identify(path, state, wanted).claims(mode, subtree)
 
     def snapshot(self) -> dict[str, bytes | str]:
         """Everything in the workspace, by path relative to its root, to compare with another time or another disk.
