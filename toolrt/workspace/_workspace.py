@@ -10,6 +10,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, State, Tool
 from toolrt.order import ClaimTable
 from toolrt.workspace._disk import Disk, Entry, Kind
+from toolrt.workspace._files import Files
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._tools import file_tools
@@ -49,6 +50,7 @@ class Workspace:
         else:
             raise DefinitionRefused("Workspace", "a directory's path or a disk", root)
         self._claim_table = ClaimTable()
+        self._files = Files(self)
 
     @property
     def disk(self) -> Disk:
@@ -59,6 +61,11 @@ class Workspace:
     def claim_table(self) -> ClaimTable:
         """The order of all calls that touch these files."""
         return self._claim_table
+
+    @property
+    def files(self) -> Files:
+        """What every file tool goes through; use it in a tool of your own too."""
+        return self._files
 
     def tools(self) -> list[Tool]:
         """The tools of this workspace: ``read_file``, ``write_file``, ``edit_file``; always the same objects."""
