@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import WRITE, Diary, call, claims, outcomes, runtime
+from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
 from toolrt import Allow, ApprovalRequest, Claim, Deny, Rewrite, ToolContext
@@ -272,3 +272,73 @@ async def test_approval_with_an_odd_answer_denies() -> None:
     for approve in (lambda request: Broken(), lambda request: endless, odd):
         done = await runtime(touch, Diary().tool("a"), approve=approve).run([call("touch", path="a"), call("a")])
         assert outcomes(done.results) == ["denied", "denied"]
+
+
+async def test_approval_is_told_what_the_call_holds_and_which_tool_runs() -> None:
+    """A check can decide by what a call can touch, not only by what it is called with."""
+    seen: list[ApprovalRequest] = []
+    for lanes in (toolrt.by_claims, toolrt.serial):
+        rt = runtime(touch, approve=lambda request: seen.append(request) or True, lanes=lanes)
+        await rt.run([call("touch", path="a")])
+    assert [request.claims for request in seen] == [(Claim(("file", "a"), WRITE),), (toolrt.EVERYTHING,)]
+    assert all(request.tool is touch for request in seen)
+
+
+@pytest.mark.parametrize("rewrites", [False, True])
+@pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.serial])
+async def test_approval_can_narrow_what_a_call_may_touch(lanes: Any, rewrites: bool) -> None:
+    """What the answer leaves is what the tool is told it holds; more than it holds is a no that names both."""
+
+    @toolrt.tool(claims=lambda input, state: [Claim("a", WRITE), Claim("b", WRITE)])
+    async def both(ctx: ToolContext, path: str = "") -> list[str]:
+        return [str(claim) for claim in ctx.claims]
+
+    def within(*claims: Any) -> Any:
+        answer = Rewrite({"path": "x"}, within=claims) if rewrites else Allow(within=claims)
+        return runtime(both, approve=lambda request: answer, lanes=lanes)
+
+    (result,) = (await within(Claim("a", WRITE)).run([call("both")])).results
+    assert result.content == ["write a"]
+    (result,) = (await within("a").run([call("both")])).results
+    assert str(result.error).startswith("denied: the approval narrows the call to what are no claims")
+    if lanes is toolrt.by_claims:
+        (result,) = (await within(Claim("c", READ)).run([call("both")])).results
+        assert result.error == "denied: the approval narrows the call to read c, the call holds write a, write b"
+
+
+async def test_approval_check_of_a_lane_is_made_once_for_each_lane(autojump_clock: trio.testing.MockClock) -> None:
+    """A check that offers one for each lane is asked for it at the lane's first call, also for calls that join."""
+
+    class Counting:
+        lanes = 0
+
+        def for_lane(self) -> Any:
+            self.lanes += 1
+            mine = self.lanes
+            return lambda request: f"lane {mine}"
+
+        def __call__(self, request: ApprovalRequest) -> bool:
+            raise AssertionError("the lane's own check is asked")
+
+    async with runtime(touch, Diary().tool("alone"), approve=Counting()).open_batch() as batch:
+        batch.submit(call("touch", path="a"))
+        await trio.sleep(1)
+        batch.submit(call("touch", path="b"))
+        batch.submit(call("alone"))
+        batch.submit(call("touch", path="a"))
+    errors = [result.error for result in batch.outcome.results]
+    assert errors == ["denied: lane 1", "denied: lane 1", "denied: lane 2", "denied: lane 3"]
+
+
+async def test_approval_check_that_cannot_be_made_denies() -> None:
+    """No check for the lane is a no for each of its calls."""
+
+    class Broken:
+        def for_lane(self) -> Any:
+            raise RuntimeError("offline")
+
+        def __call__(self, request: ApprovalRequest) -> bool:
+            return True
+
+    done = await runtime(touch, approve=Broken()).run([call("touch", path="a"), call("touch", path="b")])
+    assert {result.error for result in done.results} == {"denied: the approval check raised RuntimeError: offline"}

@@ -11,7 +11,7 @@ import trio.testing
 from _tools import Diary, call, claims, outcomes, runtime
 
 import toolrt
-from toolrt import WRITE, Outcome, ToolCall, ToolContext
+from toolrt import WRITE, Claim, ClaimTable, Outcome, ToolCall, ToolContext
 
 
 @toolrt.tool(safe=True)
@@ -272,3 +272,62 @@ async def test_tool_that_raises_cancelled_by_itself_is_interrupted_alone() -> No
 
     done = await runtime(odd, add).run([call("odd"), call("add", a=1)])
     assert outcomes(done.results) == ["interrupted", "ok"]
+
+
+class _Owner:
+    """Owns what tools touch, and says in its own words what went wrong."""
+
+    def __init__(self, *words: str) -> None:
+        self.claim_table = ClaimTable("owner")
+        self.words = list(words)
+
+    def describe_error(self, error: BaseException) -> str:
+        return self.words[0]
+
+
+async def _fails(owner: Any, how: str) -> tuple[toolrt.BatchOutcome, str]:
+    """What is said of a tool whose exception, or whose modifier's, has a secret in its text."""
+
+    def modifier(state: toolrt.State) -> toolrt.State:
+        raise ValueError("secret")
+
+    @toolrt.tool(owner=owner, claims=[Claim("x", WRITE)], timeout=1)
+    async def tool(ctx: ToolContext) -> Any:
+        if how == "modifier":
+            return toolrt.ToolOutput("x", modifiers=[modifier])
+        if how == "error":
+            raise ValueError("secret")
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled as cancelled:
+            raise BaseExceptionGroup("both", [cancelled, ValueError("secret")]) from None
+
+    said: list[Any] = []
+    approve = (lambda request: 1 / 0) if how == "approval" else None
+    async with runtime(tool, approve=approve).open_batch() as batch:
+        batch.submit(call("tool"))
+        batch.seal()
+        if how == "interrupted":
+            await trio.sleep(0.5)
+            batch.cancel("x")
+        async for update in batch:
+            said += [update.rejected] if isinstance(update, toolrt.StateMerged) else [update]
+    return batch.outcome, repr(said)
+
+
+@pytest.mark.parametrize("how", ["error", "timed_out", "interrupted", "modifier", "approval"])
+async def test_call_error_is_told_in_the_words_of_the_tools_owner(
+    how: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Whoever owns what a tool touches decides what of an exception may be shown, wherever it shows."""
+    _, said = await _fails(_Owner("all is lost"), how)
+    assert "all is lost" in said
+    assert "secret" not in said
+    assert "division" not in said
+
+
+async def test_call_error_of_an_owner_without_words_is_the_exceptions_type() -> None:
+    """An owner that fails to say it gives nothing away."""
+    outcome, said = await _fails(_Owner(), "error")
+    assert outcome.results[0].error == "ValueError"
+    assert "secret" not in said

@@ -1,5 +1,6 @@
 """Calls, results, state, claims, tools: values that know neither Trio nor time."""
 
+from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, Rewrite, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
 from toolrt.model._registry import Registry
@@ -12,9 +13,13 @@ __all__ = [
     "EVERYTHING",
     "READ",
     "WRITE",
+    "Allow",
+    "ApprovalRequest",
+    "Approve",
     "Arguments",
     "BatchOutcome",
     "Claim",
+    "Deny",
     "Mismatch",
     "Mode",
     "Modifier",
@@ -23,6 +28,7 @@ __all__ = [
     "Registry",
     "RejectedModifier",
     "ResultReady",
+    "Rewrite",
     "State",
     "StateMerged",
     "Tool",
@@ -31,6 +37,7 @@ __all__ = [
     "ToolResult",
     "Update",
     "covers",
+    "decision",
     "reads_only",
     "tool",
 ]

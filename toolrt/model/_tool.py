@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 import attrs
 
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, error_text
 from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._schema import (
     BareValidator,
@@ -178,6 +178,21 @@ class Tool:
             return bool(self.stops_batch(self.complete(input)))
         except Exception:
             return True
+
+    def describe_error(self, error: BaseException) -> str:
+        """What a result says about an exception of this tool: in its owner's words, if the owner has some.
+
+        An owner's ``describe_error(error)`` keeps out of the model's sight what only the owner can tell from the
+        rest, such as paths of the machine.
+        """
+        describe = getattr(self.owner, "describe_error", None)
+        if describe is None:
+            return error_text(error)
+        try:
+            return str(describe(error))
+        except Exception:
+            # Its own words failed: then none of the exception's, which may be what must not be seen.
+            return type(error).__name__
 
     @property
     def declares(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from toolrt import probe
 from toolrt.errors import asks_to_exit, error_text
-from toolrt.model import Modifier, State
+from toolrt.model import Modifier, State, Tool
 from toolrt.model._update import RejectedModifier, StateMerged
 from toolrt.order._tracked import TrackedCall
 
@@ -23,7 +23,7 @@ def merged(lane: int, state: State, calls: Iterable[TrackedCall]) -> StateMerged
     rejected: list[RejectedModifier] = []
     for call in sorted(calls, key=_call_index):
         for position, modifier in enumerate(call.modifiers):
-            outcome = _applied(modifier, state)
+            outcome = _applied(modifier, state, call.tool)
             if isinstance(outcome, State):
                 state = outcome
                 applied.append((call.call_index, position))
@@ -47,13 +47,13 @@ def _call_index(call: TrackedCall) -> int:
     return call.call_index
 
 
-def _applied(modifier: Modifier, state: State) -> State | str:
+def _applied(modifier: Modifier, state: State, tool: Tool | None) -> State | str:
     try:
         after = modifier(state)
     except BaseException as error:  # noqa: ASYNC103  nothing is awaited here
         if asks_to_exit(error) is not None:
             raise
-        return error_text(error)  # noqa: ASYNC104
+        return error_text(error) if tool is None else tool.describe_error(error)  # noqa: ASYNC104
     if not isinstance(after, State):
         return f"a modifier gives a State, this one gave {type(after).__name__}"
     return after

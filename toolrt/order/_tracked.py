@@ -93,6 +93,8 @@ class TrackedCall:
     admitted: bool = False
     #: What it claims, once its lane's start state is known.
     claims: tuple[Claim, ...] = ()
+    #: What its approval left of that; None is all of it.
+    allowed: tuple[Claim, ...] | None = None
     #: Its places in the order, while it holds them.
     tickets: tuple[Ticket, ...] = ()
     #: Whether its failure stops the batch.

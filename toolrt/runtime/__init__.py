@@ -1,6 +1,6 @@
 """The Trio shell: batches, lanes as nurseries, the context handed to a tool."""
 
-from toolrt.runtime._approval import Allow, ApprovalRequest, Approve, Deny, Rewrite
+from toolrt.model import Allow, ApprovalRequest, Approve, Deny, Rewrite
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._context import ToolContext
 from toolrt.runtime._runtime import Runtime

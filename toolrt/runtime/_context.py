@@ -44,8 +44,12 @@ class ToolContext:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What the call holds while it runs; one claim on everything for an exclusive call."""
-        return self._call.claims
+        """What the call may touch while it runs: what it holds, or what its approval left of that.
+
+        One claim on everything for an exclusive call that nobody narrowed.
+        """
+        call = self._call
+        return call.claims if call.allowed is None else call.allowed
 
     def progress(self, message: Any) -> None:
         """Say what the call is doing, to whoever reads the batch's updates.

@@ -22,7 +22,7 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import asks_to_exit, error_text
+from toolrt.errors import asks_to_exit
 from toolrt.model import Outcome, Tool, ToolOutput
 from toolrt.order import Happening, Status, TrackedCall
 from toolrt.runtime._cancellation import split_cancelled
@@ -147,14 +147,15 @@ async def _failed(
     cancelled, rest = (None, None) if error is None else split_cancelled(error)
     exit_asked = asks_to_exit(rest)
     running = "" if thread is None or not thread.running else "; its thread cannot be stopped and still runs"
-    also = "" if rest is None else f"; it raised {error_text(rest)}"
+    tool: Any = call.tool
+    also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
     call._ended_at = trio.current_time()
     if cancelled is not None:
         batch.cancelled_from_outside()
     if exit_asked is not None:
         # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
         if not call.dropped:
-            why = f"interrupted by {error_text(exit_asked)}; effects may have landed"
+            why = f"interrupted by {tool.describe_error(exit_asked)}; effects may have landed"
             batch.settle(call, Outcome.INTERRUPTED, None, why)
         batch.abort(exit_asked)
     elif call.dropped:
@@ -167,7 +168,7 @@ async def _failed(
         why = f"interrupted while it ran ({reason}); effects may have landed"
         batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
     else:
-        batch.settle(call, Outcome.ERROR, None, "" if rest is None else error_text(rest))
+        batch.settle(call, Outcome.ERROR, None, "" if rest is None else tool.describe_error(rest))
     result = call.result
     if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
         batch.stop(call)

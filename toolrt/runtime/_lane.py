@@ -24,16 +24,22 @@ import trio
 
 from toolrt import probe
 from toolrt._plain import json_copy
-from toolrt.errors import asks_to_exit, error_text
+from toolrt.errors import asks_to_exit
 from toolrt.model import (
     READ,
     WRITE,
+    Allow,
+    ApprovalRequest,
+    Approve,
     Claim,
+    Deny,
     Outcome,
+    Rewrite,
     State,
     StateMerged,
     Tool,
     covers,
+    decision,
 )
 from toolrt.order import (
     ClaimTable,
@@ -47,7 +53,6 @@ from toolrt.order import (
     merged,
     parallel,
 )
-from toolrt.runtime._approval import Allow, ApprovalRequest, Deny, Rewrite, decision
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import execute
 
@@ -81,6 +86,8 @@ class LaneRun:
     running: int = 0
     _state_keys: StateKeys | None = None
     _over: trio.Event | None = None
+    #: The approval check of this lane, once its first call is asked for.
+    _check: Approve | None = None
 
     def __init__(self, batch: Batch, place: LanePlace, shared: bool) -> None:
         self.batch = batch
@@ -349,14 +356,20 @@ class LaneRun:
             probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
         # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
         shown = json_copy(call.input)
-        request = ApprovalRequest(call.call_id, call.name, shown, call.call_index, call.batch_id, self.state)
+        request = ApprovalRequest(
+            call.call_id, call.name, shown, call.call_index, call.batch_id, self.state, call.claims, call.tool
+        )
+        tool = cast(Tool, call.tool)
         try:
-            answer = approve(request)
+            if self._check is None:
+                of_lane = getattr(approve, "for_lane", None)
+                self._check = approve if of_lane is None else cast(Approve, of_lane())
+            answer = self._check(request)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             if asks_to_exit(error) is not None:
                 self.batch.abort(error)
                 return  # noqa: ASYNC104
-            answer = Deny(f"the approval check raised {error_text(error)}")
+            answer = Deny(f"the approval check raised {tool.describe_error(error)}")
         if inspect.isawaitable(answer):
             call.scope = trio.CancelScope()
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
@@ -380,7 +393,7 @@ class LaneRun:
             if cancelled is not None:
                 self.batch.cancelled_from_outside()
                 raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
-            verdict = Deny(f"the approval check raised {error_text(error)}")
+            verdict = Deny(f"the approval check raised {cast(Tool, call.tool).describe_error(error)}")
         call.scope = None
         if verdict is not None:
             self._answered(call, verdict)
@@ -394,8 +407,10 @@ class LaneRun:
             return
         call.pending -= 1
         call.awaiting_approval = False
-        if isinstance(verdict, Rewrite):
-            refusal = self._rewrite(call, verdict)
+        if not isinstance(verdict, Deny):
+            refusal = self._narrow(call, verdict.within)
+            if refusal is None and isinstance(verdict, Rewrite):
+                refusal = self._rewrite(call, verdict)
             if refusal is not None:
                 verdict = Deny(refusal)
         if isinstance(verdict, Deny):
@@ -405,6 +420,21 @@ class LaneRun:
                 self.batch.stop(call)
         else:
             self._ready_if_granted(call)
+
+    def _narrow(self, call: TrackedCall, within: tuple[Claim, ...] | None) -> str | None:
+        """Leave the call these claims of those it holds, or say why not."""
+        if within is None:
+            return None
+        try:
+            within = tuple(within)
+            excess = [claim for claim in within if not covers(call.claims, claim)]
+        except Exception as error:
+            return f"the approval narrows the call to what are no claims ({type(error).__name__})"
+        if excess:
+            holds = ", ".join(map(str, call.claims)) or "nothing"
+            return f"the approval narrows the call to {excess[0]}, the call holds {holds}"
+        call.allowed = within
+        return None
 
     def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
         """Give the call its new input, or say why not."""

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import BatchOutcome, Registry, State, ToolCall
+from toolrt.model import Approve, BatchOutcome, Registry, State, ToolCall
 from toolrt.order import ClaimTable, LanePolicy, by_claims
-from toolrt.runtime._approval import Approve
 from toolrt.runtime._batch import Batch
 
 __all__ = ["Runtime"]

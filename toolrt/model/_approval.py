@@ -1,7 +1,8 @@
 """Approval: asked between validation and start, for each call by itself.
 
-Exactly the arguments that were approved are executed.  What is not clearly a yes is a no: a check that raises,
-or answers something else than below, denies.
+Exactly the arguments that were approved are executed, and on exactly the resources they meant then, where the
+answer says which (``within``).  What is not clearly a yes is a no: a check that raises, or answers something else
+than below, denies.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import Any
 import attrs
 
 from toolrt._plain import stable_text
-from toolrt.model import State, ToolCall
+from toolrt.model._call import ToolCall
+from toolrt.model._claim import Claim
+from toolrt.model._state import State
+from toolrt.model._tool import Tool
 
 __all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "Rewrite", "decision"]
 
@@ -28,11 +32,23 @@ class ApprovalRequest:
     batch_id: str
     #: The state as of the call's lane's start.
     state: State
+    #: What the call holds: it can touch nothing else.  One claim on everything for an exclusive call.
+    claims: tuple[Claim, ...] = ()
+    #: The tool that would run; None in a request that somebody made up.
+    tool: Tool | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen
 class Allow:
-    """Run it as it is.  The same as True."""
+    """Run it as it is.  The same as True.
+
+    With `within`, what the call may touch is narrowed to these claims, each of which must be covered by what the
+    call holds; ``ctx.claims`` then shows them instead.  So a check can see to it that a call whose input means
+    something else by the time it runs does nothing, also where the call holds everything.
+    """
+
+    #: None leaves the call all that it holds.
+    within: tuple[Claim, ...] | None = None
 
 
 @attrs.frozen
@@ -50,11 +66,15 @@ class Rewrite:
     """
 
     input: Mapping[str, Any]
+    #: As of `Allow`.
+    within: tuple[Claim, ...] | None = None
 
 
 Answer = Allow | Deny | Rewrite | ToolCall | bool | str | Mapping[str, Any]
 
-#: The per-call check that a runtime takes as ``approve=``: sync or async.
+#: The per-call check that a runtime takes as ``approve=``: sync or async.  One that has a method ``for_lane()`` is
+#: asked for the check of each lane, once, when the first call of that lane is asked for: what the check learns
+#: while a lane runs can then not reach that lane's other calls, however they are timed.
 Approve = Callable[[ApprovalRequest], Answer | Awaitable[Answer]]
 
 
