@@ -221,17 +221,31 @@ class StepLimit(SimulationStopped):
     Attributes:
         limit: the limit, in steps.
         time_stood_still: a deadline was pending and the clock never reached it, because tasks kept running.
+        others: None; or, when system tasks or callbacks went on and no task of the program did, the names of
+            those system tasks.
     """
 
-    def __init__(self, limit: int, waiting: Sequence[tuple[str, str]], time_stood_still: bool) -> None:
+    def __init__(
+        self,
+        limit: int,
+        waiting: Sequence[tuple[str, str]],
+        time_stood_still: bool,
+        step: int | None = None,
+        others: Sequence[str] | None = None,
+    ) -> None:
         self.limit = limit
         self.time_stood_still = time_stood_still
-        why = (
+        self.others = None if others is None else tuple(others)
+        text = f"step limit of {limit} reached"
+        if others is not None:
+            names = f"system tasks ({', '.join(others)})" if others else "callbacks"
+            text += f": {names} go on, and no task of the program stepped meanwhile"
+        text += (
             "; time never moved although a deadline was pending, so this may be no livelock"
             if time_stood_still
             else "; a livelock, unless the program needs more steps (raise step_limit)"
         )
-        super().__init__(f"step limit of {limit} reached{why}", limit, waiting)
+        super().__init__(text, limit if step is None else step, waiting)
 
 
 def asks_to_exit(error: BaseException | None) -> BaseException | None:

@@ -24,6 +24,9 @@ Program = Callable[[], Awaitable[Any]]
 # A report keeps this many failing executions; they are counted all the same.
 _FAILURES_KEPT = 100
 
+# A replay lets system tasks and callbacks have so many passes between two steps of its schedule.
+_REPLAY_PASS_LIMIT = 1_000_000
+
 # What explore does when no strategy is given.
 _DEFAULT_EXECUTIONS = 1_000
 
@@ -87,6 +90,8 @@ def replay(program: Program, schedule: Schedule | str) -> Execution:
     # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
     job = checked_job(program, policy, max(1, limit))
+    # What others did between the schedule's steps once came to an end.
+    job.pass_limit = _REPLAY_PASS_LIMIT
 
     def driver() -> Driver[Execution]:
         return (yield job)

@@ -3,8 +3,9 @@
 Rules.
 - One task steps at a time, to its next checkpoint.  Before each step the *enabled* list is made: the task that
   stepped last, if it still can, then the others by path.  The policy picks an index; 0 is the simplest choice.
-- Tasks that are not the program's (the harness, Trio's own) are no choice.  They run straight away, in Trio's
-  loop; so do callbacks given to `run_sync_soon`.
+- Tasks that are not the program's (the harness, system tasks, Trio's own) are no choice.  They run straight away,
+  in Trio's loop; so do callbacks given to `run_sync_soon`.  Those that never stop take turns with the program; when
+  they go on and no task of the program steps, their passes count as steps do, and the step limit ends it.
 - When nothing can run, the tasks in `wait_all_tasks_blocked` wake; when there are none, the clock jumps to the
   next deadline; when there is none, that is a deadlock.
 - An execution ends when its root task ends, whatever its children did: an exception that leaves a child is the
@@ -43,6 +44,12 @@ __all__ = ["Actor", "RawStep", "Scheduler"]
 
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
+
+# After so many passes in which others than the program's tasks ran, those and the program take turns.
+_PASSES_BEFORE_TURNS = 1_000
+
+# So many passes without a step of the program are never too many.
+_LEAST_PASS_LIMIT = 10_000
 
 # How many steps an ended execution may take to unwind: so many, and so many for each living task.
 _UNWINDING_STEPS = 1_000
@@ -85,6 +92,7 @@ class Scheduler:
         info: what the policy is told at the start.
         nursery: the harness's, in which the root task is spawned; cancelled when the execution is given up.
         harness: the task to wake when the execution has ended.
+        pass_limit: how many passes in a row others may have; the step limit, or 10,000, when None.
     """
 
     def __init__(
@@ -96,12 +104,14 @@ class Scheduler:
         info: RunInfo,
         nursery: trio.Nursery,
         harness: Task,
+        pass_limit: int | None = None,
     ) -> None:
         self._seam = seam
         self._clock = clock
         self._program = program
         self._policy = policy
         self._limit = info.step_limit
+        self._pass_limit = pass_limit or max(info.step_limit, _LEAST_PASS_LIMIT)
         self._nursery = nursery
         self._harness = harness
 
@@ -136,6 +146,10 @@ class Scheduler:
         self._touched: list[tuple[Resource, bool]] = []
         self._clock_moved_at = 0
         self._unwinding_left = 0
+        # How many passes others have had since the program had made so many steps.
+        self._passes_of_others = 0
+        self._passes_since = 0
+        self._patience = _PASSES_BEFORE_TURNS
 
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
@@ -233,10 +247,14 @@ class Scheduler:
         while True:
             while runq:
                 self._take(runq.popleft())
-            if strangers or callbacks or callbacks_once:
+            if (strangers or callbacks or callbacks_once) and not self._has_its_turn():
+                self._count_pass_of_others()
                 # Whatever Trio does before it asks again is nobody's step.
                 self._origin = -1
                 self._spawner = None
+                if self._harness is None and len(strangers) > 1:
+                    # The harness ends tasks that are left: none of them may be in the pass it runs in.
+                    yield self._all_but_the_harness()
                 yield strangers
                 strangers.clear()
                 continue
@@ -372,6 +390,42 @@ class Scheduler:
         joined = {step for nursery in closed for step in actor.exits.pop(nursery)}
         return tuple(sorted(joined.union(causes)))
 
+    # ------------------------------------------------------------------ while others run
+
+    def _has_its_turn(self) -> bool:
+        """Say whether the program steps next although others can run."""
+        if self._passes_of_others < self._patience or not (self._last_ready or self._ready) or self._harness is None:
+            return False
+        self._patience = 1
+        self._passes_of_others = 0
+        return True
+
+    def _count_pass_of_others(self) -> None:
+        """Count a pass in which no task of the program steps; too many end the execution."""
+        if self._harness is None:
+            return
+        if self.given_up:
+            self._unwinding_left -= 1
+            if self._unwinding_left < 0:
+                self._close_by_force()
+            return
+        steps = len(self.steps)
+        if steps != self._passes_since:
+            self._passes_since = steps
+            self._passes_of_others = 0
+        self._passes_of_others += 1
+        # The schedule of an execution that ended this way is replayed with its length for a limit.
+        if self._passes_of_others > (self._pass_limit if steps < self._limit else _LEAST_PASS_LIMIT):
+            others = sorted(task.name for task in self._seam.strangers() if task not in self._actors)
+            stood_still = self._seam.next_deadline() < inf and self._clock_moved_at != steps
+            self._give_up(StepLimit(self._limit, self._waiting(), stood_still, steps, others))
+
+    def _all_but_the_harness(self) -> list[Task]:
+        """Leave the harness alone among those that are not the program's; give the others."""
+        others = [task for task in self._strangers if not self._seam.is_main(task)]
+        self._strangers[:] = [task for task in self._strangers if self._seam.is_main(task)]
+        return others
+
     # ------------------------------------------------------------------ who can run
 
     def _take(self, task: Task) -> None:
@@ -485,8 +539,10 @@ class Scheduler:
         self._names.clear()
         self._last_ready = False
         self._running = None
-        self._strangers.clear()
         self._seam.kill_strangers()
+        # Trio's own tasks live on.
+        self._seam.runq.extend(task for task in self._strangers if task in self._seam.tasks)
+        self._strangers.clear()
         self._wake_harness()
 
     def _break(self, error: BaseException) -> None:

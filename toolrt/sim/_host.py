@@ -40,6 +40,9 @@ T = TypeVar("T")
 #: After so many steps an execution is stopped, unless the caller says otherwise.
 DEFAULT_STEP_LIMIT = 10_000
 
+# Callbacks that are left at the end of an execution may call for others that often.
+_PASSES_FOR_CALLBACKS = 100
+
 # The names replaced in Trio and the probe's sink are the process's: one thread simulates at a time.
 _turn = threading.RLock()
 
@@ -61,6 +64,8 @@ class Job:
     #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
     #: run for it is a twentieth of a small execution.
     caller_is_not_asked: bool = False
+    #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
+    pass_limit: int | None = None
 
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:
@@ -207,7 +212,7 @@ class _Host:
         except Exception as error:
             self._hand_over(seam, outcome.Error(error))
             return True, True
-        scheduler = Scheduler(seam, self._clock, job.program, job.policy, info, nursery, harness)
+        scheduler = Scheduler(seam, self._clock, job.program, job.policy, info, nursery, harness, job.pass_limit)
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -215,6 +220,8 @@ class _Host:
                 self.scheduler = scheduler
                 nursery.start_soon(scheduler.root, name="main")
                 await _until_ended(scheduler)
+                if seam.callbacks or seam.callbacks_once:
+                    await _until_called(seam)
                 self.scheduler = None
                 if seam.has_async_generators():
                     await seam.close_async_generators()
@@ -245,6 +252,14 @@ async def _until_ended(scheduler: Scheduler) -> None:
     except KeyboardInterrupt as interrupt:
         scheduler.abandon(interrupt)
         await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
+
+
+async def _until_called(seam: Seam) -> None:
+    """Let Trio's loop call the callbacks that are left; those that never end are dropped by `Seam.sweep`."""
+    for _ in range(_PASSES_FOR_CALLBACKS):
+        if not seam.callbacks and not seam.callbacks_once:
+            break
+        await trio.lowlevel.cancel_shielded_checkpoint()
 
 
 def _result(job: Job, scheduler: Scheduler) -> outcome.Outcome[Any]:

@@ -260,6 +260,10 @@ class Seam:
             self.runner.reschedule(waiting.pop(key))
         return True
 
+    def is_main(self, task: Task) -> bool:
+        """Say whether `task` is the run's main task: the harness."""
+        return task is self.runner.main_task
+
     def wake(self, task: Task) -> None:
         """Make a parked task runnable."""
         self.runner.reschedule(task)
@@ -341,8 +345,12 @@ class Seam:
         return bool(self.runner.asyncgens.alive)
 
     def sweep(self) -> None:
-        """Drop what an execution left in the run: RunVars, deadlines, idle waiters, instruments."""
+        """Drop what an execution left in the run: RunVars, deadlines, idle waiters, callbacks, instruments."""
         runner = self.runner
+        if self.callbacks or self.callbacks_once:
+            # A Ctrl-C among them is not lost: Trio looks for it whenever its main task waits.
+            self.callbacks.clear()
+            self.callbacks_once.clear()
         if runner._locals:
             runner._locals.clear()
         if self._deadlines._heap:

@@ -1,0 +1,210 @@
+"""System tasks and callbacks: no choice, no step, and no reason never to return."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import trio
+import trio.testing
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import Deadlock, StepLimit
+
+
+async def _spins() -> None:
+    while True:
+        await checkpoint()
+
+
+async def _beats() -> None:
+    while True:  # noqa: ASYNC110  a heartbeat
+        await trio.sleep(1)
+
+
+async def _waits_for_idleness() -> None:
+    while True:
+        await trio.testing.wait_all_tasks_blocked()
+
+
+def _resubmit() -> None:
+    trio.lowlevel.current_trio_token().run_sync_soon(_resubmit)
+
+
+def _resubmit_once() -> None:
+    trio.lowlevel.current_trio_token().run_sync_soon(_resubmit_once, idempotent=True)
+
+
+def _system_task(function):
+    return lambda: trio.lowlevel.spawn_system_task(function)
+
+
+#: What goes on for ever without a step of the program.
+ENDLESS = {
+    "a system task that spins": _system_task(_spins),
+    "a system task that sleeps": _system_task(_beats),
+    "a system task that waits for idleness": _system_task(_waits_for_idleness),
+    "a callback": _resubmit,
+    "an idempotent callback": _resubmit_once,
+}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
+def test_run_returns_while_strangers_go_on(monkeypatch: pytest.MonkeyPatch, start, inside: bool) -> None:
+    """A program that waits for nobody is stopped, whatever system tasks and callbacks keep doing."""
+    from toolrt.sim import _hook
+
+    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+
+    async def program() -> None:
+        start()
+        await trio.sleep_forever()
+
+    error = sim.run(program).error
+    assert isinstance(error, StepLimit)
+    assert not error.time_stood_still
+    assert "no task of the program stepped" in str(error)
+    assert "main waits for nothing (sleep_forever)" in str(error)
+
+
+def test_stop_names_the_system_tasks() -> None:
+    """The message says which system tasks went on."""
+
+    async def program() -> None:
+        trio.lowlevel.spawn_system_task(_beats, name="heartbeat")
+        await trio.sleep_forever()
+
+    assert "heartbeat" in str(sim.run(program).error)
+
+
+@pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
+def test_stopped_program_replays(start) -> None:
+    """The schedule of such a program is short, ends by the limit, and replays, in both forms."""
+
+    async def program() -> None:
+        await checkpoint()
+        start()
+        await trio.sleep_forever()
+
+    schedule = sim.run(program).schedule
+    assert schedule.short == "main*2 !"
+    for form in (schedule, schedule.to_json(), schedule.short):
+        assert isinstance(sim.replay(program, form).error, StepLimit)
+
+
+@pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
+def test_endless_strangers_do_not_reach_the_next_execution(start) -> None:
+    """An execution that ends of its own accord leaves no callback and no system task to the next."""
+    ran: list[int] = []
+
+    async def program() -> int:
+        start()
+        await checkpoint()
+        before = trio.lowlevel.current_statistics()
+        ran.append(before.tasks_living)
+        return before.run_sync_soon_queue_size
+
+    report = sim.explore(program, sim.Random(sim.Fifo(), 4))
+    assert len(report.outcomes) == 1
+    assert len(set(ran)) == 1
+
+
+@pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
+def test_unwinding_is_bounded_while_strangers_go_on(start) -> None:
+    """A program that never stops cleaning up is ended by force, strangers or not, and the next one runs."""
+
+    async def program() -> None:
+        start()
+        while True:
+            with contextlib.suppress(trio.Cancelled):
+                await trio.sleep_forever()
+
+    report = sim.explore(program, sim.Random(sim.Fifo(), 2), lambda execution: True)
+    assert report.outcomes == {"StepLimit": 2}
+
+
+@pytest.mark.parametrize("start", [ENDLESS["a system task that spins"], _resubmit], ids=["task", "callback"])
+def test_strangers_do_not_starve_the_program(start) -> None:
+    """A system task that polls lets the program go on, as it does in Trio."""
+
+    async def program() -> str:
+        start()
+        for _ in range(20):
+            await checkpoint()
+        return "done"
+
+    assert sim.run(program).value == "done"
+
+
+def test_system_task_that_polls_the_program_ends() -> None:
+    """A system task that polls for what the program does sees it."""
+
+    async def program() -> int:
+        polled = 0
+        done = trio.Event()
+
+        async def poll() -> None:
+            nonlocal polled
+            while not done.is_set():
+                polled += 1
+                await checkpoint()
+            seen.set()
+
+        seen = trio.Event()
+        trio.lowlevel.spawn_system_task(poll)
+        for _ in range(3):
+            await checkpoint()
+        done.set()
+        await seen.wait()
+        return polled
+
+    execution = sim.run(program)
+    assert execution.value > 0
+    assert sim.replay(program, execution.schedule).value == execution.value
+
+
+def test_spinning_stranger_before_a_deadline_is_inconclusive() -> None:
+    """Time only moves when nothing can run: while a system task spins, a sleeping program proves nothing."""
+
+    async def program() -> None:
+        trio.lowlevel.spawn_system_task(_spins)
+        await trio.sleep(1)
+
+    report = sim.explore(program, sim.Random(sim.Fifo(), 2))
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.undecided == 2
+
+
+def test_long_sleep_beside_a_heartbeat_ends() -> None:
+    """A heartbeat is no livelock while the program sleeps to a deadline of its own."""
+
+    async def program() -> float:
+        trio.lowlevel.spawn_system_task(_beats)
+        await trio.sleep(3000)
+        return trio.current_time()
+
+    assert sim.run(program).value == 3000.0
+
+
+def test_program_that_waits_without_strangers_is_still_a_deadlock() -> None:
+    """A system task that is parked changes nothing."""
+
+    async def program() -> None:
+        trio.lowlevel.spawn_system_task(trio.sleep_forever)
+        await trio.sleep_forever()
+
+    assert isinstance(sim.run(program).error, Deadlock)
+
+
+def test_pending_callbacks_run_before_the_next_execution() -> None:
+    """What a program gave to run_sync_soon in its last step is done in its own execution."""
+    ran: list[int] = []
+
+    async def program() -> int:
+        before = len(ran)
+        trio.lowlevel.current_trio_token().run_sync_soon(ran.append, 1)
+        return before
+
+    assert sim.explore(program, sim.Random(sim.Fifo(), 3)).outcomes == {0: 1, 1: 1, 2: 1}
