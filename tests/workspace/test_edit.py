@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem
-from toolrt.workspace._text import edited, lines_of
+from toolrt.workspace._text import Edit, edited, edited_in_turn, line_count, lines_of, nearest, numbered
 
 
 def edit(text, old, new, every=False):
@@ -130,3 +132,84 @@ def test_lines_joined_are_the_text(text):
 def test_lines_end_with_line_ends_only():
     """What Unicode calls a separator is no line end in a file."""
     assert lines_of("a\u2028b\x0bc\x85d\re\r\nf\n") == ["a\u2028b\x0bc\x85d\r", "e\r\n", "f\n"]
+
+
+def test_lines_are_counted_as_they_are_split():
+    """The count needs no list."""
+    for text in ("", "a", "\n", "a\n", "a\r\nb\rc\n\n", "\r\r\n"):
+        assert line_count(text) == len(lines_of(text))
+
+
+def test_numbered_lines_keep_their_ends():
+    """The number and a tab stand before each."""
+    assert numbered("a\r\nb", 9) == "9\ta\r\n10\tb"
+    assert numbered("", 1) == ""
+
+
+# No place, but one that is near
+
+
+def test_nearest_says_where_the_lines_part():
+    """The first line is there; the model sees which one is not as it thought."""
+    assert nearest("x\ndef a():\n    return 1\n", "def a():\n    return 2\n") == (
+        "Nearest to its first line: line 2: def a():; but line 3 is: return 1, where the text wanted has: return 2"
+    )
+
+
+def test_nearest_prefers_the_place_that_agrees_longest():
+    """Of several first lines that fit, the one with the most lines after it that do."""
+    assert "line 3: a; but line 5" in nearest("a\nx\na\nb\nc\n", "a\nb\nd")
+
+
+def test_nearest_tells_a_difference_in_spaces_alone():
+    """Tabs for spaces are the commonest mistake of all."""
+    assert nearest("if x:\n\ty\n", "if x:\n    y\n") == (
+        "Line 1 has it with other spaces or tabs around its lines: read it again."
+    )
+
+
+def test_nearest_tells_that_the_text_ends():
+    """What is wanted goes on where the file does not."""
+    assert "line 2 is past the end, where the text wanted has: b" in nearest("a", "a\nb")
+
+
+def test_nearest_finds_a_line_far_down_that_is_like_it():
+    """Equal lines are found in the whole text, similar ones in its first lines."""
+    assert "line 5001" in nearest("\n" * 5000 + "  needle\nx", "needle\ny")
+
+
+# Several edits
+
+
+def in_turn(text, *edits):
+    return edited_in_turn("a", text, [Edit(*edit) for edit in edits])[0]
+
+
+def test_edits_are_made_in_turn():
+    """Each on what those before it left."""
+    assert in_turn("one", ("one", "two"), ("two", "three")) == "three"
+
+
+def test_edits_all_fail_with_one():
+    """The refusal names the edit, and says that none was made."""
+    with pytest.raises(FileProblem) as caught:
+        in_turn("one", ("one", "two"), ("one", "three"))
+    assert caught.value.expected == "old at exactly one place (edit 2 of 2)"
+    assert caught.value.remedy.startswith("No edit was made. ")
+
+
+@given(
+    text=st.text("ab\r\n", max_size=30),
+    edits=st.lists(st.tuples(st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3)), max_size=4),
+)
+def test_edits_in_turn_are_edits_one_by_one(text, edits):
+    """The same text, or a refusal where one of them is refused."""
+    expected = text
+    try:
+        for old, new in edits:
+            expected = edited("a", expected, old, new, False).text
+    except FileProblem:
+        with pytest.raises(FileProblem):
+            in_turn(text, *edits)
+    else:
+        assert in_turn(text, *edits) == expected

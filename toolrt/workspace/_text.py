@@ -1,8 +1,8 @@
-r"""Text as it is: decoding, lines, and replacing a part without touching the rest.
+r"""Text as it is: lines, and replacing a part without touching the rest.
 
-Rules.  A file's bytes outside what an edit replaces never change: not its byte order mark, not its line ends, not
-whether the last line has one.  Text is UTF-8; anything else is refused, never guessed at.  A line ends with
-``\n``, ``\r\n`` or ``\r``, and with nothing else.
+Rules.  A text outside what an edit replaces never changes: not its byte order mark, not its line ends, not whether
+the last line has one.  A line ends with ``\n``, ``\r\n`` or ``\r``, and with nothing else.  Of several edits each is
+made on what those before it left, and all are made or none.
 
 Theory.  Models are shown ``\r\n`` and often answer ``\n``.  So an old text that is nowhere as it stands is looked
 for a second time with any line end matching any other, and what replaces it takes the line ends of what it
@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import Protocol
 
@@ -22,7 +22,18 @@ import attrs
 
 from toolrt.workspace._problem import FileProblem
 
-__all__ = ["Edited", "decoded", "edited", "encoded", "lines_of", "slice_of"]
+__all__ = [
+    "Edit",
+    "Edited",
+    "check_edit",
+    "edited",
+    "edited_in_turn",
+    "line_count",
+    "lines_of",
+    "nearest",
+    "numbered",
+    "slice_of",
+]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _LONE = re.compile(r"(?<!\r)\n|\r(?!\n)")
@@ -37,6 +48,18 @@ _CHARACTERS_COMPARED = 199
 
 
 @attrs.frozen
+class Edit:
+    """One replacement of a text by another."""
+
+    #: What is replaced; it is there exactly once, unless `all`.
+    old: str
+    #: What stands there then.
+    new: str
+    #: Whether every place of `old` is meant.
+    all: bool = False
+
+
+@attrs.frozen
 class Edited:
     """What an edit made."""
 
@@ -46,43 +69,6 @@ class Edited:
     count: int
     #: The line, from 1, of each of the first of them.
     lines: tuple[int, ...]
-
-
-def decoded(path: str, content: bytes) -> str:
-    """The text of `content`, byte order mark included, so that `encoded` gives the same bytes.
-
-    Raises:
-        FileProblem: it is not text; says its size.
-    """
-    nul = content.find(b"\0")
-    if nul < 0:
-        try:
-            return content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            got = f"{len(content)} bytes that are not UTF-8 (at byte {error.start})"
-    else:
-        got = f"{len(content)} bytes of binary data (NUL at byte {nul})"
-    raise FileProblem(path, "UTF-8 text", got, "Files that are not text are not read or edited.")
-
-
-def encoded(path: str, text: str, what: str) -> bytes:
-    """The bytes of `text`.
-
-    Raises:
-        FileProblem: it has half a surrogate pair or a NUL character, so it could not be read back; `what` says
-            whose text it is.
-    """
-    if "\0" in text:
-        raise FileProblem(path, f"text as {what}", "a NUL character in it", "Only text is written.")
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise FileProblem(
-            path,
-            f"Unicode text as {what}",
-            f"half a surrogate pair at character {error.start}",
-            "Use whole characters.",
-        ) from None
 
 
 def lines_of(text: str) -> list[str]:
@@ -105,14 +91,63 @@ def slice_of(path: str, text: str, offset: int | None, limit: int | None) -> str
     """
     for name, value in (("offset", offset), ("limit", limit)):
         if value is not None and value < 1:
-            raise FileProblem(path, f"{name} of 1 or more", str(value), "Lines are counted from 1.")
+            raise FileProblem(path, f"{name} of 1 or more", _shown_number(value), "Lines are counted from 1.")
     if offset is None and limit is None:
         return text
     lines = lines_of(text)
     first = 1 if offset is None else offset
     if first > max(1, len(lines)):
-        raise FileProblem(path, f"offset of at most {max(1, len(lines))}", str(first), f"It has {len(lines)} lines.")
+        raise FileProblem(
+            path, f"offset of at most {max(1, len(lines))}", _shown_number(first), f"It has {len(lines)} lines."
+        )
     return "".join(lines[first - 1 : None if limit is None else first - 1 + limit])
+
+
+def _shown_number(value: int) -> str:
+    # Python refuses to print an integer of more than 4,300 digits.
+    return str(value) if abs(value) < 10**20 else "a number beyond all lines"
+
+
+def numbered(text: str, first: int) -> str:
+    """`text` with its number and a tab before each line, the first of which is line `first`."""
+    return "".join(f"{number}\t{line}" for number, line in enumerate(lines_of(text), first))
+
+
+def line_count(text: str) -> int:
+    """How many lines `lines_of` gives."""
+    ends, last = 0, 0
+    for end in _LINE_END.finditer(text):
+        ends, last = ends + 1, end.end()
+    return ends + (last < len(text))
+
+
+def check_edit(path: str, edit: Edit, where: str = "") -> None:
+    """Refuse an edit that cannot be meant, whatever the file has.
+
+    Raises:
+        FileProblem: its old text is empty, or its new one is the same; `where` says which edit.
+    """
+    if not edit.old:
+        raise FileProblem(path, f"an old text{where}", "an empty one", "Use write_file to write a whole file.")
+    if edit.old == edit.new:
+        raise FileProblem(path, f"a new text{where}", "the old one", "Give the text as it should become.")
+
+
+def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, list[Edited]]:
+    """`text` after all of `edits`, each made on what those before it left, and what each did.
+
+    Raises:
+        FileProblem: as `edited`; says which edit, and that none was made.
+    """
+    made: list[Edited] = []
+    for number, edit in enumerate(edits, 1):
+        try:
+            made.append(edited(path, text, edit.old, edit.new, edit.all))
+        except FileProblem as problem:
+            which = f"{problem.expected} (edit {number} of {len(edits)})"
+            raise FileProblem(path, which, problem.got, f"No edit was made. {problem.remedy}") from None
+        text = made[-1].text
+    return text, made
 
 
 def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
@@ -248,14 +283,48 @@ def _line_numbers(text: str, starts: list[int]) -> list[int]:
 
 
 def _nowhere(path: str, text: str, old: str) -> FileProblem:
-    wanted = next((line.strip() for line in lines_of(old) if line.strip()), "")[:_CHARACTERS_COMPARED]
-    numbered: dict[str, int] = {}
-    for number, line in enumerate(islice(_LINE_END.split(text), _LINES_COMPARED), 1):
-        numbered.setdefault(line.strip()[:_CHARACTERS_COMPARED], number)
-    near = difflib.get_close_matches(wanted, [line for line in numbered if line], n=3, cutoff=0.6) if wanted else []
+    return FileProblem(path, "old at exactly one place", "0 places", nearest(text, old))
+
+
+def nearest(text: str, wanted: str) -> str:
+    """Where in `text` the lines are that `wanted`, which is not there, may mean; a sentence for the model."""
+    searched = [line.strip() for line in lines_of(wanted)]
+    skipped = next((index for index, line in enumerate(searched) if line), len(searched))
+    searched = searched[skipped:]
+    if not searched:
+        return "No line is near to its first line; read the file again."
+    lines = [line.strip() for line in _LINE_END.split(text)]
+    places = [index for index, line in enumerate(lines) if line == searched[0]][:_PLACES_NAMED]
+    if places:
+        # The place that agrees for longest, the first of them if there are several.
+        best = max(places, key=lambda index: (_agreeing(lines, index, searched), -index))
+        agreeing = _agreeing(lines, best, searched)
+        if agreeing == len(searched):
+            return f"Line {best + 1} has it with other spaces or tabs around its lines: read it again."
+        there = f"is: {_short(lines[best + agreeing])}" if best + agreeing < len(lines) else "is past the end"
+        return (
+            f"Nearest to its first line: line {best + 1}: {_short(lines[best])}; but line {best + agreeing + 1} "
+            f"{there}, where the text wanted has: {_short(searched[agreeing])}"
+        )
+    numbers: dict[str, int] = {}
+    for number, line in enumerate(lines[:_LINES_COMPARED], 1):
+        numbers.setdefault(_short(line), number)
+    near = difflib.get_close_matches(_short(searched[0]), [line for line in numbers if line], n=3, cutoff=0.6)
     if near:
-        shown = "; ".join(f"line {numbered[line]}: {line}" for line in near)
-        remedy = f"Nearest to its first line: {shown}"
-    else:
-        remedy = "No line is near to its first line; read the file again."
-    return FileProblem(path, "old at exactly one place", "0 places", remedy)
+        shown = "; ".join(f"line {numbers[line]}: {line}" for line in near)
+        return f"Nearest to its first line: {shown}"
+    return "No line is near to its first line; read the file again."
+
+
+def _agreeing(lines: list[str], index: int, searched: list[str]) -> int:
+    """How many of `searched` the lines from `index` on are like, one after another."""
+    count = 0
+    for line, wanted in zip(lines[index : index + len(searched)], searched, strict=False):
+        if line != wanted:
+            break
+        count += 1
+    return count
+
+
+def _short(line: str) -> str:
+    return line[:_CHARACTERS_COMPARED]

@@ -21,9 +21,10 @@ import attrs
 
 from toolrt import probe
 from toolrt.model import READ, WRITE, Claim, Mode, State, Tool, covers, tool
+from toolrt.workspace._encoding import decoded, encoded
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace._text import decoded, edited, encoded, slice_of
+from toolrt.workspace._text import edited, slice_of
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
