@@ -178,9 +178,7 @@ async def _run(
             outcome = Outcome.OK if value.error is None else Outcome.ERROR
             return call.result(outcome, value.content, value.error), value.modifiers
     except Exception as error:
-        text = str(error)
-        name = type(error).__name__
-        return call.result(Outcome.ERROR, None, f"{name}: {text}" if text else name), ()
+        return call.result(Outcome.ERROR, None, tool.describe_error(error)), ()
     return call.result(Outcome.TIMED_OUT, None, "timed out"), ()
 
 
