@@ -408,9 +408,8 @@ class LaneRun:
         call.pending -= 1
         call.awaiting_approval = False
         if not isinstance(verdict, Deny):
-            refusal = self._narrow(call, verdict.within)
-            if refusal is None and isinstance(verdict, Rewrite):
-                refusal = self._rewrite(call, verdict)
+            refusal = self._rewrite(call, verdict) if isinstance(verdict, Rewrite) else None
+            refusal = refusal or self._narrow(call, verdict.within)
             if refusal is not None:
                 verdict = Deny(refusal)
         if isinstance(verdict, Deny):

@@ -4,6 +4,7 @@ from toolrt.workspace._disk import EXACT, Disk, Entry, Folding, Kind, NotRegular
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink
+from toolrt.workspace._permissions import Grant, Permissions, Permit, Question, Rule
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._tools import SIZE_LIMIT, CallContext
@@ -19,13 +20,18 @@ __all__ = [
     "Fault",
     "FileProblem",
     "Folding",
+    "Grant",
     "HardLink",
     "Identity",
     "Kind",
     "MemoryDisk",
     "NotRegular",
+    "Permissions",
+    "Permit",
     "Planted",
+    "Question",
     "RealDisk",
+    "Rule",
     "Special",
     "Stat",
     "Symlink",

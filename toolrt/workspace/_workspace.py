@@ -12,6 +12,7 @@ from toolrt.order import ClaimTable
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._files import Files
 from toolrt.workspace._identity import Identity, Wanted, identify
+from toolrt.workspace._private import describe_error
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._tools import file_tools
 
@@ -110,6 +111,16 @@ class Workspace:
             async def sort_lines(ctx, path: str) -> str: ...
         """
         return self.identify(path, state, wanted).claims(mode, subtree)
+
+    def describe_error(self, error: BaseException) -> str:
+        """An exception of a tool that works on these files, without paths that a model must not see.
+
+        The runtime asks this for tools that this workspace owns: paths inside it become relative to its root, all
+        other paths of the machine "the path".
+
+        Checkpoint: never.
+        """
+        return describe_error(self._disk.root, error, () if self._disk.home is None else (self._disk.home,))
 
     def snapshot(self) -> dict[str, bytes | str]:
         """Everything in the workspace, by path relative to its root, to compare with another time or another disk.

@@ -1,0 +1,132 @@
+"""No text made from an exception shows a path of the machine; what is inside the workspace is shown from its root."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolrt.workspace import FileProblem, MemoryDisk, Workspace
+from toolrt.workspace._private import describe_error, without_private_paths
+
+ROOT = "/home/me/work"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("could not open /home/me/work/src/a b.txt today", "could not open src/a b.txt today"),
+        ("cp /home/me/work/a /etc/b", "cp a the path"),
+        ("root is /home/me/work, yes", "root is ., yes"),
+        ("/home/me/work2/x y.txt: permission denied", "the path: permission denied"),
+        ("'/etc/pass wd' is missing", "'the path' is missing"),
+        ("('/home/me/work/a', '/etc/b')", "('a', 'the path')"),
+        ("b'/etc/b'", "b'the path'"),
+        ("-I/home/me/x", "-Ithe path"),
+        ("-I/home/me/work/x", "-Ix"),
+        ("error:/etc/x", "error:the path"),
+        ("~/notes, ~you/notes", "the path, the path"),
+        ("file:///home/me/x", "the path"),
+        ("sqlite:////home/me/db", "the path"),
+        (r"C:\Users\me; \\server\me", "the path; the path"),
+        ("../work2/x: no", "the path: no"),
+        ("src/../../x is gone", "the path"),
+        ("/home/me/work/../x is gone", "the path"),
+        ("'/home/me/work/../x' is gone", "'the path' is gone"),
+        ("'/home/me/work/a/../x' is gone", "'x' is gone"),
+        ("/home/me/work/../x\nand /home/me/work/y", "the path\nand y"),
+        # What is no path of the machine stays.
+        ("expected 1/2 and/or src/a, ./b, n/a, a / b, wait...", "expected 1/2 and/or src/a, ./b, n/a, a / b, wait..."),
+        ("src/../a, 'x/../b', 1..5, ..", "src/../a, 'x/../b', 1..5, .."),
+        ("</tag> see https://example.org/home/me/x", "</tag> see https://example.org/home/me/x"),
+    ],
+)
+def test_text_shows_paths_from_the_root_only(text: str, shown: str) -> None:
+    """Inside: from the root.  Elsewhere: that there was a path."""
+    assert without_private_paths(ROOT, text, ["/home/me"]) == shown
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file", f"{ROOT}/a/b"), "FileNotFoundError: No such file: a/b"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/etc/x"), "FileNotFoundError: No such file: the path"),
+        (FileNotFoundError(errno.ENOENT, "No such file", b"/etc/x"), "FileNotFoundError: No such file: the path"),
+        (FileNotFoundError(errno.ENOENT, "No such file", Path("../x")), "FileNotFoundError: No such file: the path"),
+        (OSError(errno.EXDEV, "Cross", f"{ROOT}/a", None, "/etc/x"), "OSError: Cross: a -> the path"),
+        (OSError(errno.EIO, "in /etc/x"), "OSError: in the path"),
+        (OSError("/etc/x"), "OSError: the path"),
+        (OSError(errno.EBADF, "Bad", 7), "OSError: Bad"),
+        (ValueError(), "ValueError"),
+        (FileProblem("a", "x", "y", "Do z."), "FileProblem: a: expected x, got y. Do z."),
+        (ExceptionGroup("/etc", [ValueError("/etc/x"), KeyError("k")]), "ValueError: the path; KeyError: 'k'"),
+    ],
+)
+def test_error_is_told_without_the_machine(error: BaseException, shown: str) -> None:
+    """An error of the system is told by its reason and its file, any other by its text."""
+    assert describe_error(ROOT, error) == shown
+
+
+def test_error_whose_text_cannot_be_made_is_told_all_the_same() -> None:
+    """Nothing is raised while an exception is told."""
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise OSError("/etc/x")
+
+    assert describe_error(ROOT, Broken()) == "Broken: (its text cannot be made: OSError)"
+
+
+def test_workspace_at_the_top_of_a_disk_shows_paths_from_there() -> None:
+    """A root of one slash is a root as well."""
+    workspace = Workspace(MemoryDisk({"a": ""}, root="/"))
+    assert workspace.describe_error(ValueError("/a and '/b/c'")) == "ValueError: a and 'b/c'"
+
+
+_SECRET = "s3cret"
+#: Directories and names, some with what a text may break a path at.
+_part = st.sampled_from([_SECRET, f"my {_SECRET}", f"{_SECRET}.txt", "x", "a b", "é", "(x)", "-"])
+_outside = st.builds(
+    lambda start, parts: start + "/".join([*parts, _SECRET]),
+    st.sampled_from(
+        ["/", "/etc/", "/home/me/", "/home/me/worker/", "~/", "../", "a/../../", f"{ROOT}/../", "file:///"]
+    ),
+    st.lists(_part, max_size=3),
+)
+
+
+@given(
+    path=_outside,
+    before=st.sampled_from(["", "cannot open ", "x=", "(", "[Errno 2] no: ", "<", "in ", "'", '"', "`", "a\n"]),
+    after=st.sampled_from(["", ": gone", ", gone", " is gone", ")", "\n/x"]),
+)
+@example("/etc/s3cret", "<", "")
+def test_no_text_shows_a_name_from_outside(path: str, before: str, after: str) -> None:
+    """Wherever a private path stands in a text, none of its names comes out."""
+    quote = before if before in ("'", '"', "`") else ""
+    shown = describe_error(ROOT, ValueError(f"{before}{path}{quote}{after}"), ["/home/me"])
+    assert _SECRET not in shown
+    assert "/home" not in shown
+
+
+@given(
+    parts=st.lists(st.sampled_from(["a", "b c", "é.txt", "d-e"]), min_size=1, max_size=4), quote=st.sampled_from("'\" ")
+)
+def test_text_keeps_what_is_inside(parts: list[str], quote: str) -> None:
+    """A path inside is shown whole, from the root."""
+    path = "/".join(parts)
+    assert without_private_paths(ROOT, f"no {quote}{ROOT}/{path}{quote} here") == f"no {quote}{path}{quote} here"
+
+
+def test_real_error_of_the_system_shows_the_file_from_the_root(tmp_path: Path) -> None:
+    """What Python itself raises, inside the workspace and beside it."""
+    (tmp_path / "work").mkdir()
+    workspace = Workspace(tmp_path / "work")
+    for name, shown in (("work/no", "no"), ("beside", "the path")):
+        with pytest.raises(FileNotFoundError) as caught:
+            os.stat(os.path.realpath(tmp_path / name))
+        assert workspace.describe_error(caught.value) == f"FileNotFoundError: No such file or directory: {shown}"

@@ -1,0 +1,513 @@
+"""Who may do what to which file: rules, questions, and what was granted.
+
+Rules.
+    1. A call is judged by the files it claims, not by how its input spells them.  Claims that only say which way a
+       name led (directories and links passed through) are not judged; every other file, directory and subtree is,
+       each by the first rule that speaks of the tool and of it.  The strictest answer is the call's: deny, then
+       ask, then allow.
+    2. What is allowed is what was judged: the call is narrowed to those claims, so one whose name means another file
+       by the time it runs touches nothing.
+    3. A grant is an answer that outlives its question.  It only ever turns "ask" into "allow".
+    4. What a lane's calls may do is decided by the grants there are when its first call is asked for.  A grant made
+       while the lane runs counts from the next lane on, so no call's answer depends on when another's came.
+    5. Nothing waits here but each call for its own answer.
+
+Theory.  Rule 4 is what lanes do with state: a call sees what was there at its lane's start.  Which grants are kept
+when there are too many is decided by the lane and the place of the call they were made for, never by the time of the
+answer, so it is the same in whatever order the answers come.
+
+Limits.  Patterns are about one name of a file.  A file that has several (hard links) may have one that another rule
+speaks of; where that could be, allowing it is not enough: it is asked about, and only a grant for its own path helps.
+In directories that take several spellings for one name, a path is shown as it is folded.  A tool that is not the
+workspace's own, or says nothing about what it touches (a shell), has no paths: rules with a path do not speak of it.
+"""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from toolrt import probe
+from toolrt.errors import DefinitionRefused
+from toolrt.model import (
+    READ,
+    WRITE,
+    Allow,
+    ApprovalRequest,
+    Claim,
+    Deny,
+    Mode,
+    Rewrite,
+    State,
+    decision,
+)
+from toolrt.workspace._disk import EXACT, Disk, Entry, Folding, Kind
+from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["Grant", "Permissions", "Permit", "Question", "Rule"]
+
+Word = Literal["allow", "deny", "ask"]
+
+#: From the mildest to the strictest.
+_WORDS: tuple[Word, ...] = ("allow", "ask", "deny")
+
+
+class Permit(enum.Enum):
+    """How far a yes reaches; what `Permissions(ask=...)` may answer beside what an approval check may."""
+
+    #: This call alone.  The same as True.
+    ONCE = "once"
+    #: This tool on these paths, until the session ends; for a call without paths, this call alone.
+    PATH = "path"
+    #: This tool on every path that no rule denies, until the session ends.
+    SESSION = "session"
+
+
+@attrs.frozen
+class Rule:
+    """What is to be answered to calls of some tools on some paths.
+
+    Raises:
+        DefinitionRefused: a field cannot be meant; the text says why.
+
+    Example::
+
+        Rule("edit_file", "src/**", "allow")
+    """
+
+    #: The tool's name, or a pattern of it with ``*``, ``?`` and ``[...]``.
+    tool: str = attrs.field(default="*")
+    #: The paths, from the workspace's root: ``src/**`` is ``src`` and all below it, ``**/.env`` any file of that name,
+    #: ``*.md`` those at the root alone; ``{a,b}`` is either.  None speaks of every call, also of one without paths.
+    path: str | None = attrs.field(default=None)
+    #: "allow", "deny" or "ask".
+    answer: Word = attrs.field(default="ask")
+    #: Why, told to the model that is denied or to the person who is asked; None for a text that says what and where.
+    reason: str | None = attrs.field(default=None)
+
+    @tool.validator
+    def _check_tool(self, _: object, tool: object) -> None:
+        if not isinstance(tool, str) or not tool:
+            raise DefinitionRefused("Rule(tool)", "a tool's name or a pattern of it", tool)
+
+    @path.validator
+    def _check_path(self, _: object, path: object) -> None:
+        if path is None:
+            return
+        if not isinstance(path, str) or not path:
+            raise DefinitionRefused("Rule(path)", "a pattern of paths below the workspace's root, or None", path)
+        if path.startswith(("/", "~")) or path.endswith("/") or {"", ".", ".."} & set(path.split("/")):
+            raise DefinitionRefused(
+                "Rule(path)", "names and wildcards from the workspace's root, such as src/** or **/*.md", path
+            )
+        try:
+            braces_expanded(path)
+        except PatternRefused as error:
+            raise DefinitionRefused("Rule(path)", f"a pattern without {error}", path) from None
+
+    @answer.validator
+    def _check_answer(self, _: object, answer: object) -> None:
+        if answer not in _WORDS:
+            raise DefinitionRefused("Rule(answer)", '"allow", "deny" or "ask"', answer)
+
+    @reason.validator
+    def _check_reason(self, _: object, reason: object) -> None:
+        if reason is not None and not isinstance(reason, str):
+            raise DefinitionRefused("Rule(reason)", "a sentence, or None", reason)
+
+
+@attrs.frozen
+class Grant:
+    """A yes that outlives its question."""
+
+    #: The tool it was given to.
+    tool: str
+    #: The path it was given for, as `Question.paths` has it; None is every path.
+    path: str | None = None
+
+
+@attrs.frozen
+class Question:
+    """What a person, or a program in their place, is asked: whether this call may run."""
+
+    #: The call: its tool's name, its input, the state it sees.
+    request: ApprovalRequest
+    #: What it would touch, relative to the workspace's root and sorted; ``src/**`` is ``src`` and all below it.
+    paths: tuple[str, ...]
+    #: Why it is asked.
+    why: str
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.request.name
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """What the tool would be given."""
+        return self.request.input
+
+
+Ask = Callable[[Question], Any]
+
+
+@attrs.frozen
+class _Target:
+    """Something that a call would touch."""
+
+    key: Entry
+    mode: Mode
+    subtree: bool
+    #: Whether it has other names, which are not known.
+    shared: bool = False
+
+    @property
+    def path(self) -> str:
+        """As questions and grants show it: one text for each target."""
+        if self.subtree:
+            return "/".join((*self.key, "**"))
+        # A file may be called "**": with a backslash, as in a pattern, it is not taken for all of its directory.
+        escaped = "\\" if self.key and self.key[-1].lstrip("\\") == "**" else ""
+        return "/".join((*self.key[:-1], escaped + self.key[-1])) if self.key else "."
+
+
+@attrs.frozen
+class _Judgement:
+    """What the rules say about a call."""
+
+    answer: Word
+    why: str
+    #: What the call would touch; empty for a call without paths.
+    paths: tuple[str, ...] = ()
+    #: Those of them that are to be asked about.
+    asked: tuple[str, ...] = ()
+    #: Whether a grant for every path is not enough.
+    hidden: bool = False
+
+
+class Permissions:
+    """The approval check of one session on one workspace: rules first, then grants, then a question.
+
+    Give it to a runtime as ``approve=``.  The first rule that speaks of a tool and a path decides; where none does,
+    `default`.  Make one for each session: its grants live as long as it does.
+
+    Args:
+        workspace: whose files the paths are.
+        rules: in order; the first that matches wins.
+        ask: called with a `Question` where the answer is "ask": sync or async, in any order, as late as it likes or
+            never.  It answers a `Permit`, or whatever an approval check may (yes, no, a reason against it, another
+            input).  None: nobody can be asked, so what would be asked is denied.
+        default: the answer where no rule speaks.
+        grants: the most that are kept, 1 or more; those for the earliest calls go first.
+
+    Raises:
+        DefinitionRefused: something here cannot work; the text says what.
+
+    Example::
+
+        permissions = Permissions(
+            workspace,
+            rules=[Rule("*", "**/.env", "deny"), Rule("read_file", "**", "allow"), Rule("*_file", "src/**", "allow")],
+            ask=ask_a_person,
+        )
+        runtime = Runtime(Registry(workspace.tools()), approve=permissions)
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        rules: Iterable[Rule] = (),
+        ask: Ask | None = None,
+        default: Word = "ask",
+        grants: int = 1_000,
+    ) -> None:
+        if not hasattr(workspace, "claim_table") or not hasattr(workspace, "disk"):
+            raise DefinitionRefused("Permissions(workspace)", "a toolrt.Workspace", workspace)
+        rules = tuple(rules)
+        for rule in rules:
+            if not isinstance(rule, Rule):
+                raise DefinitionRefused("Permissions(rules)", "a toolrt.workspace.Rule", rule)
+        if ask is not None and not callable(ask):
+            raise DefinitionRefused("Permissions(ask)", "a function of a Question, or None", ask)
+        if default not in _WORDS:
+            raise DefinitionRefused("Permissions(default)", '"allow", "deny" or "ask"', default)
+        if not isinstance(grants, int) or isinstance(grants, bool) or grants < 1:
+            raise DefinitionRefused("Permissions(grants)", "a whole number, 1 or more", grants)
+        self.workspace = workspace
+        self.rules = rules
+        self.ask = ask
+        self.default = default
+        self._most = grants
+        self._patterns = [None if rule.path is None else _PathPattern(rule.path) for rule in rules]
+        #: The grants, and for each the latest lane and call it was made for.
+        self._grants: dict[Grant, tuple[int, int]] = {}
+        self._lanes = 0
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What is granted now, in the order of the calls it was granted for."""
+        return tuple(sorted(self._grants, key=lambda grant: self._grants[grant]))
+
+    def grant(self, tool: str, path: str | None = None) -> Grant:
+        """Grant what nobody was asked for, from the next lane on; `path` as `Question.paths` has it.
+
+        Checkpoint: never.
+        """
+        if not isinstance(tool, str) or not (path is None or isinstance(path, str)):
+            raise DefinitionRefused("a grant", "a tool's name, and a path or None", (tool, path))
+        grant = Grant(tool, path)
+        self._keep(grant, (self._lanes, -1))
+        return grant
+
+    def revoke(self, grant: Grant | None = None) -> None:
+        """Take back a grant, or all of them, from the next lane on.  One that is not there is no harm.
+
+        Checkpoint: never.
+        """
+        if grant is None:
+            self._grants.clear()
+        else:
+            self._grants.pop(grant, None)
+        probe.access(("grants",), True)
+
+    def for_lane(self) -> Callable[[ApprovalRequest], Any]:
+        """The check for the calls of one lane, by the grants there are now."""
+        probe.access(("grants",), False)
+        self._lanes += 1
+        return _LaneCheck(self, self._lanes, frozenset(self._grants)).answer
+
+    def __call__(self, request: ApprovalRequest) -> Any:
+        """The check for one call, by the grants there are now.
+
+        The runtime asks `for_lane` instead; whoever wraps this in a check of their own should offer that too.
+        """
+        return self.for_lane()(request)
+
+    def _keep(self, grant: Grant, made_for: tuple[int, int]) -> None:
+        probe.access(("grants",), True)
+        self._grants[grant] = max(made_for, self._grants.get(grant, made_for))
+        if len(self._grants) > self._most:
+            del self._grants[self.grants[0]]
+
+    # Judging
+
+    def _judge(self, request: ApprovalRequest, targets: tuple[_Target, ...]) -> _Judgement:
+        """What the rules say; the strictest of what they say about each target."""
+        found = [(self._of_target(request.name, target), target) for target in targets or (None,)]
+        strictest = max((one for one, _ in found), key=lambda one: _WORDS.index(one.answer))
+        return attrs.evolve(
+            strictest,
+            paths=tuple(sorted({target.path for target in targets})),
+            asked=tuple(target.path for one, target in found if target is not None and one.answer == "ask"),
+            hidden=any(one.hidden for one, _ in found),
+        )
+
+    def _of_target(self, tool: str, target: _Target | None) -> _Judgement:
+        """The answer for one target, and why."""
+        answer: Word = self.default
+        why = "no rule speaks of it"
+        # Whether a rule might have decided otherwise about another name of the file.
+        otherwise = False
+        for rule, pattern in zip(self.rules, self._patterns, strict=True):
+            if not fnmatch.fnmatchcase(tool, rule.tool):
+                continue
+            if pattern is None or (
+                target is not None and pattern.matches(self.workspace.disk, target, whole=rule.answer == "allow")
+            ):
+                answer, why = rule.answer, rule.reason or f"a rule says {rule.answer}"
+                otherwise = otherwise or (pattern is not None and not pattern.is_everything)
+                break
+            otherwise = otherwise or rule.answer != "allow"
+        if target is None:
+            return _Judgement(answer, why)
+        if answer == "deny":
+            doing = "change" if target.mode is WRITE else "read"
+            return _Judgement("deny", f"{tool} may not {doing} {target.path}: {why}")
+        if target.shared and otherwise:
+            return _Judgement(
+                "ask", f"{target.path} has other names too (hard links), which are not known", hidden=True
+            )
+        return _Judgement(answer, why)
+
+    def _claims(self, request: ApprovalRequest, input: Mapping[str, Any], state: State) -> tuple[Claim, ...] | None:
+        """What the call claims of this workspace's; None where its tool does not say."""
+        tool = request.tool
+        if tool is None or tool.owner is not self.workspace or not tool.declares:
+            return None
+        if input is request.input and not _is_everything(request.claims):
+            return request.claims
+        # An exclusive call holds everything, whatever it will touch.
+        return tool.claims_for(input, state)
+
+    def _targets(self, claims: tuple[Claim, ...] | None) -> tuple[_Target, ...]:
+        """What of `claims` is touched, and not only gone through."""
+        if claims is None:
+            return ()
+        if _is_everything(claims):
+            return (_Target((), WRITE, subtree=True),)
+        files = [claim for claim in claims if claim.resource[:1] == ("file",)]
+        # Exactly one file, and it has several names.
+        shared = any(len(claim.resource) == 2 and claim.resource[0] == "links" for claim in claims)
+        above = {claim.resource[:depth] for claim in files for depth in range(1, len(claim.resource))}
+        targets: dict[tuple[Entry, bool], _Target] = {}
+        for claim in files:
+            key = claim.resource[1:]
+            exact = claim.mode is READ and not claim.subtree
+            if exact and (claim.resource in above or self._is_way(key)):
+                continue
+            before = targets.get((key, claim.subtree))
+            if before is None or before.mode is READ:
+                targets[key, claim.subtree] = _Target(key, claim.mode, claim.subtree, shared and not claim.subtree)
+        return tuple(targets.values())
+
+    def _is_way(self, key: Entry) -> bool:
+        """Whether a directory or a link stands there, which an exact READ only goes through."""
+        disk = self.workspace.disk
+        try:
+            return disk.lstat("/".join((disk.root.rstrip("/"), *key))).kind in (Kind.DIRECTORY, Kind.SYMLINK)
+        except OSError:
+            return False
+
+
+@attrs.frozen
+class _LaneCheck:
+    """The check of one lane's calls: it knows the grants that there were when the lane was first asked for."""
+
+    _permissions: Permissions
+    #: How many lanes were asked for, this one included.
+    _number: int
+    _granted: frozenset[Grant]
+
+    def answer(self, request: ApprovalRequest) -> Any:
+        """Allow, deny, or ask and give the answer, or its awaitable."""
+        permissions = self._permissions
+        claims = permissions._claims(request, request.input, request.state)
+        judged = permissions._judge(request, permissions._targets(claims))
+        if judged.answer == "deny":
+            return Deny(judged.why)
+        if judged.answer == "allow" or self._is_granted(request.name, judged):
+            return Allow(within=claims)
+        if permissions.ask is None:
+            return Deny(f"it has to be asked for and nobody can be asked ({judged.why})")
+        answer = permissions.ask(Question(request, judged.paths, judged.why))
+        if inspect.isawaitable(answer):
+            return self._later(request, judged, claims, answer)
+        return self._taken(request, judged, claims, answer)
+
+    def _is_granted(self, tool: str, judged: _Judgement) -> bool:
+        if Grant(tool) in self._granted and not judged.hidden:
+            return True
+        return bool(judged.asked) and all(Grant(tool, path) in self._granted for path in judged.asked)
+
+    async def _later(
+        self,
+        request: ApprovalRequest,
+        judged: _Judgement,
+        claims: tuple[Claim, ...] | None,
+        answer: Awaitable[Any],
+    ) -> Any:
+        return self._taken(request, judged, claims, await answer)
+
+    def _taken(
+        self, request: ApprovalRequest, judged: _Judgement, claims: tuple[Claim, ...] | None, answer: Any
+    ) -> Allow | Deny | Rewrite:
+        """What the answer means for the call, and for those to come."""
+        permissions = self._permissions
+        if isinstance(answer, Permit):
+            made_for = self._number, request.call_index
+            if answer is Permit.SESSION:
+                permissions._keep(Grant(request.name), made_for)
+            elif answer is Permit.PATH:
+                for path in judged.asked:
+                    permissions._keep(Grant(request.name, path), made_for)
+            return Allow(within=claims)
+        meant = decision(answer)
+        if isinstance(meant, Allow):
+            return Allow(within=claims if meant.within is None else meant.within)
+        if isinstance(meant, Rewrite):
+            return self._rewritten(request, meant)
+        return meant
+
+    def _rewritten(self, request: ApprovalRequest, meant: Rewrite) -> Deny | Rewrite:
+        """A new input was the answer: nobody is asked about it again, but what is denied stays denied."""
+        permissions, tool = self._permissions, request.tool
+        if tool is None or isinstance(tool.decode(meant.input), list):
+            return meant  # the runtime refuses it, and says what does not fit
+        claims = permissions._claims(request, meant.input, request.state)
+        judged = permissions._judge(request, permissions._targets(claims))
+        if judged.answer == "deny":
+            return Deny(f"in the rewritten input, {judged.why}")
+        return Rewrite(meant.input, within=claims if meant.within is None else meant.within)
+
+
+def _is_everything(claims: tuple[Claim, ...]) -> bool:
+    return any(not claim.resource and claim.subtree for claim in claims)
+
+
+class _PathPattern:
+    """A rule's pattern, held against what a call touches as each directory on the way folds names."""
+
+    def __init__(self, pattern: str) -> None:
+        self._texts = braces_expanded(pattern)
+        #: For each way to fold: the pattern's alternatives, and for those that end in ``**`` what stands before it.
+        self._globs: dict[Folding, list[tuple[Glob, Glob | None]]] = {}
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it matches every path there can be."""
+        return "**" in self._texts
+
+    def matches(self, disk: Disk, target: _Target, whole: bool) -> bool:
+        """Whether the target matches; of a subtree all must when `whole`, else what may be below it is enough."""
+        foldings = _foldings(disk, target.key)
+        return any(self._matches(number, target, foldings, whole) for number in range(len(self._texts)))
+
+    def _matches(self, number: int, target: _Target, foldings: list[Folding], whole: bool) -> bool:
+        glob, above = self._of(EXACT)[number]
+        place = glob.start
+        place_above = () if above is None else above.start
+        below = above is not None and above.accepts(place_above)
+        for name, folding in zip(target.key, foldings, strict=True):
+            # The foldings of one pattern differ in its letters only, so a place in one is a place in all.
+            glob, above = self._of(folding)[number]
+            place = glob.step(place, name)
+            if above is not None:
+                place_above = above.step(place_above, name)
+                below = below or above.accepts(place_above)
+        if target.subtree:
+            return below if whole else bool(place)
+        return glob.accepts(place)
+
+    def _of(self, folding: Folding) -> list[tuple[Glob, Glob | None]]:
+        found = self._globs.get(folding)
+        if found is None:
+            found = self._globs[folding] = []
+            for text in self._texts:
+                folded = folding.fold(text)
+                ends = folded == "**" or folded.endswith("/**")
+                found.append((Glob.of(folded), Glob.of(folded[:-2]) if ends else None))
+        return found
+
+
+def _foldings(disk: Disk, key: Entry) -> list[Folding]:
+    """How the directory that each part of `key` stands in folds names; a missing one as the one above it."""
+    root = disk.root.rstrip("/")
+    found: list[Folding] = []
+    for depth in range(len(key)):
+        path = "/".join((root, *key[:depth])) or "/"
+        if depth > 0:
+            try:
+                disk.lstat(path)
+            except OSError:
+                found.append(found[-1])
+                continue
+        found.append(disk.folds(path))
+    return found
