@@ -294,3 +294,57 @@ def test_odd_resources_do_not_break_a_step() -> None:
     execution = sim.run(program)
     assert execution.value == "done"
     assert len(execution.trace.steps[0].accesses) == 3
+
+
+class _Told(sim.Search):
+    """Three executions of which the second is redundant; keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.told: list[tuple[tuple[str, ...], ...]] = []
+        self.seen: list[int] = []
+
+    def begin(self) -> sim.Search:
+        return self
+
+    def policy(self) -> sim.Policy | None:
+        self.given += 1
+        return None if self.given > 3 else self
+
+    def start(self, info: sim.RunInfo) -> None:
+        self.steps = info.steps
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        assert len(self.steps) == step
+        self.seen.append(sum(len(touched) for _, _, _, touched, _, _ in self.steps))
+        if self.given == 2 and step == 2:
+            raise sim.Redundant
+        return 0
+
+    def learn(self, execution: sim.Execution) -> None:
+        self.told.append(execution.enabled)
+
+    def unfinished(self) -> str | None:
+        return "it lost interest"
+
+
+def test_redundant_execution_is_not_counted() -> None:
+    """A policy that raises Redundant ends an execution that nobody judges, counts or is told of."""
+    search = _Told()
+    report = sim.explore(lost_update, search, lambda execution: True)
+    assert (report.executions, len(search.told)) == (2, 2)
+
+
+def test_search_is_told_what_was_enabled_and_touched() -> None:
+    """A search sees the enabled lists afterwards, its policy the accesses of each step as it has been made."""
+    search = _Told()
+    sim.explore(lost_update, search)
+    assert search.told[0][:3] == (("main",), ("main.0", "main.1"), ("main.0", "main.1"))
+    assert search.seen[:6] == [0, 0, 1, 2, 3, 4]
+
+
+def test_unfinished_search_is_inconclusive() -> None:
+    """A search that has not run what it set out to run is no PASS, and the report says why."""
+    report = sim.explore(lost_update, _Told())
+    assert report.verdict is sim.INCONCLUSIVE
+    assert "Not finished: it lost interest." in str(report)

@@ -42,30 +42,31 @@ class Prefix:
         return self.prefix[step] if step < len(self.prefix) else 0
 
 
-class EverySchedule:
+class EverySchedule(sim.Search):
     """A depth-first strategy in the fewest lines: the next list of choices, as an odometer turns."""
 
-    def __init__(self) -> None:
-        self.done = False
+    def begin(self) -> sim.Search:
+        self.next: list[int] | None = []
+        return self
 
-    def policies(self):
-        prefix: list[int] | None = []
-        while prefix is not None:
-            policy = Prefix(prefix)
-            yield policy
-            choices = policy.prefix + [0] * (len(policy.widths) - len(policy.prefix))
-            prefix = None
-            for index in reversed(range(len(choices))):
-                if choices[index] + 1 < policy.widths[index]:
-                    prefix = [*choices[:index], choices[index] + 1]
-                    break
-        self.done = True
+    def policy(self):
+        self.given = None if self.next is None else Prefix(self.next)
+        return self.given
+
+    def learn(self, execution: sim.Execution) -> None:
+        policy = self.given
+        choices = policy.prefix + [0] * (len(policy.widths) - len(policy.prefix))
+        self.next = None
+        for index in reversed(range(len(choices))):
+            if choices[index] + 1 < policy.widths[index]:
+                self.next = [*choices[:index], choices[index] + 1]
+                break
 
     def claim(self, executions: int, distinct: int) -> str:
         return f"all {executions} schedules"
 
-    def complete(self, executions: int) -> bool:
-        return self.done
+    def complete(self) -> bool:
+        return self.next is None
 
 
 def test_interleavings_are_all_reached() -> None:

@@ -99,8 +99,8 @@ def explore(
     return {sim.PASS: Exit.OK, sim.FAIL: Exit.FAILED}.get(exploration.report.verdict, Exit.INCONCLUSIVE)
 
 
-class _Exploration:
-    """One exploration and its clock; a strategy and a check for `toolrt.sim`."""
+class _Exploration(sim.Search):
+    """One exploration and its clock; a strategy, its search and a check for `toolrt.sim`."""
 
     report: sim.Report
 
@@ -132,22 +132,28 @@ class _Exploration:
         self._exploring = False
         self._screen.wipe()
 
-    def policies(self) -> Iterator[sim.Policy]:
+    def begin(self) -> sim.Search:
+        """Begin the sample."""
+        self._search = self._sample.begin()
+        self._given = 0
+        return self
+
+    def policy(self) -> sim.Policy | None:
         """The sample's, as long as one more execution fits into the time."""
-        for count, policy in enumerate(self._sample.policies()):
-            if count:
-                spent = time.perf_counter() - self._began
-                if self.interrupted or spent + spent / count > self.seconds:
-                    return
-            yield policy
+        if self._given:
+            spent = time.perf_counter() - self._began
+            if self.interrupted or spent + spent / self._given > self.seconds:
+                return None
+        self._given += 1
+        return self._search.policy()
+
+    def learn(self, execution: sim.Execution) -> None:
+        """Tell the sample."""
+        self._search.learn(execution)
 
     def claim(self, executions: int, distinct: int) -> str:
         """The sample's."""
-        return self._sample.claim(executions, distinct)
-
-    def complete(self, executions: int) -> bool:
-        """Never: it is a sample."""
-        return self._sample.complete(executions)
+        return self._search.claim(executions, distinct)
 
     def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
         if not self._exploring:

@@ -36,8 +36,8 @@ from toolrt.sim._execution import Execution
 from toolrt.sim._explore import explore, replay, run
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
-from toolrt.sim._strategies import Random, Strategy
 from toolrt.sim.policies import Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
+from toolrt.sim.strategies import Random, Redundant, Search, Strategy
 
 PASS = Verdict.PASS
 FAIL = Verdict.FAIL
@@ -55,10 +55,12 @@ __all__ = [
     "Policy",
     "Random",
     "RandomWalk",
+    "Redundant",
     "Replay",
     "Report",
     "RunInfo",
     "Schedule",
+    "Search",
     "Strategy",
     "Verdict",
     "explore",

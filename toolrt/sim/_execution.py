@@ -78,6 +78,11 @@ class Execution:
         return tuple(step[2] for step in self._raw_steps)
 
     @property
+    def enabled(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the tasks that could run, for each step, in canonical order: cheaper than `schedule`."""
+        return tuple(step[1] for step in self._raw_steps)
+
+    @property
     def outcome(self) -> Any:
         """What it is counted under in a report: its value, or the name of its error's type."""
         return self.value if self.error is None else type(self.error).__name__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from itertools import islice
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
@@ -13,8 +12,8 @@ from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simul
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
-from toolrt.sim._strategies import Random, Strategy
 from toolrt.sim.policies import Fifo, Policy, RandomWalk, Replay
+from toolrt.sim.strategies import Random, Redundant, Strategy
 from toolrt.trace import Access, Step, stable_text
 
 __all__ = ["explore", "replay", "run"]
@@ -159,7 +158,7 @@ def explore(
         raise DefinitionRefused("check", "a function of an execution, or None", check)
     if strategy is None:
         strategy = Random(RandomWalk(seed=0), _DEFAULT_EXECUTIONS)
-    if isinstance(strategy, type) or not callable(getattr(strategy, "policies", None)):
+    if isinstance(strategy, type) or not callable(getattr(strategy, "begin", None)):
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
@@ -169,13 +168,21 @@ def explore(
 def _exploration(
     program: Program, strategy: Strategy, check: Check | None, max_executions: int | None, step_limit: int
 ) -> Driver[Report]:
+    search = strategy.begin()
     executions = failed = undecided = 0
     outcomes: dict[Any, int] = {}
     schedules: set[tuple[int, ...] | bytes] = set()
     failures: list[Failure] = []
-    alone = check is None and type(strategy) is Random
-    for policy in islice(strategy.policies(), max_executions):
-        execution = yield Job(program, policy, step_limit, executions, alone)
+    alone = check is None and search.asks_nobody
+    while max_executions is None or executions < max_executions:
+        policy = search.policy()
+        if policy is None:
+            break
+        try:
+            execution = yield Job(program, policy, step_limit, executions, alone)
+        except Redundant:
+            continue
+        search.learn(execution)
         executions += 1
         schedules.add(_fingerprint(execution.choices))
         key = execution.outcome
@@ -189,22 +196,24 @@ def _exploration(
         failed += judgement.failed
         if judgement.failed and len(failures) < _FAILURES_KEPT:
             failures.append(Failure(program, check, step_limit, execution, judgement))
+    unfinished = search.unfinished()
     if failed:
         verdict = Verdict.FAIL
-    elif undecided or not executions:
+    elif undecided or unfinished or not executions:
         verdict = Verdict.INCONCLUSIVE
     else:
         verdict = Verdict.PASS
     return Report(
         verdict=verdict,
-        claim=strategy.claim(executions, len(schedules)),
+        claim=search.claim(executions, len(schedules)),
         executions=executions,
         distinct=len(schedules),
-        complete=strategy.complete(executions),
+        complete=search.complete(),
         outcomes=outcomes,
         failed=failed,
         undecided=undecided,
         failures=failures,
+        unfinished=unfinished,
     )
 
 

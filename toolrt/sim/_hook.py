@@ -90,6 +90,7 @@ class Scheduler:
         program: what is executed.
         policy: picks the choices.
         info: what the policy is told at the start.
+        steps: an empty list to keep the steps in.
         nursery: the harness's, in which the root task is spawned; cancelled when the execution is given up.
         harness: the task to wake when the execution has ended.
         pass_limit: how many passes in a row others may have; the step limit, or 10,000, when None.
@@ -102,6 +103,7 @@ class Scheduler:
         program: Callable[[], Awaitable[Any]],
         policy: Policy,
         info: RunInfo,
+        steps: list[RawStep],
         nursery: trio.Nursery,
         harness: Task,
         pass_limit: int | None = None,
@@ -125,7 +127,7 @@ class Scheduler:
         self.given_up = False
         #: True when tasks were closed by force: the Trio run may be in any state.
         self.spoiled = False
-        self.steps: list[RawStep] = []
+        self.steps = steps
         self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
 
         self._actors: dict[Task, Actor] = {}

@@ -29,7 +29,7 @@ from toolrt import probe
 from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._execution import Execution
-from toolrt.sim._hook import Scheduler
+from toolrt.sim._hook import RawStep, Scheduler
 from toolrt.sim._trio_internals import Seam, check_supported, controlled, outside_run, seam_of_this_run
 from toolrt.sim.policies._policy import Policy, RunInfo
 
@@ -206,13 +206,14 @@ class _Host:
         job = self._job
         assert job is not None
         self._clock.now = 0.0
-        info = RunInfo(job.index, job.step_limit)
+        steps: list[RawStep] = []
+        info = RunInfo(job.index, job.step_limit, steps)
         try:
             job.policy.start(info)
         except Exception as error:
             self._hand_over(seam, outcome.Error(error))
             return True, True
-        scheduler = Scheduler(seam, self._clock, job.program, job.policy, info, nursery, harness, job.pass_limit)
+        scheduler = Scheduler(seam, self._clock, job.program, job.policy, info, steps, nursery, harness, job.pass_limit)
         collecting = gc.isenabled()
         gc.disable()
         try:

@@ -28,7 +28,7 @@ class Verdict(Enum):
     PASS = "pass"
     #: At least one failed.
     FAIL = "fail"
-    #: None failed, but some decided nothing, or none was run.
+    #: None failed, but some decided nothing, not all that had to be run were, or none was run.
     INCONCLUSIVE = "inconclusive"
 
 
@@ -136,6 +136,8 @@ class Report:
     undecided: int
     #: The first failing executions, in the order they were found; at most 100.
     failures: list[Failure]
+    #: Why the space that was to be run was not; None when it was, or when a sample was all that was wanted.
+    unfinished: str | None = None
 
     @property
     def summary(self) -> str:
@@ -144,6 +146,8 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{self.verdict.name}: {self.claim}"]
+        if self.unfinished:
+            lines.append(f"Not finished: {self.unfinished}.")
         if self.distinct == 1 and self.executions > 1:
             lines.append("Only one schedule came up: nothing was explored.")
         lines += [f"  {count:>7}  {stable_text(value)}" for value, count in self.outcomes.items()]

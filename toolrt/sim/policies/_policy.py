@@ -14,9 +14,12 @@ given up because of the policy, with how many steps it took; what it raises the 
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import attrs
+
+from toolrt.probe import Resource
 
 __all__ = ["Policy", "RunInfo"]
 
@@ -29,6 +32,12 @@ class RunInfo:
     execution: int
     #: The number of steps after which it is stopped.
     step_limit: int
+    #: The steps of this execution, one more each time `Policy.choose` is called.  A step is who ran (its `name`),
+    #: the enabled list, the choice, what was touched (pairs of a resource and True for a write, sorted), the time
+    #: and the causes.  Read it, never change it.
+    steps: Sequence[tuple[Any, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]] = (
+        attrs.field(default=(), repr=False, eq=False)
+    )
 
 
 class Policy(Protocol):

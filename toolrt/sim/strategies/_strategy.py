@@ -1,0 +1,58 @@
+"""The contract between an exploration and whoever picks its executions.
+
+Rules.  A *strategy* is a value: the same one may serve many explorations.  Its `begin` gives a *search*, which is
+what one exploration has learned so far: asked for a policy, told what came of it, asked for the next, until it has
+none or the budget has run out.  What an execution showed is in the execution: for each step who was enabled, the
+choice, and what was touched (`Execution.enabled`, `Execution.choices`, `Execution.trace`).  A search that has to
+know while an execution runs has it from its policy: `RunInfo.steps` grows step by step.
+
+`claim` says in words and figures what was shown, and never more; `complete` is True only when the whole space of
+the claim was run; `unfinished` says why a search that set out to run a whole space has not.  An exploration whose
+search is unfinished, and in which nothing failed, is INCONCLUSIVE: a budget that ran out is no PASS.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from toolrt.sim._execution import Execution
+from toolrt.sim.policies._policy import Policy
+
+__all__ = ["Redundant", "Search", "Strategy"]
+
+
+class Redundant(Exception):
+    """Raised by a policy: whatever comes of this execution, another one has shown.  It is ended and not counted."""
+
+
+class Search:
+    """One exploration as its strategy sees it; see the module's header for the contract."""
+
+    #: True when nothing here calls code of the user's: the explorer then need not step out of the Trio run.
+    asks_nobody = False
+
+    def policy(self) -> Policy | None:
+        """Give the policy of the next execution, or None when there is none."""
+        raise NotImplementedError
+
+    def learn(self, execution: Execution) -> None:
+        """Be told what came of the policy given last; not called when that policy raised `Redundant`."""
+
+    def claim(self, executions: int, distinct: int) -> str:
+        """Say what `executions` executions, of which `distinct` had different schedules, have shown."""
+        return f"sampled(n={executions}, distinct={distinct})"
+
+    def complete(self) -> bool:
+        """Say whether the whole space of the claim was run."""
+        return False
+
+    def unfinished(self) -> str | None:
+        """Say why the space that was to be run was not run; None when a part of it was all that was wanted."""
+        return None
+
+
+class Strategy(Protocol):
+    """Picks the executions of an exploration; see the module's header for the contract."""
+
+    def begin(self) -> Search:
+        """Begin an exploration that knows nothing of earlier ones."""
