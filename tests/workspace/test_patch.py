@@ -1,0 +1,259 @@
+r"""Reading unified diffs, and making the text they speak of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from toolrt.workspace import FileProblem
+from toolrt.workspace._patch import FilePatch, parsed_patch, patched
+
+
+def apply(text, *lines, path="a"):
+    """`text` after the hunks of these lines; a header is put before them."""
+    (part,) = parsed_patch("\n".join(["--- a/a", "+++ b/a", *lines]) + "\n")
+    return patched(path, text, part.hunks)
+
+
+def refusal(text, *lines):
+    with pytest.raises(FileProblem) as caught:
+        apply(text, *lines)
+    return caught.value
+
+
+def parts(*lines):
+    return [(part.verb, part.source, part.target) for part in parsed_patch("\n".join(lines))]
+
+
+# What is read
+
+
+def test_patch_names_a_changed_file():
+    """With git's prefixes or without, and with the time that diff writes."""
+    for old, new in (("a/d/x", "b/d/x"), ("d/x", "d/x"), ("d/x\t2026-01-01 00:00:00", "d/x\t2026-01-02")):
+        assert parts(f"--- {old}", f"+++ {new}", "@@ -1 +1 @@", "-x", "+y") == [("changed", "d/x", "d/x")]
+
+
+def test_patch_creates_and_deletes():
+    """The other side is /dev/null, or git says so of an empty file."""
+    assert parts("--- /dev/null", "+++ b/x", "@@ -0,0 +1 @@", "+y") == [("created", None, "x")]
+    assert parts("--- a/x", "+++ /dev/null", "@@ -1 +0,0 @@", "-y") == [("deleted", "x", None)]
+    assert parts("diff --git a/x b/x", "new file mode 100644", "index 0000000..e69de29") == [("created", None, "x")]
+    assert parts("diff --git a/x y b/x y", "deleted file mode 100644") == [("deleted", "x y", None)]
+
+
+def test_patch_renames_and_copies():
+    """With or without a change of the text."""
+    head = ["diff --git a/x b/y", "similarity index 90%"]
+    assert parts(*head, "rename from x", "rename to y") == [("renamed", "x", "y")]
+    assert parts(*head, "copy from x", "copy to y") == [("copied", "x", "y")]
+    (part,) = parsed_patch(
+        "\n".join([*head, "rename from x", "rename to y", "--- a/x", "+++ b/y", "@@ -1 +1 @@", "-x", "+y"])
+    )
+    assert len(part.hunks) == 1
+
+
+def test_patch_of_several_files_keeps_their_order():
+    """With text before, between and behind, as git writes it in a mail."""
+    assert parts(
+        "From 123", "Subject: x", "---", " x | 2 +-", "",
+        "diff --git a/x b/x", "index 1..2 100644", "--- a/x", "+++ b/x", "@@ -1 +1 @@ def f():", "-x", "+y",
+        "diff --git a/n b/n", "new file mode 100755", "--- /dev/null", "+++ b/n", "@@ -0,0 +1 @@", "+y",
+        "-- ", "2.39",
+    ) == [("changed", "x", "x"), ("created", None, "n")]  # fmt: skip
+
+
+def test_names_in_quotes_are_unquoted():
+    """As git quotes them: bytes in octal, and escapes."""
+    assert parts('--- "a/\\303\\251\\t\\"x"', '+++ "b/\\303\\251\\t\\"x"', "@@ -1 +1 @@", "-x", "+y") == [
+        ("changed", 'é\t"x', 'é\t"x')
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([""], "a unified diff"),
+        (["*** Begin Patch"], "a unified diff"),
+        (["@@ -1 +1 @@"], "the file's names"),
+        (["diff --git a/x b/x", "@@ -1 +1 @@"], "the file's names"),
+        (["--- a/x", "+++ b/x"], "a hunk"),
+        (["--- a/x", "+++ b/y", "@@ -1 +1 @@", "-x", "+y"], "one name on both lines"),
+        (["--- /dev/null", "+++ /dev/null"], "a file's name"),
+        (["--- a/x", "+++ b/x", "@@ what @@"], "a hunk's header"),
+        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y"], "the hunk at patch line 3 to go on"),
+        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y", "@@ -9 +9 @@"], "the hunk at patch line 3 to go on"),
+        (["--- a/x", "+++ b/x", "@@ -1,2 +1 @@", "-x", "+y", "+z"], "the hunk at patch line 3 to go on"),
+        (["--- a/x", "+++ b/x", "@@ -1 +1 @@", "-x", "+y", " z"], "the end of the hunk at patch line 3"),
+        (["--- a/x", "+++ b/x", "@@ -1 +1 @@", "\\ No newline at end of file"], "a line of the file before it"),
+        (["diff --git a/x b/x", "old mode 100644", "new mode 100755"], "a change of text"),
+        (["diff --git a/x b/x", "new file mode 120000"], "a regular file"),
+        (["diff --git a/x b/x", "GIT binary patch"], "a change of text"),
+        (["diff --git a/x b/x", "Binary files a/x and b/x differ"], "a change of text"),
+        (["diff --git a/x b/x"], "a change of the file's lines"),
+        (["diff --git a/x b/y", "new file mode 100644"], None),
+        (["diff --git a/x b/x", "rename from x"], "both names"),
+    ],
+)
+def test_what_is_no_patch_is_refused(lines, expected):
+    """The refusal names the line, and what was expected there."""
+    if expected is None:
+        assert parts(*lines) == [("created", None, "y")]
+        return
+    with pytest.raises(FileProblem) as caught:
+        parsed_patch("\n".join(lines))
+    assert caught.value.expected.startswith(expected)
+    assert caught.value.path.startswith("patch")
+
+
+# What is made
+
+
+def test_hunk_changes_its_lines():
+    """Everything around them stays."""
+    assert apply("1\n2\n3\n", "@@ -1,3 +1,3 @@", " 1", "-2", "+x", " 3") == "1\nx\n3\n"
+
+
+def test_hunk_that_has_drifted_is_found():
+    """At exactly one place; the hunks after it are expected as far away."""
+    assert apply("0\n1\n2\n", "@@ -1,2 +1,2 @@", " 1", "-2", "+x") == "0\n1\nx\n"
+    text = "0\n1\na\na\na\n"
+    assert apply(text, "@@ -1 +1 @@", "-1", "+x", "@@ -3 +3 @@", "-a", "+y") == "0\nx\na\ny\na\n"
+
+
+def test_hunk_with_several_places_is_refused():
+    """None of them is guessed."""
+    problem = refusal("a\nb\na\n", "@@ -2 +2 @@", "-a", "+x")
+    assert problem.got == "several others (lines 1, 3, ...)"
+
+
+def test_hunk_at_its_line_needs_no_other_place():
+    """Where its line is right, the same lines elsewhere do not matter."""
+    assert apply("a\nb\na\n", "@@ -3 +3 @@", "-a", "+x") == "a\nb\nx\n"
+
+
+def test_hunks_stay_in_order():
+    """A hunk is not looked for before the one before it ends."""
+    assert refusal("a\nb\n", "@@ -2 +2 @@", "-b", "+x", "@@ -1 +1 @@", "-a", "+x").got == "0 places"
+
+
+def test_hunk_of_no_place_says_what_is_near():
+    """The model sees where the lines part."""
+    problem = refusal("def a():\n    return 1\n", "@@ -1,2 +1,2 @@", " def a():", "-    return 2", "+    return 3")
+    assert problem.expected == "the lines of hunk 1 (patch line 3) in the file"
+    assert "line 2 is: return 1" in problem.remedy
+
+
+def test_hunk_without_an_old_line_is_refused():
+    """Where it belongs nothing would confirm; in an empty file nothing need."""
+    assert refusal("a\n", "@@ -1,0 +2 @@", "+x").got == "none, and the file is not empty"
+    assert apply("", "@@ -0,0 +1 @@", "+x") == "x\n"
+
+
+def test_missing_space_of_an_empty_line_is_no_matter():
+    """Many strip spaces at line ends."""
+    assert apply("1\n\n3\n", "@@ -1,3 +1,3 @@", " 1", "", "-3", "+x") == "1\n\nx\n"
+
+
+def test_line_ends_are_the_files():
+    """A patch with LF changes a file with CRLF, and what is new has CRLF too."""
+    assert apply("1\r\n2\r\n", "@@ -1,2 +1,3 @@", " 1", "-2", "+x", "+y") == "1\r\nx\r\ny\r\n"
+    assert apply("1\n2\n", "@@ -1,2 +1,2 @@\r", " 1\r", "-2\r", "+x\r") == "1\nx\n"
+
+
+def test_line_ends_change_where_the_patch_says_so():
+    """Lines are compared with their ends first."""
+    assert apply("1\r\n2\n", "@@ -1 +1 @@", "-1\r", "+1") == "1\n2\n"
+
+
+def test_mixed_line_ends_stay():
+    """Each new line takes the end of the one it replaces, else of the one before."""
+    assert apply("1\r2\r\n3\n", "@@ -1,3 +1,4 @@", "-1", "-2", "-3", "+a", "+b", "+c", "+d") == "a\rb\r\nc\nd\n"
+    assert apply("1\r2\r\n3\n", "@@ -1,3 +1,4 @@", " 1", "+x", " 2", " 3") == "1\rx\r2\r\n3\n"
+
+
+def test_last_newline_stays_as_it_was():
+    """Whether the patch says so or not."""
+    marker = "\\ No newline at end of file"
+    assert apply("1\n2", "@@ -1,2 +1,2 @@", " 1", "-2", marker, "+x", marker) == "1\nx"
+    assert apply("1\n2", "@@ -1,2 +1,2 @@", " 1", "-2", "+x") == "1\nx"
+    assert apply("1\n2", "@@ -2 +2,2 @@", " 2", "+x") == "1\n2\nx"
+    assert apply("1\r\n2", "@@ -2 +2,2 @@", "-2", "+x", "+y") == "1\r\nx\r\ny"
+
+
+def test_last_newline_changes_where_the_patch_says_so():
+    """Both ways, also where line ends differ."""
+    marker = "\\ No newline at end of file"
+    assert apply("2", "@@ -1 +1 @@", "-2", marker, "+2") == "2\n"
+    assert apply("2\n", "@@ -1 +1 @@", "-2", "+2", marker) == "2"
+    assert apply("1\r\n2", "@@ -1,2 +1,2 @@", " 1", "-2", marker, "+2") == "1\r\n2\r\n"
+    assert apply("1\r\n2\r\n", "@@ -1,2 +1,2 @@", " 1", "-2", "+2", marker) == "1\r\n2"
+
+
+def test_line_without_an_end_is_the_last():
+    """A marker in the middle of the file would join two lines."""
+    assert refusal("1\n2\n", "@@ -1 +1 @@", "-1", "+x", "\\ No newline at end of file").got == "0 places"
+
+
+def test_byte_order_mark_stays():
+    """Models leave it away."""
+    assert apply("\ufeff1\n2\n", "@@ -1,2 +1,2 @@", "-1", "+x", " 2") == "\ufeffx\n2\n"
+
+
+def test_search_takes_linear_time():
+    """A hunk of equal lines in a file of equal lines, but for the last."""
+    many = 20_000
+    lines = ["@@ -1,{0} +1,{0} @@".format(many // 2), *([" a"] * (many // 2 - 1)), "-b", "+c"]
+    assert refusal("a\n" * many, *lines).got == "0 places"
+
+
+LINES = st.lists(st.text("ab \r\u2028\x0b\\-+@", max_size=4), max_size=12)
+
+
+def written(base, name, content):
+    with open(os.path.join(base, name), "wb") as file:
+        file.write(content)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@settings(max_examples=int(os.environ.get("TOOLRT_GIT_EXAMPLES", "60")), deadline=None)
+@given(
+    old=LINES,
+    new=LINES,
+    ends=st.tuples(st.booleans(), st.booleans()),
+    context=st.integers(1, 4),
+    drift=st.integers(0, 3),
+)
+def test_patch_that_git_makes_gives_what_git_had(old, new, ends, context, drift):
+    """Random texts and line ends: what was, patched, is what came of it; and so it is further down."""
+    before, after = ("\n".join(lines) + "\n" * end for lines, end in zip((old, new), ends, strict=True))
+    assume(before != after)
+    with tempfile.TemporaryDirectory() as base:
+        written(base, "x", before.encode())
+        written(base, "y", after.encode())
+        command = ["git", "-c", "core.safecrlf=false", "diff", "--no-index", "--text", f"-U{context}", "x", "y"]
+        answer = subprocess.run(command, cwd=base, capture_output=True, check=False)
+    patch = answer.stdout.decode().replace("\n+++ b/y", "\n+++ b/x", 1)
+    (part,) = parsed_patch(patch)
+    hunks = part.hunks
+    assert patched("x", before, hunks) == after
+    if len(set(old)) == len(old) and all(hunk.old for hunk in hunks):
+        # Lines that stand nowhere else are found wherever they are.
+        assert patched("x", "≠\n" * drift + before, hunks) == "≠\n" * drift + after
+
+
+@given(st.text('-+ @\\ab/1,\n\r"', max_size=80), st.text("ab\n\r", max_size=20))
+def test_any_text_is_a_patch_or_refused(patch, text):
+    """Nothing else is raised, whatever stands in it."""
+    try:
+        for part in parsed_patch(f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n{patch}"):
+            assert isinstance(part, FilePatch)
+            patched("x", text, part.hunks)
+    except FileProblem:
+        pass
