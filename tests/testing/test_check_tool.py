@@ -33,9 +33,9 @@ def file_tool(name: str, **promises: Any) -> Any:
         )
         async def touch(ctx: Any, path: str, read: bool = False) -> str:
             entry = tuple(path.split("/"))
-            content = await workspace.disk.read(entry, 1000)
+            content = (await workspace.disk.read(entry, 1000)).content
             if not read:
-                await workspace.disk.replace(entry, content + b"!")
+                await workspace.disk.revise(entry, 1000, lambda _: content + b"!")
             return content.decode()
 
         return touch

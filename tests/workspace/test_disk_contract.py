@@ -34,13 +34,13 @@ def test_disk_is_a_disk(tree):
 async def test_read_returns_the_content(tree):
     """Bytes come back as they are."""
     tree.put("a", b"\x00\xff\r\n")
-    assert await tree.disk.read(("a",), LIMIT) == b"\x00\xff\r\n"
+    assert (await tree.disk.read(("a",), LIMIT)).content == b"\x00\xff\r\n"
 
 
 async def test_read_takes_a_file_of_exactly_the_limit(tree):
     """The limit itself is still read."""
     tree.put("a", b"x" * LIMIT)
-    assert len(await tree.disk.read(("a",), LIMIT)) == LIMIT
+    assert len((await tree.disk.read(("a",), LIMIT)).content) == LIMIT
 
 
 async def test_read_refuses_more_than_the_limit_with_the_size(tree):
@@ -88,7 +88,7 @@ async def test_replace_fails_alike_and_changes_nothing(tree, entry, number):
     """Each refusal to replace has the same errno on both disks, and leaves everything as it was."""
     plant(tree)
     before = tree.workspace.snapshot()
-    assert await errno_of(tree.disk.replace(entry, b"new")) == number
+    assert await errno_of(tree.disk.revise(entry, LIMIT, lambda _: b"new")) == number
     assert tree.workspace.snapshot() == before
 
 
@@ -111,14 +111,14 @@ async def test_error_text_shows_no_path_above_the_root(tree, entry):
 
 async def test_replace_makes_a_file(tree):
     """A missing file is made."""
-    await tree.disk.replace(("a",), b"new")
+    await tree.disk.revise(("a",), LIMIT, lambda _: b"new")
     assert tree.workspace.snapshot() == {"a": b"new"}
 
 
 async def test_replace_replaces_the_whole_file(tree):
     """Nothing of a longer content stays, and no temporary file."""
     tree.put("d/a", "a longer content")
-    await tree.disk.replace(("d", "a"), b"new")
+    await tree.disk.revise(("d", "a"), LIMIT, lambda _: b"new")
     assert tree.workspace.snapshot() == {"d/a": b"new"}
 
 
@@ -126,7 +126,7 @@ async def test_replace_changes_time_or_number(tree):
     """Another content shows in a look, even within one time step of the file system."""
     tree.put("a", "old")
     before = tree.disk.lstat(f"{tree.root}/a")
-    await tree.disk.replace(("a",), b"new")
+    await tree.disk.revise(("a",), LIMIT, lambda _: b"new")
     after = tree.disk.lstat(f"{tree.root}/a")
     assert (after.mtime_ns, after.inode) != (before.mtime_ns, before.inode)
 
@@ -135,7 +135,7 @@ async def test_replace_changes_time_or_number(tree):
 async def test_replace_keeps_the_mode(tree, mode_of, mode):
     """An executable stays one."""
     tree.put("a", "old", mode=mode)
-    await tree.disk.replace(("a",), b"new")
+    await tree.disk.revise(("a",), LIMIT, lambda _: b"new")
     assert mode_of(tree, "a") == mode
 
 
@@ -143,7 +143,7 @@ async def test_replace_keeps_a_file_with_several_names_one_file(tree):
     """All names of a file show the new content, and are still names of one file."""
     tree.put("a", "a longer content")
     tree.put("d/b", HardLink("a"))
-    await tree.disk.replace(("d", "b"), b"new")
+    await tree.disk.revise(("d", "b"), LIMIT, lambda _: b"new")
     first, second = (tree.disk.lstat(f"{tree.root}/{name}") for name in ("a", "d/b"))
     assert tree.workspace.snapshot() == {"a": b"new", "d/b": b"new"}
     assert (first.inode, first.links) == (second.inode, 2)
@@ -152,7 +152,7 @@ async def test_replace_keeps_a_file_with_several_names_one_file(tree):
 async def test_replace_takes_a_name_of_the_longest_length(tree):
     """A temporary file beside a 255-byte name needs no longer one."""
     name = "x" * 255
-    await tree.disk.replace((name,), b"new")
+    await tree.disk.revise((name,), LIMIT, lambda _: b"new")
     assert tree.workspace.snapshot() == {name: b"new"}
 
 
@@ -161,7 +161,7 @@ async def test_replace_cancelled_before_it_begins_changes_nothing(tree):
     tree.put("a", "old")
     with trio.CancelScope() as scope:
         scope.cancel()
-        await tree.disk.replace(("a",), b"new")
+        await tree.disk.revise(("a",), LIMIT, lambda _: b"new")
     assert scope.cancelled_caught
     assert tree.workspace.snapshot() == {"a": b"old"}
 
@@ -189,11 +189,13 @@ async def test_make_dirs_fails_alike(tree, entry, number):
     assert await errno_of(tree.disk.make_dirs(entry)) == number
 
 
-@pytest.mark.parametrize("operation", ["read", "replace", "make_dirs"])
+@pytest.mark.parametrize("operation", ["read", "revise", "make_dirs"])
 async def test_async_operations_always_checkpoint(tree, operation):
     """Each operation lets others run and notices a cancel."""
     tree.put("a", "old")
-    arguments = {"read": (("a",), LIMIT), "replace": (("a",), b"new"), "make_dirs": (("d",),)}[operation]
+    arguments = {"read": (("a",), LIMIT), "revise": (("a",), LIMIT, lambda _: b"new"), "make_dirs": (("d",),)}[
+        operation
+    ]
     with trio.testing.assert_checkpoints():
         await getattr(tree.disk, operation)(*arguments)
 

@@ -158,7 +158,7 @@ def test_missing_directories_keep_the_key_when_created(src):
 async def test_replaced_file_keeps_its_key(src):
     """The inode changes, the key does not."""
     before = src.key("src/a.txt")
-    await src.disk.replace(A, b"new")
+    await src.disk.revise(A, 1000, lambda _: b"new")
     assert src.key("src/a.txt") == before
 
 
@@ -555,13 +555,13 @@ def test_folded_names_are_one_file_before_it_exists(folding):
 async def test_folded_key_stays_when_created(folding):
     """Creation under one spelling changes no key."""
     before = folding.key("src/New.TXT")
-    await folding.disk.replace(("Src", "new.txt"), b"")
+    await folding.disk.revise(("Src", "new.txt"), 1000, lambda _: b"")
     assert folding.key("src/New.TXT") == before
 
 
 async def test_folding_disk_keeps_the_name_as_it_was_made(folding):
     """Replacing under another spelling keeps the first one."""
-    await folding.disk.replace(("SRC", "GRÖSSE.txt"), b"new")
+    await folding.disk.revise(("SRC", "GRÖSSE.txt"), 1000, lambda _: b"new")
     assert folding.workspace.snapshot() == {"Src/Größe.txt": b"new"}
 
 

@@ -165,7 +165,7 @@ def test_key_stays_after_creation(path):
     before = workspace.identify(path)
     if before.problem is None and before.found is None:
         trio.run(disk.make_dirs, before.entry[:-1])
-        trio.run(disk.replace, before.entry, b"")
+        trio.run(disk.revise, before.entry, 0, lambda _: b"")
         after = workspace.identify(path)
         # "new/../new" goes through a directory that the file then stands in the place of.
         if before.key not in after.through:

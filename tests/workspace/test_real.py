@@ -18,6 +18,8 @@ from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace import FileProblem, RealDisk, Workspace
 
+LIMIT = 1000
+
 
 @pytest.fixture
 def disk(tmp_path):
@@ -63,7 +65,7 @@ async def test_new_file_follows_the_umask(disk):
     """A new file has the mode any program would give it."""
     before = os.umask(0o027)
     try:
-        await disk.replace(("a",), b"new")
+        await disk.revise(("a",), LIMIT, lambda _: b"new")
     finally:
         os.umask(before)
     assert disk.lstat(f"{disk.root}/a").mode == 0o640
@@ -74,7 +76,7 @@ async def test_replace_keeps_the_owner(disk):
     """Who edits a file does not take it over."""
     path = plant(disk, "a", "old")
     os.chown(path, 1234, 4321)
-    await disk.replace(("a",), b"new")
+    await disk.revise(("a",), LIMIT, lambda _: b"new")
     found = os.lstat(path)
     assert (found.st_uid, found.st_gid) == (1234, 4321)
 
@@ -91,7 +93,7 @@ async def test_replace_that_fails_removes_its_temporary_file(disk, monkeypatch, 
     with monkeypatch.context() as patch:
         patch.setattr(os, broken, fail)
         with pytest.raises(OSError) as caught:
-            await disk.replace(("a",), b"new")
+            await disk.revise(("a",), LIMIT, lambda _: b"new")
     assert caught.value.errno == errno.ENOSPC
     assert disk.root not in str(caught.value)
     assert Workspace(disk).snapshot() == {"a": b"old"}
@@ -112,7 +114,7 @@ async def test_write_in_place_that_fails_puts_the_old_content_back(disk, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write)
         with pytest.raises(OSError):
-            await disk.replace(("a",), b"new")
+            await disk.revise(("a",), LIMIT, lambda _: b"new")
     assert Workspace(disk).snapshot() == {"a": b"a longer content", "b": b"a longer content"}
 
 
@@ -140,7 +142,7 @@ async def test_replace_is_not_cut_by_a_cancel(disk, monkeypatch):
                 go_on.set()
 
             nursery.start_soon(cancel)
-            await disk.replace(("a",), b"new")
+            await disk.revise(("a",), LIMIT, lambda _: b"new")
             ended = True
     assert not scope.cancelled_caught
     assert Workspace(disk).snapshot() == {"a": b"new"}
@@ -157,7 +159,7 @@ async def test_operations_leave_no_open_handle(disk):
     for entry in (("d", "a"), ("d",), ("way", "a"), ("d", "a", "x"), ("missing", "x")):
         for operation in (
             lambda entry=entry: disk.read(entry, 2),
-            lambda entry=entry: disk.replace(entry, b"new"),
+            lambda entry=entry: disk.revise(entry, LIMIT, lambda _: b"new"),
             lambda entry=entry: disk.make_dirs(entry[:-1]),
         ):
             with contextlib.suppress(OSError):
@@ -262,8 +264,8 @@ async def test_inline_threads_run_in_place(disk, monkeypatch):
     monkeypatch.setattr(trio.to_thread, "run_sync", None)
     with probe.observed_by(None, inline=True):
         with trio.testing.assert_checkpoints():
-            await disk.replace(("a",), b"new")
-        assert await disk.read(("a",), 10) == b"new"
+            await disk.revise(("a",), LIMIT, lambda _: b"new")
+        assert (await disk.read(("a",), 10)).content == b"new"
 
 
 def test_identity_opens_no_file(tmp_path, monkeypatch):

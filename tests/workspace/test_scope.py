@@ -85,7 +85,7 @@ class SwappedTwin(MemoryDisk):
         if number == self._at:
             self.put(path, Symlink(f"{OUTSIDE}/{path}") if into == "link" else Special())
         elif number == self._back:
-            self.remove(path)
+            self.drop(path)
             for name, text in CONTENT.items():
                 if name.startswith(path):
                     self.put(name, text)

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 import trio
 
-from toolrt import probe
+from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Special, Symlink, Workspace
+from toolrt.workspace import Changed, Directory, FileProblem, Folding, HardLink, MemoryDisk, Special, Symlink, Workspace
+
+LIMIT = 1000
 
 
 class Accesses:
@@ -107,18 +109,18 @@ def test_copy_shares_nothing():
 async def test_copy_keeps_hard_links_together():
     """Two names of one file are two names of one file in the copy."""
     copy = MemoryDisk({"a": "one", "b": HardLink("a")}).copy()
-    await copy.replace(("a",), b"two")
+    await copy.revise(("a",), LIMIT, lambda _: b"two")
     assert Workspace(copy).snapshot() == {"a": b"two", "b": b"two"}
 
 
-def test_remove_takes_links_away():
+def test_drop_takes_links_away():
     """A name that is gone no longer counts, also inside a directory that is."""
     disk = MemoryDisk({"a": "one", "d/b": HardLink("a"), "c": HardLink("a")})
-    disk.remove("d")
-    disk.remove("c")
+    disk.drop("d")
+    disk.drop("c")
     assert disk.lstat("/workspace/a").links == 1
     with pytest.raises(FileNotFoundError):
-        disk.remove("c")
+        disk.drop("c")
 
 
 # Steps
@@ -127,13 +129,13 @@ def test_remove_takes_links_away():
 @pytest.mark.parametrize(
     ("content", "left"),
     [
-        ({"a": "old"}, [*[{"a": b"old"}] * 3, {"a": b"new"}]),
-        ({"a": "old", "b": HardLink("a")}, [*[{"a": b"old", "b": b"old"}] * 2, {"a": b"new", "b": b"new"}]),
-        ({}, [{}, {}, {}, {"a": b"new"}]),
+        ({"a": "old"}, [*[{"a": b"old"}] * 4, {"a": b"new"}]),
+        ({"a": "old", "b": HardLink("a")}, [*[{"a": b"old", "b": b"old"}] * 4, {"a": b"new", "b": b"new"}]),
+        ({}, [{}, {}, {}, {}, {"a": b"new"}]),
     ],
     ids=["file", "hard_link", "missing"],
 )
-async def test_replace_cancelled_at_any_step_leaves_old_or_new(content, left):
+async def test_revise_cancelled_at_any_step_leaves_old_or_new(content, left):
     """No step leaves half a file or a temporary one; a cancel after the last effect is too late."""
     for step, expected in enumerate(left):
         disk = MemoryDisk(content)
@@ -143,19 +145,23 @@ async def test_replace_cancelled_at_any_step_leaves_old_or_new(content, left):
                 scope.cancel()
             trio.lowlevel.add_instrument(counter)
             try:
-                await disk.replace(("a",), b"new")
+                await disk.revise(("a",), LIMIT, lambda _: b"new")
             finally:
                 trio.lowlevel.remove_instrument(counter)
         assert Workspace(disk).snapshot() == expected
         assert scope.cancelled_caught == (expected != left[-1])
 
 
-async def test_replace_shows_its_temporary_file_between_its_steps():
+async def test_revise_shows_its_temporary_file_between_its_steps():
     """A simulation can look at the moment the real disk has, too."""
     seen = []
     disk = MemoryDisk({"a": "old"}, fault=lambda name, path: seen.append((name, Workspace(disk).snapshot())))
-    await disk.replace(("a",), b"new")
-    assert seen == [("write", {"a": b"old"}), ("move", {"a": b"old", ".toolrt-0-a.tmp": b"new"})]
+    await disk.revise(("a",), LIMIT, lambda _: b"new")
+    assert seen == [
+        ("read", {"a": b"old"}),
+        ("write", {"a": b"old"}),
+        ("move", {"a": b"old", ".toolrt-0-a.tmp": b"new"}),
+    ]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EACCES])
@@ -169,7 +175,7 @@ async def test_fault_at_any_effect_leaves_the_old_content(effect, number):
 
     disk = MemoryDisk({"a": "old"}, fault=fault)
     with pytest.raises(OSError) as caught:
-        await disk.replace(("a",), b"new")
+        await disk.revise(("a",), LIMIT, lambda _: b"new")
     assert caught.value.errno == number
     assert Workspace(disk).snapshot() == {"a": b"old"}
 
@@ -180,32 +186,43 @@ async def test_fault_reaches_reading_and_making_directories():
     disk = MemoryDisk({"a": "old"}, fault=lambda name, path: effects.append((name, path)))
     await disk.read(("a",), 10)
     await disk.make_dirs(("d", "e"))
-    await disk.replace(("d", "e", "b"), b"new")
+    await disk.revise(("d", "e", "b"), LIMIT, lambda _: b"new")
     assert effects == [
         ("read", "a"),
         ("make directory", "d"),
         ("make directory", "d/e"),
+        ("read", "d/e/b"),
         ("write", "d/e/b"),
         ("move", "d/e/b"),
     ]
 
 
 async def test_two_writers_without_tickets_leave_one_whole_content():
-    """Even mutants that order nothing write no half of a file."""
+    """Even mutants that order nothing write no half of a file, and lose nothing silently."""
     disk = MemoryDisk({"a": "old"})
+    lost = []
+
+    async def write(content):
+        try:
+            await disk.revise(("a",), LIMIT, lambda _: content)
+        except Changed:
+            lost.append(content)
+
     async with trio.open_nursery() as nursery:
         for content in (b"one", b"two", b"three"):
-            nursery.start_soon(disk.replace, ("a",), content)
+            nursery.start_soon(write, content)
     found = Workspace(disk).snapshot()
     assert list(found) == ["a"]
-    assert found["a"] in (b"one", b"two", b"three")
+    assert found["a"] in {b"one", b"two", b"three"} - set(lost)
 
 
 @pytest.mark.parametrize(
     ("victim", "target", "at", "number"),
     [
-        ("d/a", "/outside/secret", "write", errno.ELOOP),
-        ("d/a", "/outside/secret", "move", None),
+        ("d/a", "/outside/secret", "read", errno.ELOOP),
+        ("d/a", "/outside/secret", "write", errno.ESTALE),
+        ("d/a", "/outside/secret", "move", errno.ESTALE),
+        ("d", "/outside", "read", errno.ELOOP),
         ("d", "/outside", "write", errno.ELOOP),
         ("d", "/outside", "move", errno.ELOOP),
     ],
@@ -218,12 +235,9 @@ async def test_link_swapped_in_between_steps_is_not_followed(victim, target, at,
             disk.put(victim, Symlink(target))
 
     disk = MemoryDisk({"d/a": "old", "/outside/a": "secret", "/outside/secret": "secret"}, fault=swap)
-    numbers = []
-    try:
-        await disk.replace(("d", "a"), b"new")
-    except OSError as error:
-        numbers.append(error.errno)
-    assert numbers == ([] if number is None else [number])
+    with pytest.raises(OSError) as caught:
+        await disk.revise(("d", "a"), LIMIT, lambda _: b"new")
+    assert caught.value.errno == number
     assert disk.listdir("/outside") == ["a", "secret"]
     assert disk.lstat("/outside/a").size == disk.lstat("/outside/secret").size == 6
 
@@ -236,8 +250,8 @@ async def test_directory_swapped_in_before_the_move_is_kept():
             disk.put("a", Directory())
 
     disk = MemoryDisk({"a": "old"}, fault=swap)
-    with pytest.raises(IsADirectoryError):
-        await disk.replace(("a",), b"new")
+    with pytest.raises(Changed):
+        await disk.revise(("a",), LIMIT, lambda _: b"new")
     assert Workspace(disk).snapshot() == {"a/": ""}
 
 
@@ -248,7 +262,7 @@ async def test_replace_touches_its_entry_and_its_temporary_one(accesses):
     """Per entry, never per table: two files of one directory have no access in common that writes."""
     disk = MemoryDisk({"d/a": "old", "d/b": "old"})
     with probe.observed_by(accesses):
-        await disk.replace(("d", "a"), b"new")
+        await disk.revise(("d", "a"), LIMIT, lambda _: b"new")
     assert accesses.written == [("disk", "d", ".toolrt-0-a.tmp"), ("disk", "d", "a")]
     assert ("disk", "d") in accesses.read
     assert not any("b" in resource for resource in (*accesses.read, *accesses.written))
@@ -259,9 +273,9 @@ async def test_files_of_one_directory_are_independent(accesses):
     disk = MemoryDisk({"d": Directory()})
     other = Accesses()
     with probe.observed_by(accesses):
-        await disk.replace(("d", "a"), b"new")
+        await disk.revise(("d", "a"), LIMIT, lambda _: b"new")
     with probe.observed_by(other):
-        await disk.replace(("d", "b"), b"new")
+        await disk.revise(("d", "b"), LIMIT, lambda _: b"new")
     assert not set(accesses.written) & {*other.written, *other.read}
     assert not set(other.written) & {*accesses.written, *accesses.read}
 
@@ -273,7 +287,7 @@ async def test_listing_depends_on_creating(accesses):
         disk.listdir("/workspace/d")
     other = Accesses()
     with probe.observed_by(other):
-        await disk.replace(("d", "b"), b"new")
+        await disk.revise(("d", "b"), LIMIT, lambda _: b"new")
     assert set(accesses.written) & set(other.read)
 
 
@@ -281,7 +295,7 @@ async def test_hard_links_touch_their_common_content(accesses):
     """A write under one name and a read under another depend on each other."""
     disk = MemoryDisk({"a": "old", "b": HardLink("a")})
     with probe.observed_by(accesses):
-        await disk.replace(("a",), b"new")
+        await disk.revise(("a",), LIMIT, lambda _: b"new")
     other = Accesses()
     with probe.observed_by(other):
         await disk.read(("b",), 10)
@@ -314,13 +328,27 @@ async def test_accesses_name_the_folded_entry_of_one_folding_directory(accesses)
     assert accesses.read == [("disk", "Dir"), ("disk", "Dir", "a")]
 
 
-async def test_times_count_changes():
-    """A file's time says how often it was changed, whoever changed other files meanwhile."""
+def test_times_are_the_virtual_clocks():
+    """A file's time is the time of the simulation at which it was last written, under all its names."""
     disk = MemoryDisk({"a": "old", "b": "old", "c": HardLink("b")})
-    for _ in range(3):
-        await disk.replace(("a",), b"new")
-        await disk.replace(("b",), b"new")
-    assert [disk.lstat(f"/workspace/{name}").mtime_ns for name in "abc"] == [3, 3, 3]
+
+    async def program():
+        await trio.sleep(1.5)
+        await disk.revise(("a",), LIMIT, lambda _: b"new")
+        await trio.sleep(1)
+        await disk.revise(("b",), LIMIT, lambda _: b"new")
+        return disk.now_ns()
+
+    execution = sim.run(program)
+    assert execution.value == 2_500_000_000
+    times = [disk.lstat(f"/workspace/{name}").mtime_ns for name in "abc"]
+    assert times == [1_500_000_000, 2_500_000_000, 2_500_000_000]
+
+
+def test_twin_that_no_simulation_runs_on_has_no_time():
+    """What is planted before a run begins is as old as the simulation."""
+    disk = MemoryDisk({"a": "old"})
+    assert (disk.now_ns(), disk.lstat("/workspace/a").mtime_ns) == (0, 0)
 
 
 async def test_accesses_are_reported_after_the_checkpoint(accesses):
@@ -335,7 +363,7 @@ async def test_accesses_are_reported_after_the_checkpoint(accesses):
     trio.lowlevel.add_instrument(cut)
     try:
         with probe.observed_by(accesses):
-            await disk.replace(("a",), b"new")
+            await disk.revise(("a",), LIMIT, lambda _: b"new")
     finally:
         trio.lowlevel.remove_instrument(cut)
     written = [[resource[-1] for resource, write in step if write] for step in accesses.steps]
@@ -368,8 +396,8 @@ async def test_copy_of_never_writes_to_the_real_one(tmp_path):
     """What happens to the twin does not show on the disk."""
     (tmp_path / "a").write_text("old")
     disk = MemoryDisk.copy_of(tmp_path)
-    await disk.replace(("a",), b"new")
-    await disk.replace(("b",), b"new")
+    await disk.revise(("a",), LIMIT, lambda _: b"new")
+    await disk.revise(("b",), LIMIT, lambda _: b"new")
     assert Workspace(tmp_path).snapshot() == {"a": b"old"}
 
 

@@ -1,9 +1,24 @@
 """A workspace's files: what a name means, how the disk is reached, and the tools a model is given."""
 
-from toolrt.workspace._disk import EXACT, Disk, Entry, Folding, Kind, NotRegular, Stat, TooLarge
+from toolrt.workspace._disk import (
+    EXACT,
+    Change,
+    Changed,
+    Disk,
+    Entry,
+    Folding,
+    Kind,
+    NotRegular,
+    Revision,
+    Snapshot,
+    Stat,
+    TooLarge,
+    Unsynced,
+    is_own,
+)
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
-from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink
+from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace._permissions import Grant, Permissions, Permit, Question, Rule
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
@@ -14,6 +29,8 @@ __all__ = [
     "EXACT",
     "SIZE_LIMIT",
     "CallContext",
+    "Change",
+    "Changed",
     "Directory",
     "Disk",
     "Entry",
@@ -31,12 +48,17 @@ __all__ = [
     "Planted",
     "Question",
     "RealDisk",
+    "Revision",
     "Rule",
+    "Snapshot",
     "Special",
     "Stat",
     "Symlink",
     "TooLarge",
+    "Unsynced",
+    "User",
     "Wanted",
     "Workspace",
     "identify",
+    "is_own",
 ]

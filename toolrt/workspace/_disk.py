@@ -19,11 +19,32 @@ import errno
 import os
 import stat
 import unicodedata
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 import attrs
 
-__all__ = ["EXACT", "Disk", "Entry", "Folding", "Kind", "NotRegular", "Stat", "TooLarge", "failure", "parts_of"]
+__all__ = [
+    "COPY",
+    "EXACT",
+    "OWN",
+    "PARTIAL",
+    "Change",
+    "Changed",
+    "Disk",
+    "Entry",
+    "Folding",
+    "Kind",
+    "NotRegular",
+    "Revision",
+    "Snapshot",
+    "Stat",
+    "TooLarge",
+    "Unsynced",
+    "failure",
+    "is_own",
+    "parts_of",
+]
 
 #: The parts of a path below a disk's root; empty is the root itself.
 Entry = tuple[str, ...]
@@ -31,6 +52,12 @@ Entry = tuple[str, ...]
 #: The longest name and the longest path that a disk takes, in bytes (Linux: NAME_MAX, and PATH_MAX without its NUL).
 NAME_MAX = 255
 PATH_MAX = 4095
+
+#: Names of the disk's own begin with `OWN` and end with `PARTIAL` (of no use without its writer) or with `COPY` (a
+#: recovery copy).
+OWN = ".toolrt-"
+PARTIAL = ".tmp"
+COPY = ".undo"
 
 
 class Kind(enum.Enum):
@@ -72,7 +99,8 @@ class Stat:
     mode: int
     #: Bytes of content; of a link, of its target's text.
     size: int
-    #: When the content last changed, in nanoseconds; the twin counts changes of the file instead.
+    #: When the content last changed, in nanoseconds of the clock that `Disk.now_ns` reads; of anything but a file,
+    #: the twin says 0.
     mtime_ns: int
     #: The file's number on its device: the same for all its hard links.
     inode: int
@@ -80,6 +108,30 @@ class Stat:
     device: int
     #: How many names it has, 1 or more.
     links: int
+
+
+@attrs.frozen
+class Snapshot:
+    """A file as it was at one moment."""
+
+    #: Every byte of it.
+    content: bytes
+    #: What a look showed at that moment; its size is the content's.
+    stat: Stat
+
+
+@attrs.frozen
+class Revision:
+    """What `Disk.revise` found, and what it left."""
+
+    #: The file that was there; None: nothing was.
+    before: Snapshot | None
+    #: The file that is there now; `before` itself where nothing was changed.
+    after: Snapshot | None
+
+
+#: Makes a file's new content from what is there (None: nothing); None leaves the file as it is.
+Change = Callable[[Snapshot | None], bytes | None]
 
 
 @attrs.frozen
@@ -136,9 +188,34 @@ class NotRegular(OSError):
         super().__init__(errno.EINVAL, f"{kind.value} where a regular file was expected")
 
 
+class Changed(OSError):
+    """Somebody else changed what stands at the name while it was being revised; it was left as they made it.
+
+    Its errno is ESTALE.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(errno.ESTALE, "somebody else changed it meanwhile")
+
+
+class Unsynced(OSError):
+    """The change stands, but the disk failed to say that it would outlive a loss of power.
+
+    Its errno is the one that the system gave (EIO).
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, "changed, but not known to outlive a loss of power")
+
+
 def failure(number: int, entry: Entry) -> OSError:
     """The error `number` at `entry`; its text shows no path above the root."""
     return OSError(number, os.strerror(number), "/".join(entry) or ".")
+
+
+def is_own(name: str) -> bool:
+    """Whether `name` is one of the disk's own, which is there only while something is written, or after a crash."""
+    return name.startswith(OWN) and name.endswith((PARTIAL, COPY))
 
 
 def parts_of(path: str) -> Entry:
@@ -203,28 +280,83 @@ class Disk(Protocol):
         Checkpoint: never; it blocks.
         """
 
-    async def read(self, entry: Entry, limit: int) -> bytes:
-        """The content of the regular file at `entry`, at most `limit` bytes.
+    @property
+    def time_step_ns(self) -> int:
+        """How coarse `Stat.mtime_ns` may be: two changes of one file nearer than this may show the same time."""
+
+    def now_ns(self) -> int:
+        """What the clock says that `Stat.mtime_ns` is taken from.
+
+        Checkpoint: never.
+        """
+
+    def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """What dead writers left is gone: a file that one was writing in place is whole again.
+
+        Whoever writes holds a lock while he does, so what a living writer needs is left alone.  For the start of a
+        program; who finds nothing to do has changed nothing.
+
+        Args:
+            directories: where to look, not below them; what is no directory is passed over.  None: in the whole tree.
+
+        Returns: the names that were put back or taken away, below the root, sorted.
+
+        Raises:
+            OSError: something could not be put back or taken away; the next call finds it again.
+
+        Checkpoint: never; it blocks.
+        """
+
+    async def look(self, entry: Entry) -> Stat:
+        """What stands at `entry`, links not followed.
+
+        Raises:
+            OSError: ENOENT, ENOTDIR, EACCES, ENAMETOOLONG; ELOOP when a link stands on the way.
+
+        Checkpoint: always.
+        """
+
+    async def names(self, entry: Entry) -> list[tuple[str, Stat]]:
+        """The names in the directory at `entry`, sorted, and what stands at each.
+
+        Raises:
+            OSError: as `look`; ENOTDIR when it is no directory, ELOOP when it is a link.
+
+        Checkpoint: always.
+        """
+
+    async def read(self, entry: Entry, limit: int) -> Snapshot:
+        """The regular file at `entry`, at most `limit` bytes; content and look belong together.
 
         Raises:
             OSError: ENOENT, ENOTDIR, EISDIR, EACCES, EIO; ELOOP when a link stands anywhere on the way.
             TooLarge: it has more than `limit` bytes.
             NotRegular: it is a pipe, socket or device; it was not opened, so nothing blocked.
+            Changed: it never stood still while it was read.
 
         Checkpoint: always.
         """
 
-    async def replace(self, entry: Entry, content: bytes) -> None:
-        """The file at `entry` has exactly `content`; its mode, or a new file's default, is kept.
+    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+        """The file at `entry` has the content that `change` makes of what is there; or it is as it was.
 
-        A file with one name is replaced as a whole: whoever reads it sees the old content or the new.  A file
-        with several names is written in place, so that it stays one file.  A cancel before the last effect
-        changes nothing; after it the call returns normally.  No temporary file is left in either case.
+        `change` runs once, where it may not await: in a worker thread on the real disk.  What it raises is raised.
+
+        A file with one name is replaced as a whole: whoever reads it sees the old content or the new, after a crash
+        too.  A file with several names, or of an owner it could not be given back to, is written in place, so that
+        it stays one file; `recover` mends what a crash leaves of that.  Mode and owner are kept.  A cancel
+        before the last effect changes nothing; after it the call returns normally.  No temporary file is left in
+        either case.
+
+        Args:
+            limit: the most bytes that are read.
 
         Raises:
-            OSError: as `read`; ENOENT when its directory is missing, ENOSPC when there is no room.  The file is
-                as it was.
-            NotRegular: as `read`.
+            OSError: as `read`, but for ENOENT, which means here that its directory is missing; EACCES also when the
+                file itself may not be written; ENOSPC when there is no room.
+            TooLarge, NotRegular: as `read`.
+            Changed: what stands there just before the last effect is not what `change` was given.
+            Unsynced: the change stands.
 
         Checkpoint: always.
         """
@@ -233,8 +365,51 @@ class Disk(Protocol):
         """A directory stands at `entry` and at each part of the way; who finds one there is content.
 
         Raises:
-            OSError: ENOTDIR when something else stands there, ELOOP when a link does; directories made before
-                that stay.
+            OSError: ENOTDIR when something else stands there, ELOOP when a link does, EACCES, ENOSPC; directories
+                made before that stay.
 
         Checkpoint: always, once per directory.
+        """
+
+    async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
+        """Nothing stands at `entry`, where a file, a link, a special file or an empty directory stood.
+
+        Of a link, or of a file with several names, only the name goes.
+
+        Args:
+            expected: what a look showed; None: whatever stands there goes.
+
+        Raises:
+            OSError: as `look`; ENOTEMPTY when it is a directory with names in it, EBUSY when it is the root, EPERM
+                when the directory lets nobody but owners remove.
+            Changed: a look shows something else than `expected`.
+            Unsynced: the name is gone.
+
+        Checkpoint: always.
+        """
+
+    async def remove_tree(self, entry: Entry) -> None:
+        """Nothing stands at `entry`, whatever stood there; a directory goes with all that is in it.
+
+        It is moved aside first, in one step, so at every moment it is all there or not there at all.  Links are not
+        followed.
+
+        Raises:
+            OSError: as `remove`, except ENOTEMPTY; EACCES also when something inside may not be removed.  What the
+                disk failed to delete after it was moved aside stands where it was.
+            Unsynced: the name is gone.
+
+        Checkpoint: always.
+        """
+
+    async def move(self, source: Entry, target: Entry) -> None:
+        """What stood at `source` stands at `target`, links not followed.
+
+        Raises:
+            OSError: as `look` for either; EEXIST when something stands at `target`, unless that is `source` itself
+                by another spelling; EINVAL when `target` is inside `source`; EBUSY when `source` is the root;
+                EXDEV when they are on different devices.
+            Unsynced: it was moved.
+
+        Checkpoint: always.
         """

@@ -2,42 +2,48 @@
 
 Rules.  Every asynchronous operation is a chain of elementary effects (look at a file, write a temporary one, move
 it, make a directory), and before each of them there is one checkpoint, so a simulation can let anything happen
-there.  Each effect reports the entries it touched: ``("disk", "src", "a.txt")``, the parts folded and relative to
-the root; ``("disk", "/")`` for all that lies outside the root; ``("disk", "/file", "7")`` for the content of file
-number 7 where it has several names.  Nothing depends on time, on chance, or on the order of a set.
+there: other tasks, a fault, a crash.  Once a change can be seen the rest of its chain is shielded from cancels, as a
+worker thread is.  Each effect reports what it touched (`_memory_tree`).  Nothing depends on the wall clock, on
+chance, or on the order of a set.
 
-Theory.  Two steps may be swapped when they touch no common entry, or both only look.  To make a name in a
-directory is a "read" of the directory's list, ``("disk", "src", "/")``, and to list it is a "write": so makers
-commute with each other and not with who lists, which is all that the order of steps can change.
+Theory.  Between two effects the disk is as a crash would leave it; `MemoryDisk.crashed` is that disk, and its
+`recover` does what the real one's does.
 
-Limits.  Permission bits are kept, and bind nobody (as for root).  Times are counts of changes.  A directory that
-somebody else moves while a file in it is being replaced is an error here; the real disk, which holds the directory
-open, replaces the file where it now is.
+Limits.  Errors and their order are Linux's.  Directories, links and special files have no times; there are no ACLs,
+no attributes, no mount points.  Permission above the root binds as below it.  A file that is written in place is
+shown half written at one moment, where the real one has a moment for each block.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
+import attrs
 import trio
 
-from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace._disk import (
+    COPY,
     EXACT,
-    NAME_MAX,
-    PATH_MAX,
+    OWN,
+    PARTIAL,
+    Change,
+    Changed,
     Entry,
     Folding,
     Kind,
-    NotRegular,
+    Revision,
+    Snapshot,
     Stat,
     TooLarge,
     failure,
+    is_own,
     parts_of,
 )
+from toolrt.workspace._memory_tree import READ, SEARCH, STICKY, WRITE, Tree, checked_parts
 from toolrt.workspace._nodes import (
     Branch,
     Directory,
@@ -46,22 +52,35 @@ from toolrt.workspace._nodes import (
     Node,
     Other,
     Planted,
+    Saved,
     Special,
     Symlink,
+    User,
     copied,
-    files_of,
+    nodes_of,
 )
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._real_recover import mixture
 
 __all__ = ["COPY_LIMIT", "Fault", "MemoryDisk"]
 
 
-#: Called before each elementary effect with its name ("read", "write", "move", "make directory") and the
-#: file's path below the root; an OSError it raises is what the disk does instead.
+#: Called before each elementary effect with its name and the entry's path below the root; an OSError that it raises
+#: is what the disk does instead.  The names: "read", "look", "list"; "write" (a file of the disk's own), "overwrite"
+#: (a file in place, twice), "move", "remove", "make directory".
 Fault = Callable[[str, str], None]
 
 #: The most bytes `MemoryDisk.copy_of` copies unless told otherwise: 256 MiB.
 COPY_LIMIT = 256 * 1024 * 1024
+
+#: The mode bits that a new file or directory does not get.
+_UMASK = 0o022
+
+#: A directory's bit that gives its group to what is made in it.
+_SET_GROUP = 0o2000
+
+#: The bytes of a recovery copy's head.
+_HEAD = 4096
 
 
 class MemoryDisk:
@@ -74,6 +93,8 @@ class MemoryDisk:
         home: what ``~`` stands for; None: nothing.
         fold: how its directories fold names, where `Directory.fold` does not say otherwise.
         fault: is asked before each elementary effect and may raise an `OSError`; see `Fault`.
+        user: whom permission bits bind, and whom what is made belongs to; None: they bind nobody, as root.
+        capacity: how many bytes its files may have, each counted in whole blocks of 4 KiB; None: any number.
 
     Raises:
         DefinitionRefused: `root` is not absolute, or something in `content` cannot stand where it should.
@@ -91,6 +112,8 @@ class MemoryDisk:
         home: str | None = None,
         fold: Folding = EXACT,
         fault: Fault | None = None,
+        user: User | None = None,
+        capacity: int | None = None,
     ) -> None:
         if not root.startswith("/") or ".." in parts_of(root):
             raise DefinitionRefused("MemoryDisk's root", "an absolute path without ..", root)
@@ -98,10 +121,7 @@ class MemoryDisk:
         self._below = parts_of(self._root)
         self._home = home
         self._fault = fault
-        self._inodes = 1
-        self._top = Branch(fold, 0o755, self._inodes)
-        # Whether no directory folds: then an entry's parts are its key, which saves looking each of them up.
-        self._exact = fold == EXACT
+        self._tree = Tree(Branch(fold, 0o755, 1), self._below, fold == EXACT, user, capacity)
         self._planted_directory(self._below)
         later: dict[str, HardLink] = {}
         for path, what in (content or {}).items():
@@ -136,7 +156,7 @@ class MemoryDisk:
         real = RealDisk(path)
         disk = cls(root=real.root, home=home, fold=real.folds(real.root), fault=fault)
         room = limit
-        known: dict[tuple[int, int], File] = {}
+        known: dict[tuple[int, int], str] = {}
         pending: list[Entry] = [()]
         while pending:
             entry = pending.pop()
@@ -169,20 +189,29 @@ class MemoryDisk:
 
     def copy(self) -> MemoryDisk:
         """Another twin with the same content; what happens to one does not show in the other."""
-        made = MemoryDisk(root=self._root, home=self._home, fault=self._fault)
-        made._inodes = self._inodes
-        made._top = copied(self._top, {})
-        made._exact = self._exact
+        made = self.crashed()
+        made._fault = self._fault
         return made
 
-    def put(self, path: str, what: Planted, *, mode: int = 0o644) -> None:
+    def crashed(self) -> MemoryDisk:
+        """Another twin, as this one would be found after a crash now: what was being done is left as it is.
+
+        It has no faults; whoever worked on this one is dead there, so `recover` mends what he left.
+        """
+        made = MemoryDisk(root=self._root, home=self._home)
+        made._tree = attrs.evolve(self._tree, top=copied(self._tree.top, {}))
+        return made
+
+    def put(self, path: str, what: Planted, *, mode: int = 0o644, owner: tuple[int, int] | None = None) -> None:
         """`what` stands at `path`, in place of whatever did; missing directories are made.
 
-        For setting up, and for playing somebody else who changes the disk: it happens at once, at any time.
+        For setting up, and for playing somebody else who changes the disk: it happens at once, at any time, and
+        nothing binds it.
 
         Args:
             path: relative to the root, or absolute.
             mode: permission bits of a file.
+            owner: the numbers of its user and its group; None: who works on the disk.
 
         Raises:
             DefinitionRefused: a file or link stands where a directory is needed, or a hard link's target is no
@@ -195,52 +224,59 @@ class MemoryDisk:
             raise DefinitionRefused("MemoryDisk.put", "a path that is not the root or above it", path)
         parent = self._planted_directory(parts[:-1])
         key = parent.folding.fold(parts[-1])
+        uid, gid = self._tree.owner() if owner is None else owner
         node: Node
         if isinstance(what, str | bytes):
-            node = File(what.encode() if isinstance(what, str) else what, mode, self._next_inode())
+            content = what.encode() if isinstance(what, str) else what
+            node = File(content, mode, self._tree.next_inode(), uid, gid, mtime_ns=self.now_ns())
         elif isinstance(what, Directory):
             folding = parent.folding if what.fold is None else what.fold
-            self._exact = self._exact and folding == EXACT
-            node = Branch(folding, what.mode, self._next_inode())
+            self._tree.exact = self._tree.exact and folding == EXACT
+            node = Branch(folding, what.mode, self._tree.next_inode(), uid, gid)
         elif isinstance(what, Symlink):
-            node = Other(Kind.SYMLINK, what.target, self._next_inode())
+            node = Other(Kind.SYMLINK, what.target, self._tree.next_inode(), uid, gid)
         elif isinstance(what, Special):
-            node = Other(what.kind, "", self._next_inode())
+            node = Other(what.kind, "", self._tree.next_inode(), uid, gid)
         elif isinstance(what, HardLink):
-            try:
-                found = self._find(self._parts(what.target))
-            except OSError:
-                found = None
-            if not isinstance(found, File):
-                raise DefinitionRefused(f"the hard link {path!r}", "a target that is a file", what.target)
-            found.links += 1
-            self._touch(self._parts(what.target), write=True)
-            node = found
+            node = self._planted_link(path, what)
         else:
             raise DefinitionRefused(
                 f"MemoryDisk content at {path!r}", "text, bytes, Directory, Symlink, HardLink or Special", what
             )
-        self._unlink(parent, key)
+        self._tree.unnamed(parent, key)
         parent.names[key] = (parts[-1], node)
-        self._touch(parts, write=True)
-        self._touch_list(parts[:-1], made=True)
+        self._tree.touch(parts, write=True)
+        self._tree.touch_list(parts[:-1], made=True)
 
-    def remove(self, path: str) -> None:
-        """Nothing stands at `path`; a directory goes with all that is in it.
+    def drop(self, path: str) -> None:
+        """Nothing stands at `path`; a directory goes with all that is in it.  As `put`, it plays somebody else.
 
         Raises:
             FileNotFoundError: nothing stood there.
 
         Checkpoint: never.
         """
-        parts = self._parts(path)
-        parent = self._find(parts[:-1])
-        key = parent.folding.fold(parts[-1]) if isinstance(parent, Branch) and parts else ""
-        if not isinstance(parent, Branch) or key not in parent.names:
-            raise failure(errno.ENOENT, parts)
-        self._unlink(parent, key)
-        self._touch(parts, write=True)
-        self._touch_list(parts[:-1], made=True)
+        parts, parent, key = self._named(path)
+        self._tree.unnamed(parent, key)
+        self._tree.touch(parts, write=True)
+        self._tree.touch_list(parts[:-1], made=True)
+
+    def chmod(self, path: str, mode: int) -> None:
+        """What stands at `path` has the permission bits `mode`.  As `put`, it plays somebody else.
+
+        Raises:
+            FileNotFoundError: nothing stands there.
+
+        Checkpoint: never.
+        """
+        parts, parent, key = self._named(path)
+        node = parent.names[key][1]
+        if not isinstance(node, Other):
+            node.mode = mode
+        self._tree.touch(parts, write=True)
+        if isinstance(node, File):
+            node.changes += 1
+            self._tree.touch_content(parts, node, write=True)
 
     @property
     def root(self) -> str:
@@ -252,90 +288,129 @@ class MemoryDisk:
         """What ``~`` stands for, or None."""
         return self._home
 
+    @property
+    def time_step_ns(self) -> int:
+        """One nanosecond: two changes at one moment of the virtual clock show the same time."""
+        return 1
+
+    def now_ns(self) -> int:
+        """The virtual clock's time; 0 where no Trio runs."""
+        try:
+            return int(trio.current_time() * 1_000_000_000)
+        except RuntimeError:
+            return 0
+
     def lstat(self, path: str) -> Stat:
         """What `path` is, links not followed; see `Disk.lstat`."""
-        parts = _checked_parts(path)
-        self._touch(parts, write=False)
-        return self._stat(self._find(parts))
+        parts = checked_parts(path)
+        self._tree.touch_way(parts)
+        return self._tree.stat(self._tree.find(parts))
 
     def readlink(self, path: str) -> str:
         """The text of the symbolic link at `path`; see `Disk.readlink`."""
-        parts = _checked_parts(path)
-        self._touch(parts, write=False)
-        node = self._find(parts)
+        parts = checked_parts(path)
+        self._tree.touch_way(parts)
+        node = self._tree.find(parts)
         if not isinstance(node, Other) or node.kind is not Kind.SYMLINK:
             raise failure(errno.EINVAL, parts)
         return node.target
 
     def listdir(self, path: str) -> list[str]:
         """The names in the directory at `path`, sorted; see `Disk.listdir`."""
-        parts = _checked_parts(path)
-        self._touch_list(parts, made=False)
-        node = self._find(parts)
+        parts = checked_parts(path)
+        self._tree.touch_way(parts)
+        self._tree.touch_list(parts, made=False)
+        node = self._tree.find(parts)
         if not isinstance(node, Branch):
             raise failure(errno.ENOTDIR, parts)
+        self._tree.require(node, READ, parts)
         return sorted(name for name, _ in node.names.values())
 
     def folds(self, path: str) -> Folding:
         """Which spellings the directory at `path` takes for the same name; see `Disk.folds`."""
+        parts = parts_of(path)
+        self._tree.touch_way(parts)
         try:
-            node = self._find(parts_of(path))
+            node = self._tree.find(parts)
         except OSError:
             return EXACT
         return node.folding if isinstance(node, Branch) else EXACT
 
     def peek(self, entry: Entry) -> bytes:
         """The content of the file at `entry`; see `Disk.peek`."""
-        file = self._file(entry)
-        self._touch_content(entry, file, write=False)
-        return file.content
+        return self._read(entry, None).content
 
-    async def read(self, entry: Entry, limit: int) -> bytes:
-        """The content of the regular file at `entry`, at most `limit` bytes; see `Disk.read`."""
-        await self._effect("read", entry)
-        self._touch((*self._below, *entry), write=False)
-        file = self._file(entry)
-        self._touch_content(entry, file, write=False)
-        if len(file.content) > limit:
-            raise TooLarge(len(file.content), limit)
-        return file.content
+    def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """What dead writers left is gone; see `Disk.recover`."""
+        done: list[str] = []
+        for entry in self._directories(()) if directories is None else sorted(set(directories)):
+            try:
+                above = self._tree.entered(entry)
+                self._tree.require(above, READ | SEARCH, entry)
+            except OSError:
+                continue
+            self._tree.touch_list((*self._below, *entry), made=False)
+            for name, node in sorted(above.names.values(), key=lambda found: found[0]):
+                if not is_own(name) or isinstance(node, Other) or node.held:
+                    continue
+                if not self._may_remove(above, node):
+                    continue
+                mended = name
+                if isinstance(node, File) and name.endswith(COPY):
+                    put_back = self._put_back(above, entry, node.saved)
+                    if put_back is None:
+                        continue
+                    mended = put_back or name
+                self._take_away(above, (*entry, name))
+                done.append("/".join((*entry, mended)))
+        return sorted(done)
 
-    async def replace(self, entry: Entry, content: bytes) -> None:
-        """The file at `entry` has exactly `content`; see `Disk.replace`."""
-        await self._effect("write", entry)
+    async def look(self, entry: Entry) -> Stat:
+        """What stands at `entry`; see `Disk.look`."""
+        await self._effect("look", entry)
+        return self._tree.stat(self._tree.standing(entry)[1] if entry else self._tree.entered(()))
+
+    async def names(self, entry: Entry) -> list[tuple[str, Stat]]:
+        """The names in the directory at `entry`; see `Disk.names`."""
+        await self._effect("list", entry)
+        directory = self._tree.entered(entry)
         parts = (*self._below, *entry)
-        self._touch(parts, write=False)
-        directory = self._entered(entry[:-1])
-        before = self._file_or_none(entry)
-        if before is not None and before.links > 1:
-            before.content = bytes(content)
-            before.mtime_ns += 1
-            self._touch_content(entry, before, write=True)
-            return
-        temporary = self._free_name(directory, entry[-1])
-        beside = (*parts[:-1], temporary)
-        written = File(bytes(content), 0o644 if before is None else before.mode, self._next_inode())
-        directory.names[temporary] = (temporary, written)
-        self._touch(beside, write=True)
-        self._touch_list(parts[:-1], made=True)
-        try:
-            await self._effect("move", entry)
-            # What stands there may have changed at the checkpoint.  As rename(2) does: a link or a special file
-            # is replaced itself, a directory is not.
-            directory = self._entered(entry[:-1])
-            key = directory.folding.fold(entry[-1])
-            name, now = directory.names.get(key, (entry[-1], None))
-            if isinstance(now, Branch):
-                raise failure(errno.EISDIR, entry)
-            if isinstance(now, File):
-                written.mtime_ns = now.mtime_ns + 1
-            self._unlink(directory, key)
-            directory.names[key] = (name, written)
-            self._touch(parts, write=True)
-        finally:
-            directory.names.pop(temporary, None)
-            self._touch(beside, write=True)
-            self._touch_list(parts[:-1], made=True)
+        self._tree.touch_list(parts, made=False)
+        # Who opens the root to list it looks up "." in it.
+        self._tree.require(directory, READ if entry else READ | SEARCH, entry)
+        if directory.names:
+            self._tree.require(directory, SEARCH, entry)
+        found = sorted(directory.names.values(), key=lambda named: named[0])
+        for name, _ in found:
+            self._tree.touch((*parts, name), write=False)
+        return [(name, self._tree.stat(node)) for name, node in found]
+
+    async def read(self, entry: Entry, limit: int) -> Snapshot:
+        """The regular file at `entry`; see `Disk.read`."""
+        await self._effect("read", entry)
+        return self._read(entry, limit)
+
+    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+        """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
+        await self._effect("read", entry)
+        if not entry:
+            raise failure(errno.EISDIR, entry)
+        self._tree.touch((*self._below, *entry), write=False)
+        above = self._tree.entered(entry[:-1])
+        file = self._tree.file_or_none(above, entry)
+        before = None if file is None else self._snapshot(entry, file, limit)
+        seen = _Seen(entry, above, file, 0 if file is None else file.changes)
+        content = change(before)
+        if content is None:
+            return Revision(before, before)
+        content = bytes(content)
+        if file is not None:
+            self._tree.require(file, WRITE, entry)
+        if file is not None and (file.links > 1 or not self._tree.may_give(file)):
+            await self._write_in_place(seen, file, content)
+        else:
+            file = await self._swap_in(seen, content)
+        return Revision(before, Snapshot(content, self._tree.stat(file)))
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
@@ -345,24 +420,274 @@ class MemoryDisk:
             made = entry[:depth]
             await self._effect("make directory", made)
             parts = (*self._below, *made)
-            directory = self._entered(made[:-1])
-            key = directory.folding.fold(made[-1])
-            self._touch(parts, write=key not in directory.names)
-            if key in directory.names:
-                self._entered(made)
-            else:
-                directory.names[key] = (made[-1], Branch(directory.folding, 0o755, self._next_inode()))
-                self._touch_list(parts[:-1], made=True)
+            above = self._tree.entered(made[:-1])
+            if self._tree.named(above, made[-1], made) is not None:
+                self._tree.entered(made)
+                continue
+            self._tree.touch(parts, write=True)
+            self._tree.require(above, WRITE | SEARCH, made)
+            uid, gid = self._new_owner(above)
+            mode = 0o777 & ~_UMASK | above.mode & _SET_GROUP
+            branch = Branch(above.folding, mode, self._tree.next_inode(), uid, gid)
+            above.names[above.folding.fold(made[-1])] = (made[-1], branch)
+            self._tree.touch_list(parts[:-1], made=True)
 
-    async def _effect(self, name: str, entry: Entry) -> None:
+    async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
+        """Nothing stands at `entry`; see `Disk.remove`."""
+        await self._effect("remove", entry)
+        if not entry:
+            raise failure(errno.EBUSY, entry)
+        above, node = self._tree.standing(entry)
+        if expected is not None and self._tree.stat(node) != expected:
+            raise Changed
+        self._tree.require_removable(above, node, entry)
+        if isinstance(node, Branch):
+            self._tree.touch_list((*self._below, *entry), made=False)
+            if node.names:
+                raise failure(errno.ENOTEMPTY, entry)
+        self._take_away(above, entry)
+
+    async def remove_tree(self, entry: Entry) -> None:
+        """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
+        await self._effect("move", entry)
+        if not entry:
+            raise failure(errno.EBUSY, entry)
+        above, node = self._tree.standing(entry)
+        if not isinstance(node, Branch):
+            self._tree.require_removable(above, node, entry)
+            self._take_away(above, entry)
+            return
+        self._require_all_removable(node, entry)
+        self._tree.require_removable(above, node, entry)
+        aside = self._free_name(above, entry[-1], PARTIAL)
+        node.held = True
+        self._rename(above, entry, above, (*entry[:-1], aside))
+        try:
+            await self._effect("remove", entry, shielded=True)
+        except BaseException:
+            node.held = False
+            self._rename(above, (*entry[:-1], aside), above, entry)
+            raise
+        self._take_away(above, (*entry[:-1], aside))
+
+    async def move(self, source: Entry, target: Entry) -> None:
+        """What stood at `source` stands at `target`; see `Disk.move`."""
+        await self._effect("move", source)
+        if not source:
+            raise failure(errno.EBUSY, source)
+        if not target:
+            raise failure(errno.EEXIST, target)
+        here, there = self._tree.entered(source[:-1]), self._tree.entered(target[:-1])
+        self._tree.require(here, SEARCH, source)
+        self._tree.require(there, SEARCH, target)
+        node = self._tree.standing(source)[1]
+        self._tree.touch((*self._below, *target), write=False)
+        other = self._tree.named(there, target[-1], target)
+        if other is not None:
+            key = there.folding.fold(target[-1])
+            if here is not there or key != here.folding.fold(source[-1]) or there.names[key][0] == target[-1]:
+                raise failure(errno.EEXIST, target)
+        if any(below is there for below in nodes_of(node)):
+            raise failure(errno.EINVAL, source)
+        self._tree.require_removable(here, node, source)
+        self._tree.require(there, WRITE | SEARCH, target)
+        if isinstance(node, Branch) and here is not there:
+            self._tree.require(node, WRITE, source)
+        self._rename(here, source, there, target)
+
+    async def _effect(self, name: str, entry: Entry, *, shielded: bool = False) -> None:
         """The instant before an elementary effect: anything may happen here, a fault too."""
-        await trio.lowlevel.checkpoint()
+        if shielded:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        else:
+            await trio.lowlevel.checkpoint()
         if self._fault is not None:
             self._fault(name, "/".join(entry))
 
-    def _next_inode(self) -> int:
-        self._inodes += 1
-        return self._inodes
+    # Files
+
+    def _read(self, entry: Entry, limit: int | None) -> Snapshot:
+        if not entry:
+            raise failure(errno.EISDIR, entry)
+        self._tree.touch((*self._below, *entry), write=False)
+        file = self._tree.file_or_none(self._tree.entered(entry[:-1]), entry)
+        if file is None:
+            raise failure(errno.ENOENT, entry)
+        return self._snapshot(entry, file, limit)
+
+    def _snapshot(self, entry: Entry, file: File, limit: int | None) -> Snapshot:
+        self._tree.require(file, READ, entry)
+        self._tree.touch_content((*self._below, *entry), file, write=False)
+        if limit is not None and len(file.content) > limit:
+            raise TooLarge(len(file.content), limit)
+        return Snapshot(file.content, self._tree.stat(file))
+
+    async def _swap_in(self, seen: _Seen, content: bytes) -> File:
+        """Write a file of our own and move it to its place."""
+        await self._effect("write", seen.entry)
+        self._require_there(seen)
+        with self._own(seen, content) as (name, written):
+            if seen.file is not None:
+                written.mode, written.uid, written.gid = seen.file.mode, seen.file.uid, seen.file.gid
+            await self._effect("move", seen.entry)
+            self._require_same(seen)
+            self._tree.touch((*self._below, *seen.entry), write=True)
+            written.held = False
+            self._rename(seen.above, (*seen.entry[:-1], name), seen.above, seen.entry)
+        return written
+
+    async def _write_in_place(self, seen: _Seen, file: File, content: bytes) -> None:
+        """Give `file` new content behind a recovery copy; on an error put the old content back."""
+        old, mode = file.content, file.mode
+        await self._effect("write", seen.entry)
+        self._require_there(seen)
+        with self._own(seen, bytes(_HEAD) + old + content) as (name, copy):
+            await self._effect("overwrite", seen.entry)
+            self._require_same(seen)
+            copy.saved = Saved(seen.entry[-1], file.inode, old, content)
+            whole = name.removesuffix(PARTIAL) + COPY
+            self._rename(seen.above, (*seen.entry[:-1], name), seen.above, (*seen.entry[:-1], whole))
+            half = len(content) // 2
+            try:
+                self._overwrite(seen, file, content[:half] + old[half:])
+                await self._effect("overwrite", seen.entry, shielded=True)
+                self._overwrite(seen, file, content)
+                await self._effect("remove", seen.entry, shielded=True)
+            except BaseException:
+                self._overwrite(seen, file, old)
+                raise
+            finally:
+                self._take_away(seen.above, (*seen.entry[:-1], whole))
+            if self._tree.user is None or self._tree.user.uid == file.uid:
+                file.mode = mode
+
+    def _overwrite(self, seen: _Seen, file: File, content: bytes) -> None:
+        self._tree.require_room(len(content), len(file.content), seen.entry)
+        file.content = content
+        file.mtime_ns = self.now_ns()
+        file.changes += 1
+        if self._tree.user is not None:
+            # Who writes takes away the bits that would let others run it as its owner.
+            file.mode &= ~0o6000 if file.mode & 0o010 else ~0o4000
+        self._tree.touch_content((*self._below, *seen.entry), file, write=True)
+
+    @contextmanager
+    def _own(self, seen: _Seen, content: bytes) -> Iterator[tuple[str, File]]:
+        """A file of the disk's own beside `seen`, which is gone at the end unless it was renamed."""
+        above, entry = seen.above, seen.entry
+        self._tree.require(above, WRITE | SEARCH, entry)
+        self._tree.require_room(len(content), 0, entry)
+        name = self._free_name(above, entry[-1], PARTIAL)
+        uid, gid = self._new_owner(above)
+        file = File(content, 0o666 & ~_UMASK, self._tree.next_inode(), uid, gid, mtime_ns=self.now_ns(), held=True)
+        beside = (*entry[:-1], name)
+        above.names[above.folding.fold(name)] = (name, file)
+        self._tree.touch((*self._below, *beside), write=True)
+        self._tree.touch_list((*self._below, *entry[:-1]), made=True)
+        try:
+            yield name, file
+        finally:
+            if above.names.get(above.folding.fold(name), ("", None))[1] is file:
+                self._take_away(above, beside)
+
+    def _require_there(self, seen: _Seen) -> None:
+        """Refuse a directory that is not the one that was looked into."""
+        if self._tree.entered(seen.entry[:-1]) is not seen.above:
+            raise Changed
+
+    def _require_same(self, seen: _Seen) -> None:
+        """Refuse what is not what was read."""
+        self._require_there(seen)
+        self._tree.touch((*self._below, *seen.entry), write=False)
+        now = self._tree.named(seen.above, seen.entry[-1], seen.entry)
+        if now is not seen.file or (seen.file is not None and seen.file.changes != seen.changes):
+            raise Changed
+
+    def _put_back(self, above: Branch, entry: Entry, saved: Saved | None) -> str | None:
+        """Make whole the file that a recovery copy is of; see `_real_recover`."""
+        if saved is None:
+            return ""
+        names = sorted(name for name, _ in above.names.values())
+        for name in (saved.name, *names):
+            key = above.folding.fold(name)
+            file = above.names.get(key, ("", None))[1]
+            if not isinstance(file, File) or file.inode != saved.inode:
+                continue
+            if file.content in (saved.old, saved.new):
+                return ""
+            if not self._tree.allows(file, READ | WRITE) or not mixture(file.content, saved.old, saved.new):
+                return None
+            self._overwrite(_Seen((*entry, name), above, file, 0), file, saved.old)
+            return name
+        return None
+
+    # Names
+
+    def _rename(self, here: Branch, source: Entry, there: Branch, target: Entry) -> None:
+        """Move a name, in place of whatever stands at `target`."""
+        node = here.names.pop(here.folding.fold(source[-1]))[1]
+        key = there.folding.fold(target[-1])
+        self._tree.unnamed(there, key)
+        there.names[key] = (target[-1], node)
+        if isinstance(node, File):
+            node.changes += 1
+        for entry in (source, target):
+            self._tree.touch((*self._below, *entry), write=True)
+            self._tree.touch_list((*self._below, *entry[:-1]), made=True)
+
+    def _take_away(self, above: Branch, entry: Entry) -> None:
+        self._tree.unnamed(above, above.folding.fold(entry[-1]))
+        self._tree.touch((*self._below, *entry), write=True)
+        self._tree.touch_list((*self._below, *entry[:-1]), made=True)
+
+    def _require_all_removable(self, node: Branch, entry: Entry) -> None:
+        """Refuse a tree in which something may not be removed."""
+        self._tree.touch_list((*self._below, *entry), made=False)
+        self._tree.require(node, READ, entry)
+        if not node.names:
+            return
+        self._tree.require(node, WRITE | SEARCH, entry)
+        for name, below in sorted(node.names.values(), key=lambda named: named[0]):
+            self._tree.touch((*self._below, *entry, name), write=False)
+            self._tree.require_removable(node, below, entry)
+            if isinstance(below, Branch):
+                self._require_all_removable(below, (*entry, name))
+
+    def _may_remove(self, above: Branch, node: File | Branch) -> bool:
+        """Whether a dead writer's name can be taken away by us."""
+        user = self._tree.user
+        if user is None:
+            return True
+        sticky = above.mode & STICKY and user.uid not in (above.uid, node.uid)
+        needed = READ if isinstance(node, Branch) else 0
+        return self._tree.allows(above, WRITE | SEARCH) and not sticky and self._tree.allows(node, needed)
+
+    def _new_owner(self, above: Branch) -> tuple[int, int]:
+        uid, gid = self._tree.owner()
+        return uid, above.gid if above.mode & _SET_GROUP else gid
+
+    def _free_name(self, above: Branch, name: str, suffix: str) -> str:
+        """A name of the disk's own that is free: the same in every execution, and another for every target."""
+        serial = 0
+        while True:
+            candidate = above.folding.fold(f"{OWN}{serial}-{name[:40]}{suffix}")
+            if candidate not in above.names:
+                return candidate
+            serial += 1
+
+    def _directories(self, entry: Entry) -> Iterator[Entry]:
+        """Every directory from `entry` on that can be looked into."""
+        yield entry
+        try:
+            directory = self._tree.entered(entry)
+            self._tree.require(directory, READ | SEARCH, entry)
+        except OSError:
+            return
+        for name, node in list(directory.names.values()):
+            if isinstance(node, Branch):
+                yield from self._directories((*entry, name))
+
+    # Planting
 
     def _parts(self, path: str) -> Entry:
         parts = parts_of(path)
@@ -370,158 +695,65 @@ class MemoryDisk:
             raise DefinitionRefused("a path on a MemoryDisk", "one without . and ..", path)
         return parts if path.startswith("/") else (*self._below, *parts)
 
+    def _named(self, path: str) -> tuple[Entry, Branch, str]:
+        parts = self._parts(path)
+        node: Node | None = self._tree.top
+        for part in parts[:-1]:
+            node = node.names.get(node.folding.fold(part), ("", None))[1] if isinstance(node, Branch) else None
+        if not isinstance(node, Branch) or not parts or node.folding.fold(parts[-1]) not in node.names:
+            raise failure(errno.ENOENT, parts)
+        return parts, node, node.folding.fold(parts[-1])
+
+    def _planted_link(self, path: str, what: HardLink) -> File:
+        try:
+            parts, above, key = self._named(what.target)
+            found = above.names[key][1]
+        except OSError:
+            found = None
+        if not isinstance(found, File):
+            raise DefinitionRefused(f"the hard link {path!r}", "a target that is a file", what.target)
+        found.links += 1
+        found.changes += 1
+        found.shared = True
+        self._tree.touch_content(parts, found, write=True)
+        return found
+
     def _planted_directory(self, parts: Entry) -> Branch:
         """The directory at `parts`, made if it is missing."""
-        node = self._top
+        node = self._tree.top
         for depth, part in enumerate(parts):
             key = node.folding.fold(part)
             if key not in node.names:
-                node.names[key] = (part, Branch(node.folding, 0o755, self._next_inode()))
-                self._touch(parts[: depth + 1], write=True)
+                uid, gid = self._tree.owner()
+                node.names[key] = (part, Branch(node.folding, 0o755, self._tree.next_inode(), uid, gid))
+                self._tree.touch(parts[: depth + 1], write=True)
+                self._tree.touch_list(parts[:depth], made=True)
             below = node.names[key][1]
             if not isinstance(below, Branch):
                 raise DefinitionRefused("MemoryDisk content", "a directory at every part of a path", "/".join(parts))
             node = below
         return node
 
-    def _copy_file(self, entry: Entry, found: Stat, real: RealDisk, known: dict[tuple[int, int], File]) -> None:
+    def _copy_file(self, entry: Entry, found: Stat, real: RealDisk, known: dict[tuple[int, int], str]) -> None:
         identity = (found.device, found.inode)
+        shown = "/".join(entry)
         if identity in known:
-            parent = self._planted_directory((*self._below, *entry[:-1]))
-            parent.names[parent.folding.fold(entry[-1])] = (entry[-1], known[identity])
-            known[identity].links += 1
+            self.put(shown, HardLink(known[identity]))
             return
-        self.put("/".join(entry), real.peek(entry), mode=found.mode)
-        known[identity] = self._file(entry)
-
-    def _find(self, parts: Entry) -> Node:
-        """What stands at `parts`; no link is followed."""
-        node: Node = self._top
-        for part in parts:
-            if not isinstance(node, Branch):
-                raise failure(errno.ENOTDIR, parts)
-            found = node.names.get(node.folding.fold(part))
-            if found is None:
-                raise failure(errno.ENOENT, parts)
-            node = found[1]
-        return node
-
-    def _entered(self, entry: Entry) -> Branch:
-        """The directory at `entry`, reached as the real disk reaches it."""
-        node: Node = self._find(self._below)
-        for depth, part in enumerate(entry):
-            if not isinstance(node, Branch):
-                break
-            self._touch((*self._below, *entry[: depth + 1]), write=False)
-            _check_name(part, entry)
-            found = node.names.get(node.folding.fold(part))
-            if found is None:
-                raise failure(errno.ENOENT, entry)
-            node = found[1]
-            if isinstance(node, Other) and node.kind is Kind.SYMLINK:
-                raise failure(errno.ELOOP, entry)
-        if not isinstance(node, Branch):
-            raise failure(errno.ENOTDIR, entry)
-        return node
-
-    def _file_or_none(self, entry: Entry) -> File | None:
-        """The regular file at `entry`, or None for nothing."""
-        if not entry:
-            raise failure(errno.EISDIR, entry)
-        directory = self._entered(entry[:-1])
-        _check_name(entry[-1], entry)
-        found = directory.names.get(directory.folding.fold(entry[-1]))
-        if found is None:
-            return None
-        node = found[1]
-        if isinstance(node, Branch):
-            raise failure(errno.EISDIR, entry)
-        if isinstance(node, Other):
-            raise failure(errno.ELOOP, entry) if node.kind is Kind.SYMLINK else NotRegular(node.kind)
-        return node
-
-    def _file(self, entry: Entry) -> File:
-        file = self._file_or_none(entry)
-        if file is None:
-            raise failure(errno.ENOENT, entry)
-        return file
-
-    def _free_name(self, directory: Branch, name: str) -> str:
-        """A temporary name that is free: the same in every execution, and another for every target."""
-        serial = 0
-        while True:
-            candidate = directory.folding.fold(f".toolrt-{serial}-{name[:40]}.tmp")
-            if candidate not in directory.names:
-                return candidate
-            serial += 1
-
-    def _unlink(self, directory: Branch, key: str) -> None:
-        before = directory.names.pop(key, None)
-        if before is not None:
-            for file in files_of(before[1]):
-                file.links -= 1
-
-    def _stat(self, node: Node) -> Stat:
-        if isinstance(node, File):
-            return Stat(Kind.FILE, node.mode, len(node.content), node.mtime_ns, node.inode, 1, node.links)
-        if isinstance(node, Other):
-            return Stat(node.kind, 0o777, len(node.target.encode(errors="surrogateescape")), 0, node.inode, 1, 1)
-        return Stat(Kind.DIRECTORY, node.mode, 0, 0, node.inode, 1, 2)
-
-    def _touch(self, parts: Entry, *, write: bool) -> None:
-        """Report an access to the entry at `parts`, counted from the top."""
-        if probe.sink is not None:
-            probe.sink.access(self._resource(parts), write)
-
-    def _touch_list(self, parts: Entry, *, made: bool) -> None:
-        """Report an access to a directory's list of names; see the module's theory."""
-        if probe.sink is not None:
-            resource = self._resource(parts)
-            probe.sink.access(resource if resource == _OUTSIDE else (*resource, "/"), not made)
-
-    def _touch_content(self, entry: Entry, file: File, *, write: bool) -> None:
-        """Report an access to a file's content."""
-        self._touch((*self._below, *entry), write=write)
-        if file.links > 1 and probe.sink is not None:
-            probe.sink.access(("disk", "/file", str(file.inode)), write)
-
-    def _resource(self, parts: Entry) -> probe.Resource:
-        """The name of the entry at `parts` as accesses report it."""
-        folded = parts if self._exact else self._folded(parts)
-        depth = len(self._below)
-        own = self._below if self._exact else self._folded(self._below)
-        return ("disk", *folded[depth:]) if folded[:depth] == own else _OUTSIDE
-
-    def _folded(self, parts: Entry) -> Entry:
-        node: Node | None = self._top
-        folding = self._top.folding
-        keys: list[str] = []
-        for part in parts:
-            if isinstance(node, Branch):
-                folding = node.folding
-                found = node.names.get(folding.fold(part))
-                node = found[1] if found is not None else None
-            keys.append(folding.fold(part))
-        return tuple(keys)
+        self.put(shown, real.peek(entry), mode=found.mode)
+        known[identity] = shown
 
 
-_OUTSIDE: probe.Resource = ("disk", "/")
+@attrs.frozen
+class _Seen:
+    """A file as `revise` found it."""
+
+    entry: Entry
+    above: Branch
+    #: None: nothing was there.
+    file: File | None
+    changes: int
 
 
 def _path_of(root: str, entry: Entry) -> str:
     return "/".join((root.rstrip("/"), *entry)) or "/"
-
-
-def _check_name(name: str, entry: Entry) -> None:
-    if 4 * len(name) > NAME_MAX and len(os.fsencode(name)) > NAME_MAX:
-        raise failure(errno.ENAMETOOLONG, entry)
-
-
-def _checked_parts(path: str) -> Entry:
-    parts = parts_of(path)
-    # A character is at most four bytes, so a short path needs no closer look.
-    if 4 * len(path) > NAME_MAX and (
-        len(os.fsencode(path)) > PATH_MAX or any(len(os.fsencode(part)) > NAME_MAX for part in parts)
-    ):
-        raise failure(errno.ENAMETOOLONG, parts)
-    return parts

@@ -16,10 +16,13 @@ __all__ = [
     "Node",
     "Other",
     "Planted",
+    "Saved",
     "Special",
     "Symlink",
+    "User",
     "copied",
     "files_of",
+    "nodes_of",
 ]
 
 
@@ -61,6 +64,29 @@ class Special:
 Planted = str | bytes | Directory | Symlink | HardLink | Special
 
 
+@attrs.frozen
+class User:
+    """Who works on a `MemoryDisk`: somebody whom permission bits bind."""
+
+    #: The user's number; not 0, whom nothing binds.
+    uid: int
+    #: The numbers of the groups he is in; what he makes belongs to the first.  At least one.
+    gids: tuple[int, ...]
+
+
+@attrs.frozen
+class Saved:
+    """What a recovery copy holds."""
+
+    #: The name, in the copy's own directory, that the file was written under.
+    name: str
+    #: The file's number.
+    inode: int
+    #: What was there, and what was to be.
+    old: bytes
+    new: bytes
+
+
 @attrs.define(eq=False)
 class File:
     """A regular file; it may stand under several names."""
@@ -68,8 +94,19 @@ class File:
     content: bytes
     mode: int
     inode: int
+    uid: int = 0
+    gid: int = 0
     links: int = 1
     mtime_ns: int = 0
+    #: How often it was changed: what the time may hide within one step of the clock.
+    changes: int = 0
+    #: Whether it ever had several names.  From then on whoever looks at one of them looks at all: also who finds
+    #: that it is the only one left.
+    shared: bool = False
+    #: Whether a living writer holds it.
+    held: bool = False
+    #: Of a recovery copy that is whole: what it holds.
+    saved: Saved | None = None
 
 
 @attrs.define(eq=False)
@@ -79,6 +116,8 @@ class Other:
     kind: Kind
     target: str
     inode: int
+    uid: int = 0
+    gid: int = 0
 
 
 @attrs.define(eq=False)
@@ -88,6 +127,10 @@ class Branch:
     folding: Folding
     mode: int
     inode: int
+    uid: int = 0
+    gid: int = 0
+    #: Whether a living writer is removing it.
+    held: bool = False
     #: By folded name: the name as it was made, and what stands there.
     names: dict[str, tuple[str, Node]] = attrs.field(factory=dict)
 
@@ -96,24 +139,31 @@ Node = File | Other | Branch
 
 
 def copied(node: Branch, known: dict[int, File]) -> Branch:
-    """A directory like `node`, with files of its own; `known` keeps several names of one file together."""
-    made = Branch(node.folding, node.mode, node.inode)
+    """A directory like `node`, with files of its own that nobody holds.
+
+    `known` keeps several names of one file together.
+    """
+    made = attrs.evolve(node, names={}, held=False)
     for key, (name, below) in node.names.items():
         if isinstance(below, Branch):
             made.names[key] = (name, copied(below, known))
         elif isinstance(below, File):
             if below.inode not in known:
-                known[below.inode] = attrs.evolve(below)
+                known[below.inode] = attrs.evolve(below, held=False)
             made.names[key] = (name, known[below.inode])
         else:
             made.names[key] = (name, below)
     return made
 
 
+def nodes_of(node: Node) -> Iterator[Node]:
+    """`node` and all that is below it, once for each name."""
+    yield node
+    if isinstance(node, Branch):
+        for _, below in node.names.values():
+            yield from nodes_of(below)
+
+
 def files_of(node: Node) -> Iterator[File]:
     """Every regular file at `node` and below it, once for each of its names."""
-    if isinstance(node, File):
-        yield node
-    elif isinstance(node, Branch):
-        for _, below in node.names.values():
-            yield from files_of(below)
+    return (found for found in nodes_of(node) if isinstance(found, File))

@@ -13,6 +13,7 @@ content's SHA-256, or None where the content is not known (a mutation that faile
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,7 +81,7 @@ def file_tools(workspace: Workspace) -> list[Tool]:
         """
         identity = _held(workspace, ctx, path, READ)
         with _os_errors(identity):
-            content = await workspace.disk.read(identity.entry, SIZE_LIMIT)
+            content = (await workspace.disk.read(identity.entry, SIZE_LIMIT)).content
         if probe.sink is not None:
             fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
             probe.sink.event("file.read", {**fields, "version": _version(content)})
@@ -98,7 +99,7 @@ def file_tools(workspace: Workspace) -> list[Tool]:
         with _mutation(ctx, identity) as mutation, _os_errors(identity):
             if identity.parent_missing:
                 await workspace.disk.make_dirs(identity.entry[:-1])
-            await workspace.disk.replace(identity.entry, new)
+            await workspace.disk.revise(identity.entry, sys.maxsize - 1, lambda _: new)
             mutation.content, mutation.landed = new, True
         done = "created" if identity.found is None else "replaced"
         return f"{done} {identity.path} ({len(new)} bytes)"
@@ -118,11 +119,11 @@ def file_tools(workspace: Workspace) -> list[Tool]:
             raise FileProblem(identity.path, "a new text", "the old one", "Give the text as it should become.")
         encoded(identity.path, new, "new")
         with _mutation(ctx, identity) as mutation, _os_errors(identity):
-            mutation.content = await workspace.disk.read(identity.entry, SIZE_LIMIT)
+            mutation.content = (await workspace.disk.read(identity.entry, SIZE_LIMIT)).content
             result = edited(identity.path, decoded(identity.path, mutation.content), old, new, all)
             content = encoded(identity.path, result.text, "the result")
             _require_size(identity, content)
-            await workspace.disk.replace(identity.entry, content)
+            await workspace.disk.revise(identity.entry, SIZE_LIMIT, lambda _: content)
             mutation.content, mutation.landed = content, True
         lines = ", ".join(str(line) for line in result.lines) + (", ..." if result.count > len(result.lines) else "")
         if result.count == 1:

@@ -1,0 +1,179 @@
+"""How the real disk reaches an entry, and how it looks at and reads what stands there.
+
+Rules.  One directory after the other is opened from the root, each by its name inside the one before and without
+following a link.  Directories are opened to pass through (O_PATH where there is such a thing), which asks no more
+than the right to search them.  A file is opened only after a look showed that it is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import operator
+import os
+import stat
+from collections.abc import Iterator
+
+import attrs
+
+from toolrt.workspace._disk import Changed, Entry, Kind, NotRegular, Snapshot, Stat, TooLarge, Unsynced, failure
+
+__all__ = [
+    "LISTED",
+    "READ_ONLY",
+    "READ_WRITE",
+    "TEMPORARY",
+    "Seen",
+    "directory",
+    "open_below",
+    "read_all",
+    "require_regular",
+    "same",
+    "seen_or_none",
+    "shown_as",
+    "stat_of",
+]
+
+
+def _flags(*names: str) -> int:
+    """The flags of these names; what a system lacks is left out, for `RealDisk` refuses it anyway."""
+    return functools.reduce(operator.or_, (getattr(os, name, 0) for name in names), 0)
+
+
+#: To pass through a directory, and to list or sync it.
+_PASSED = _flags("O_PATH", "O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+LISTED = _flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+#: O_NONBLOCK: what was a file may have become a pipe since it was looked at.
+READ_ONLY = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
+READ_WRITE = _flags("O_RDWR", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
+TEMPORARY = _flags("O_RDWR", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
+
+#: How often a file that changes while it is read is read again.  One that a log is written to stands still for
+#: longer than a read takes; one that never does is refused.
+_READS = 10
+
+
+@attrs.frozen
+class Seen:
+    """A file as it was read, with all that the system said of it."""
+
+    snapshot: Snapshot
+    found: os.stat_result
+
+
+@contextlib.contextmanager
+def shown_as(entry: Entry) -> Iterator[None]:
+    """Errors inside say `entry` where the system's own text may say a path."""
+    try:
+        yield
+    except (TooLarge, NotRegular, Changed, Unsynced):
+        raise
+    except OSError as error:
+        raise failure(error.errno or 0, entry) from None
+
+
+@contextlib.contextmanager
+def directory(root: str, entry: Entry) -> Iterator[int]:
+    """The directory at `entry`, open to pass through, reached without following a link."""
+    descriptor = _open_way(root, entry)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_way(root: str, entry: Entry) -> int:
+    with shown_as(()):
+        here = os.open(root, _PASSED)
+    for depth, name in enumerate(entry):
+        try:
+            with shown_as(entry[: depth + 1]):
+                below = open_below(name, here)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def open_below(name: str, above: int, flags: int = _PASSED) -> int:
+    """The directory `name` in the open directory `above`."""
+    try:
+        return os.open(name, flags, dir_fd=above)
+    except NotADirectoryError:
+        # Linux says ENOTDIR for a link that must not be followed to a directory; the port says ELOOP.
+        if stat.S_ISLNK(os.lstat(name, dir_fd=above).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+        raise
+
+
+def stat_of(found: os.stat_result) -> Stat:
+    """What the port says of what the system says."""
+    return Stat(
+        kind=Kind.of(found.st_mode),
+        mode=stat.S_IMODE(found.st_mode),
+        size=found.st_size,
+        mtime_ns=found.st_mtime_ns,
+        inode=found.st_ino,
+        device=found.st_dev,
+        links=found.st_nlink,
+    )
+
+
+def same(first: os.stat_result, second: os.stat_result) -> bool:
+    """Whether two looks showed one file, unchanged between them.
+
+    The time of status change tells what the time of content change may hide: it cannot be set back.
+    """
+    return (
+        first.st_dev == second.st_dev
+        and first.st_ino == second.st_ino
+        and first.st_size == second.st_size
+        and first.st_mtime_ns == second.st_mtime_ns
+        and first.st_ctime_ns == second.st_ctime_ns
+    )
+
+
+def require_regular(found: os.stat_result, entry: Entry) -> None:
+    """Refuse what is no regular file."""
+    kind = Kind.of(found.st_mode)
+    if kind is Kind.SYMLINK:
+        raise failure(errno.ELOOP, entry)
+    if kind is Kind.DIRECTORY:
+        raise failure(errno.EISDIR, entry)
+    if kind is not Kind.FILE:
+        raise NotRegular(kind)
+
+
+def seen_or_none(above: int, entry: Entry, limit: int) -> Seen | None:
+    """The file that `entry` names in the open directory `above`, read; None: nothing stands there."""
+    try:
+        found = os.lstat(entry[-1], dir_fd=above)
+    except FileNotFoundError:
+        return None
+    require_regular(found, entry)
+    descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
+    try:
+        for _ in range(_READS):
+            found = os.fstat(descriptor)
+            require_regular(found, entry)
+            if found.st_size > limit:
+                raise TooLarge(found.st_size, limit)
+            content = read_all(descriptor, limit + 1)
+            if len(content) > limit:
+                raise TooLarge(len(content), limit)
+            if same(found, os.fstat(descriptor)):
+                return Seen(Snapshot(content, stat_of(found)), found)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+    finally:
+        os.close(descriptor)
+    raise Changed
+
+
+def read_all(descriptor: int, most: int) -> bytes:
+    """What can be read from here on, at most `most` bytes."""
+    blocks: list[bytes] = []
+    while most > 0 and (block := os.read(descriptor, min(most, 1 << 20))):
+        blocks.append(block)
+        most -= len(block)
+    return b"".join(blocks)

@@ -1,0 +1,435 @@
+"""How the real disk changes what stands at a name.
+
+Rules.  What is written stands first under a name of the disk's own, locked by its writer as long as he lives, and
+comes to its place by one rename.  So a crash leaves the old or the new, and beside it at most what `recover` knows
+for a dead writer's.  Nothing that came meanwhile is replaced: a new name is made only where there is none, in one
+step; an old one is looked at again just before.
+
+A file with several names would become two by a rename, and one of an owner it cannot be given back to would change
+hands.  These are written in place behind a recovery copy, which holds the old and the new content and gets its name
+(``.undo``) only when it is whole: until then the file is untouched, and from then on it can be mended.
+
+Limits.  Between the second look and the rename that replaces an old file there is a moment, some microseconds, in
+which somebody who does not use toolrt can lose what he writes.  A system without an exclusive rename (neither
+renameat2 nor renameatx_np) has such a moment when it moves a directory, too.  Locks are flock(2)'s: where a file
+system has none, files of dead writers stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import itertools
+import json
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from toolrt.workspace._disk import (
+    COPY,
+    OWN,
+    PARTIAL,
+    Change,
+    Changed,
+    Entry,
+    Kind,
+    Revision,
+    Snapshot,
+    Stat,
+    Unsynced,
+    failure,
+)
+from toolrt.workspace._real_walk import (
+    LISTED,
+    READ_WRITE,
+    TEMPORARY,
+    Seen,
+    directory,
+    open_below,
+    require_regular,
+    same,
+    seen_or_none,
+    shown_as,
+    stat_of,
+)
+
+__all__ = [
+    "COPY_HEAD",
+    "delete_tree",
+    "make_dirs",
+    "move",
+    "overwrite",
+    "remove",
+    "remove_tree",
+    "revise",
+    "synced_directory",
+]
+
+#: Makes names of this process differ; process and thread make them differ from others'.
+_serial = itertools.count()
+
+#: The bytes of a recovery copy before the contents: a block, so that these stay aligned.
+COPY_HEAD = 4096
+
+#: What flock says where a file system has no locks.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+
+
+def _own_name(suffix: str) -> str:
+    return f"{OWN}{os.getpid()}-{threading.get_ident()}-{next(_serial)}{suffix}"
+
+
+def revise(
+    root: str, entry: Entry, limit: int, change: Change, *, sync: bool, last_call: Callable[[], None]
+) -> Revision:
+    """See `Disk.revise`; `last_call` is called just before the last effect, and what it raises is raised."""
+    if not entry:
+        raise failure(errno.EISDIR, entry)
+    with directory(root, entry[:-1]) as above:
+        with shown_as(entry):
+            seen = seen_or_none(above, entry, limit)
+        content = change(None if seen is None else seen.snapshot)
+        before = None if seen is None else seen.snapshot
+        if content is None:
+            return Revision(before, before)
+        with shown_as(entry):
+            if seen is not None:
+                _require_writable(above, entry[-1])
+            if seen is not None and seen.found.st_nlink > 1:
+                after = _written_in_place(above, entry, content, seen, sync, last_call)
+            else:
+                try:
+                    after = _swapped_in(above, entry[-1], content, seen, sync, last_call)
+                except _NotOurs:
+                    assert seen is not None
+                    after = _written_in_place(above, entry, content, seen, sync, last_call)
+        return Revision(before, Snapshot(content, stat_of(after)))
+
+
+class _NotOurs(Exception):
+    """The file belongs to somebody it could not be given back to."""
+
+
+def _require_writable(above: int, name: str) -> None:
+    """Refuse a file that may not be written, though its directory would let it be replaced."""
+    if not os.access(name, os.W_OK, dir_fd=above, effective_ids=True, follow_symlinks=False):
+        os.lstat(name, dir_fd=above)
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@contextlib.contextmanager
+def _temporary(above: int, mode: int) -> Iterator[tuple[str, int]]:
+    """A new file of the disk's own, locked; who leaves by an error leaves nothing."""
+    while True:
+        name = _own_name(PARTIAL)
+        try:
+            descriptor = os.open(name, TEMPORARY, mode, dir_fd=above)
+        except FileExistsError:
+            continue  # a dead process had our number
+        _lock(descriptor)
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # taken for a dead writer's before it was locked
+    try:
+        yield name, descriptor
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=above)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+
+
+def _swapped_in(
+    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, last_call: Callable[[], None]
+) -> os.stat_result:
+    """Write `content` beside `name` and move it there."""
+    with _temporary(above, 0o666 if seen is None else 0o600) as (temporary, descriptor):
+        if seen is not None:
+            _give(descriptor, seen.found)
+        _write_all(descriptor, content)
+        if seen is not None:
+            os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
+        if sync:
+            os.fsync(descriptor)
+        last_call()
+        if seen is None:
+            try:
+                _rename_new(temporary, above, name, above)
+            except FileExistsError:
+                raise Changed from None
+        else:
+            _require_same(above, name, seen)
+            os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+        after = os.fstat(descriptor)
+    if sync:
+        synced_directory(above)
+    return after
+
+
+def _give(descriptor: int, owner: os.stat_result) -> None:
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) != (owner.st_uid, owner.st_gid):
+        try:
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.EINVAL):
+                raise _NotOurs from None
+            raise
+
+
+def _require_same(above: int, name: str, seen: Seen) -> None:
+    try:
+        unchanged = same(seen.found, os.lstat(name, dir_fd=above))
+    except FileNotFoundError:
+        unchanged = False
+    if not unchanged:
+        raise Changed
+
+
+def _written_in_place(
+    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, last_call: Callable[[], None]
+) -> os.stat_result:
+    """Give a file new content behind a recovery copy; on an error put the old content back."""
+    old = seen.snapshot.content
+    with contextlib.ExitStack() as stack:
+        target = os.open(entry[-1], READ_WRITE, dir_fd=above)
+        stack.callback(os.close, target)
+        require_regular(os.fstat(target), entry)
+        copy, descriptor = stack.enter_context(_temporary(above, 0o600))
+        head = {"name": entry[-1], "inode": seen.found.st_ino, "old": len(old), "new": len(content)}
+        _write_all(descriptor, json.dumps(head).encode().ljust(COPY_HEAD - 1) + b"\n")
+        _write_all(descriptor, old)
+        _write_all(descriptor, content)
+        if sync:
+            os.fsync(descriptor)
+        last_call()
+        if not same(seen.found, os.fstat(target)):
+            raise Changed
+        _require_same(above, entry[-1], seen)
+        whole = copy.removesuffix(PARTIAL) + COPY
+        os.rename(copy, whole, src_dir_fd=above, dst_dir_fd=above)
+        try:
+            if sync:
+                synced_directory(above)
+            overwrite(target, content)
+            if stat.S_IMODE(os.fstat(target).st_mode) != stat.S_IMODE(seen.found.st_mode):
+                # Writing takes the set-user bit away; only its owner can give it back.
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(target, stat.S_IMODE(seen.found.st_mode))
+            if sync:
+                os.fsync(target)
+            os.unlink(whole, dir_fd=above)
+        except BaseException:
+            # Where this fails too, the copy stays for `recover`.
+            overwrite(target, old)
+            if sync:
+                os.fsync(target)
+            os.unlink(whole, dir_fd=above)
+            raise
+        after = os.fstat(target)
+    if sync:
+        synced_directory(above)
+    return after
+
+
+def overwrite(descriptor: int, content: bytes) -> None:
+    """The open file has exactly `content`."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    _write_all(descriptor, content)
+    os.ftruncate(descriptor, len(content))
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def synced_directory(above: int, below: str = ".") -> None:
+    """What was renamed, made or removed in the open directory outlives a loss of power."""
+    try:
+        descriptor = os.open(below, LISTED, dir_fd=above)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Unsynced(error.errno or 0) from None
+
+
+def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
+    """See `Disk.make_dirs`."""
+    for depth in range(1, len(entry) + 1):
+        made = entry[:depth]
+        with directory(root, made[:-1]) as above, shown_as(made):
+            try:
+                os.mkdir(made[-1], dir_fd=above)
+            except FileExistsError:
+                os.close(open_below(made[-1], above))
+            else:
+                if sync:
+                    synced_directory(above, made[-1])
+                    synced_directory(above)
+
+
+def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> None:
+    """See `Disk.remove`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        found = os.lstat(entry[-1], dir_fd=above)
+        if expected is not None and stat_of(found) != expected:
+            raise Changed
+        if stat.S_ISDIR(found.st_mode):
+            os.rmdir(entry[-1], dir_fd=above)
+        else:
+            os.unlink(entry[-1], dir_fd=above)
+        if sync:
+            synced_directory(above)
+
+
+def remove_tree(root: str, entry: Entry, *, sync: bool) -> None:
+    """See `Disk.remove_tree`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        if Kind.of(os.lstat(entry[-1], dir_fd=above).st_mode) is not Kind.DIRECTORY:
+            os.unlink(entry[-1], dir_fd=above)
+        else:
+            tree = open_below(entry[-1], above, LISTED)
+            try:
+                _require_removable(tree)
+                _lock(tree)
+                aside = _own_name(PARTIAL)
+                _rename_new(entry[-1], above, aside, above)
+                try:
+                    delete_tree(tree)
+                    os.rmdir(aside, dir_fd=above)
+                except BaseException:
+                    _rename_new(aside, above, entry[-1], above)
+                    raise
+            finally:
+                os.close(tree)
+        if sync:
+            synced_directory(above)
+
+
+def _require_removable(tree: int) -> None:
+    """Refuse a tree in which something may not be removed, before any of it is."""
+    names = sorted(os.listdir(tree))
+    if not names:
+        return
+    if not os.access(".", os.W_OK | os.X_OK, dir_fd=tree, effective_ids=True):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    me, own = os.geteuid(), os.fstat(tree)
+    for name in names:
+        found = os.lstat(name, dir_fd=tree)
+        if own.st_mode & stat.S_ISVTX and me not in (0, own.st_uid, found.st_uid):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        if stat.S_ISDIR(found.st_mode):
+            below = open_below(name, tree, LISTED)
+            try:
+                _require_removable(below)
+            finally:
+                os.close(below)
+
+
+def delete_tree(tree: int) -> None:
+    """The open directory is empty; links in it were not followed."""
+    for name in sorted(os.listdir(tree)):
+        if stat.S_ISDIR(os.lstat(name, dir_fd=tree).st_mode):
+            below = open_below(name, tree, LISTED)
+            try:
+                delete_tree(below)
+            finally:
+                os.close(below)
+            os.rmdir(name, dir_fd=tree)
+        else:
+            os.unlink(name, dir_fd=tree)
+
+
+def move(root: str, source: Entry, target: Entry, *, sync: bool) -> None:
+    """See `Disk.move`."""
+    if not source:
+        raise failure(errno.EBUSY, source)
+    if not target:
+        raise failure(errno.EEXIST, target)
+    with directory(root, source[:-1]) as here, directory(root, target[:-1]) as there, shown_as(source):
+        try:
+            _rename_new(source[-1], here, target[-1], there)
+        except FileExistsError:
+            if not _other_spelling(source[-1], here, target[-1], there):
+                raise failure(errno.EEXIST, target) from None
+            os.rename(source[-1], target[-1], src_dir_fd=here, dst_dir_fd=there)
+        if sync:
+            synced_directory(there)
+            synced_directory(here)
+
+
+def _other_spelling(name: str, here: int, other: str, there: int) -> bool:
+    """Whether `other` finds `name` itself, which is not the same as another name of one file."""
+    if name == other or not os.path.samestat(os.fstat(here), os.fstat(there)):
+        return False
+    if not os.path.samestat(os.lstat(name, dir_fd=here), os.lstat(other, dir_fd=there)):
+        return False
+    descriptor = os.open(".", LISTED, dir_fd=there)
+    try:
+        return other not in os.listdir(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _found_exclusive_rename() -> Callable[[int, bytes, int, bytes], int] | None:
+    """The system's call that renames only to a name that is free."""
+    name, flag = ("renameatx_np", 4) if sys.platform == "darwin" else ("renameat2", 1)
+    try:
+        call = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (OSError, AttributeError):
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    call.restype = ctypes.c_int
+    return lambda here, source, there, target: int(call(here, source, there, target, flag))
+
+
+_exclusive_rename = _found_exclusive_rename()
+
+
+def _rename_new(source: str, here: int, target: str, there: int) -> None:
+    """Rename to a name at which nothing stands, else FileExistsError."""
+    if _exclusive_rename is not None:
+        if _exclusive_rename(here, os.fsencode(source), there, os.fsencode(target)) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise OSError(number, os.strerror(number))
+    # Not on this file system, or into itself: which the plain rename says too.
+    if not stat.S_ISDIR(os.lstat(source, dir_fd=here).st_mode):
+        try:
+            os.link(source, target, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                raise
+        else:
+            os.unlink(source, dir_fd=here)
+            return
+    try:
+        os.lstat(target, dir_fd=there)
+    except FileNotFoundError:
+        os.rename(source, target, src_dir_fd=here, dst_dir_fd=there)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
