@@ -99,14 +99,15 @@ class Everywhere:
     #: The calls: name and input.
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
     more: MoreTools = attrs.field(default=lambda workspace: ())
-    options: Mapping[str, Any] = attrs.field(factory=dict)
+    #: Makes the runtime's options, anew for each execution.
+    options: Callable[[], Mapping[str, Any]] = dict
     state: State = attrs.field(factory=State)
 
     def _registry(self, workspace: Workspace) -> Registry:
         return Registry([*workspace.tools(), *self.more(workspace)])
 
     async def _run(self, workspace: Workspace) -> Ending:
-        runtime = Runtime(self._registry(workspace), **self.options)
+        runtime = Runtime(self._registry(workspace), **self.options())
         done = await runtime.run(calls_of(self.calls, workspace.disk.root), self.state)
         tidy(workspace)
         return ending_of(done.results, done.state, workspace)
