@@ -16,10 +16,12 @@ Theory.  Rule 4 is what lanes do with state: a call sees what was there at its l
 when there are too many is decided by the lane and the place of the call they were made for, never by the time of the
 answer, so it is the same in whatever order the answers come.
 
-Limits.  Patterns are about one name of a file.  A file that has several (hard links) may have one that another rule
-speaks of; where that could be, allowing it is not enough: it is asked about, and only a grant for its own path helps.
-In directories that take several spellings for one name, a path is shown as it is folded.  A tool that is not the
-workspace's own, or says nothing about what it touches (a shell), has no paths: rules with a path do not speak of it.
+Limits.  Whether a name that is to be moved or deleted stands for a file or for a directory with all that is in it is
+seen when the call is judged.  Patterns are about one name of a file.  A file that has several (hard links) may have
+one that another rule speaks of; where that could be, allowing it is not enough: it is asked about, and only a grant
+for its own path helps.  In directories that take several spellings for one name, a path is shown as it is folded.  A
+tool that is not the workspace's own, or says nothing about what it touches (a shell), has no paths: rules with a path
+do not speak of it.
 """
 
 from __future__ import annotations
@@ -357,24 +359,29 @@ class Permissions:
         # Exactly one file, and it has several names.
         shared = any(len(claim.resource) == 2 and claim.resource[0] == "links" for claim in claims)
         above = {claim.resource[:depth] for claim in files for depth in range(1, len(claim.resource))}
-        targets: dict[tuple[Entry, bool], _Target] = {}
+        kinds = {claim.resource: self._kind(claim.resource[1:]) for claim in files if claim.resource not in above}
+        # What is to be moved or deleted is claimed with all below it, whatever it is.  A file has nothing below, and
+        # neither will what is not there yet, unless the call has a directory to put there.
+        trees = {claim.resource for claim in files if claim.subtree}
+        movable = any(kinds.get(resource, Kind.DIRECTORY) is Kind.DIRECTORY for resource in trees)
+        targets: dict[Entry, _Target] = {}
         for claim in files:
-            key = claim.resource[1:]
-            exact = claim.mode is READ and not claim.subtree
-            if exact and (claim.resource in above or self._is_way(key)):
-                continue
-            before = targets.get((key, claim.subtree))
+            resource, kind = claim.resource, kinds.get(claim.resource, Kind.DIRECTORY)
+            if claim.mode is READ and resource not in trees and kind in (Kind.DIRECTORY, Kind.SYMLINK):
+                continue  # only gone through
+            subtree = resource in trees and (kind is Kind.DIRECTORY or (kind is None and movable))
+            before = targets.get(resource)
             if before is None or before.mode is READ:
-                targets[key, claim.subtree] = _Target(key, claim.mode, claim.subtree, shared and not claim.subtree)
+                targets[resource] = _Target(resource[1:], claim.mode, subtree, shared)
         return tuple(targets.values())
 
-    def _is_way(self, key: Entry) -> bool:
-        """Whether a directory or a link stands there, which an exact READ only goes through."""
+    def _kind(self, key: Entry) -> Kind | None:
+        """What stands there; None: nothing that can be seen."""
         disk = self.workspace.disk
         try:
-            return disk.lstat("/".join((disk.root.rstrip("/"), *key))).kind in (Kind.DIRECTORY, Kind.SYMLINK)
+            return disk.lstat("/".join((disk.root.rstrip("/"), *key)) or "/").kind
         except OSError:
-            return False
+            return None
 
 
 @attrs.frozen
@@ -433,11 +440,15 @@ class _LaneCheck:
         if isinstance(meant, Allow):
             return Allow(within=claims if meant.within is None else meant.within)
         if isinstance(meant, Rewrite):
-            return self._rewritten(request, meant)
+            return self._rewritten(request, judged, meant)
         return meant
 
-    def _rewritten(self, request: ApprovalRequest, meant: Rewrite) -> Deny | Rewrite:
-        """A new input was the answer: nobody is asked about it again, but what is denied stays denied."""
+    def _rewritten(self, request: ApprovalRequest, asked: _Judgement, meant: Rewrite) -> Deny | Rewrite:
+        """A new input was the answer.
+
+        It needs no second question, if it is about what was asked about.  What is denied stays denied, and a name that
+        means another file than it did in the question is not taken for an answer about that one.
+        """
         permissions, tool = self._permissions, request.tool
         if tool is None or isinstance(tool.decode(meant.input), list):
             return meant  # the runtime refuses it, and says what does not fit
@@ -445,6 +456,9 @@ class _LaneCheck:
         judged = permissions._judge(request, permissions._targets(claims))
         if judged.answer == "deny":
             return Deny(f"in the rewritten input, {judged.why}")
+        beyond = [path for path in judged.asked if path not in asked.paths]
+        if beyond and not self._is_granted(request.name, judged):
+            return Deny(f"the rewritten input is about {beyond[0]}, which was not asked about")
         return Rewrite(meant.input, within=claims if meant.within is None else meant.within)
 
 
