@@ -348,3 +348,59 @@ def test_unfinished_search_is_inconclusive() -> None:
     report = sim.explore(lost_update, _Told())
     assert report.verdict is sim.INCONCLUSIVE
     assert "Not finished: it lost interest." in str(report)
+
+
+def _leaves(error: BaseException | None) -> set[type]:
+    if isinstance(error, BaseExceptionGroup):
+        return set().union(*map(_leaves, error.exceptions))
+    return {type(error)}
+
+
+def test_minimal_keeps_the_kind_of_error_inside_a_group() -> None:
+    """Two bugs that both end in an exception group are told apart by what is in it."""
+
+    async def program() -> None:
+        cell = sim.Cell(0, name="x")
+
+        async def early() -> None:
+            for _ in range(3):
+                await checkpoint()
+            if cell.get() == 1:
+                raise ValueError("one")
+
+        async def count() -> None:
+            for number in (1, 2):
+                await checkpoint()
+                cell.set(number)
+
+        async def late() -> None:
+            await checkpoint()
+            if cell.get() == 2:
+                raise KeyError("two")
+
+        async with trio.open_nursery() as nursery:
+            for task in (early, count, late):
+                nursery.start_soon(task)
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 200))
+    assert len({frozenset(_leaves(failure.error)) for failure in report.failures}) > 1
+    for failure in report.failures:
+        assert _leaves(sim.replay(program, failure.minimal).error) == _leaves(failure.error)
+
+
+def test_minimal_keeps_what_is_violated() -> None:
+    """A violation of one law is not shrunk into a violation of another."""
+
+    class Broken:
+        def __init__(self, law: str) -> None:
+            self.law = law
+
+    def check(execution: sim.Execution) -> list[Broken]:
+        first, *_, last = execution.schedule.tasks[1:-1]
+        return [Broken("first")] * (first == "main.1") + [Broken("last")] * (last == "main.0")
+
+    report = sim.explore(lost_update, sim.Random(sim.RandomWalk(0), 50), check)
+    found = [failure for failure in report.failures if [v.law for v in failure.violations] == ["last"]]
+    assert found
+    for failure in found:
+        assert [v.law for v in check(sim.replay(lost_update, failure.minimal))] == ["last"]

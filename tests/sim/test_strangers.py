@@ -208,3 +208,90 @@ def test_pending_callbacks_run_before_the_next_execution() -> None:
         return before
 
     assert sim.explore(program, sim.Random(sim.Fifo(), 3)).outcomes == {0: 1, 1: 1, 2: 1}
+
+
+def test_system_tasks_wake_in_the_order_they_were_spawned() -> None:
+    """An event keeps its waiters in a set: the order of addresses must decide nothing."""
+    kept: list[object] = []
+
+    async def program() -> tuple[int, ...]:
+        # What the allocator gives next differs from one execution to the next.
+        kept.append([object() for _ in range(len(kept) * 7 % 41)])
+        go, done = trio.Event(), trio.Event()
+        woken: list[int] = []
+
+        async def wait(number: int) -> None:
+            await go.wait()
+            woken.append(number)
+            if len(woken) == 8:
+                done.set()
+
+        for number in range(8):
+            trio.lowlevel.spawn_system_task(wait, number)
+        await checkpoint()
+        go.set()
+        await done.wait()
+        return tuple(woken)
+
+    outcomes = sim.explore(program, sim.Random(sim.Fifo(), 100)).outcomes
+    assert len(outcomes) == 1
+
+
+async def _parks() -> None:
+    await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+
+
+@pytest.mark.parametrize("wait", [trio.lowlevel.cancel_shielded_checkpoint, _parks], ids=["spins", "waits"])
+def test_generator_that_never_closes_is_ended_by_force(wait) -> None:
+    """A generator left half iterated whose clean-up never ends does not keep the simulation from ending."""
+    kept = []
+
+    async def program() -> int:
+        async def numbers():
+            try:
+                yield 1
+            finally:
+                while True:
+                    await wait()
+
+        kept.append(numbers())
+        await anext(kept[-1])
+        return 1
+
+    assert sim.explore(program, sim.Random(sim.Fifo(), 2)).outcomes == {1: 2}
+
+
+def test_sibling_of_the_program_has_a_name_of_its_own() -> None:
+    """A task put into the nursery that the program itself is in is not mistaken for the program."""
+
+    async def program() -> str:
+        nursery = trio.lowlevel.current_task().parent_nursery
+        assert nursery is not None
+        nursery.start_soon(checkpoint)
+        await checkpoint()
+        await checkpoint()
+        return "done"
+
+    execution = sim.run(program)
+    assert set(execution.schedule.tasks) == {"main", "main.0"}
+    assert sim.replay(program, execution.schedule).value == "done"
+
+
+def test_sibling_that_fails_ends_the_program_and_nothing_else() -> None:
+    """Its error cancels the program's task; it does not leave the simulator, and the next execution runs."""
+    failing = [True]
+
+    async def program() -> str:
+        async def fail() -> None:
+            raise ValueError("no")
+
+        nursery = trio.lowlevel.current_task().parent_nursery
+        assert nursery is not None
+        if failing:
+            failing.pop()
+            nursery.start_soon(fail)
+        await trio.sleep(1)
+        return "done"
+
+    report = sim.explore(program, sim.Random(sim.Fifo(), 3), lambda execution: True)
+    assert report.outcomes == {"Cancelled": 1, "done": 2}

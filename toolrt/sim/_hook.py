@@ -257,6 +257,9 @@ class Scheduler:
                 if self._harness is None and len(strangers) > 1:
                     # The harness ends tasks that are left: none of them may be in the pass it runs in.
                     yield self._all_but_the_harness()
+                elif len(strangers) > 1:
+                    # Whatever woke them may have done it in the order of a set.
+                    strangers.sort(key=seam.age_of)
                 yield strangers
                 strangers.clear()
                 continue
@@ -424,6 +427,7 @@ class Scheduler:
 
     def _all_but_the_harness(self) -> list[Task]:
         """Leave the harness alone among those that are not the program's; give the others."""
+        self._strangers.sort(key=self._seam.age_of)
         others = [task for task in self._strangers if not self._seam.is_main(task)]
         self._strangers[:] = [task for task in self._strangers if self._seam.is_main(task)]
         return others
@@ -450,16 +454,18 @@ class Scheduler:
         nursery = task.parent_nursery
         if nursery is None:
             return None
-        if nursery is self._nursery:
+        if not self._actors and nursery is self._nursery:
             key: tuple[int, ...] = ()
             name = ROOT
         else:
             parent = self._actors.get(nursery.parent_task)
-            if parent is None:
+            if parent is None and nursery is not self._nursery:
                 return None
             # Who calls start_soon counts, not whose nursery it is: a name then depends on what one task did, not
             # on the order in which several used the same nursery.
             parent = self._spawner or parent
+            if parent is None:
+                return None
             key = (*parent.key, parent.spawned)
             name = f"{parent.name}.{parent.spawned}"
             parent.spawned += 1
@@ -468,7 +474,7 @@ class Scheduler:
 
     def _key_of(self, task: Task) -> tuple[int, ...]:
         actor = self._actors.get(task)
-        return (-1,) if actor is None else actor.key
+        return (-1, self._seam.age_of(task)) if actor is None else actor.key
 
     def _name_of(self, task: object) -> str | None:
         actor = self._actors.get(task)  # type: ignore[call-overload]

@@ -43,6 +43,9 @@ DEFAULT_STEP_LIMIT = 10_000
 # Callbacks that are left at the end of an execution may call for others that often.
 _PASSES_FOR_CALLBACKS = 100
 
+# Async generators that are left at the end of an execution may take so many passes to close.
+_PASSES_FOR_GENERATORS = 1_000
+
 # The names replaced in Trio and the probe's sink are the process's: one thread simulates at a time.
 _turn = threading.RLock()
 
@@ -127,6 +130,9 @@ class _Host:
         self._clock = VirtualClock(self._rest)
         self.seam: Seam | None = None
         self.scheduler: Scheduler | None = None
+        # The task that closes async generators, and the passes it may still take.
+        self._closer: Task | None = None
+        self._closing_left = 0
 
     def run(self) -> Any:
         # The driver is asked for its first job before anything is replaced: it may refuse its arguments.
@@ -173,6 +179,11 @@ class _Host:
             return False
         if self.scheduler is not None:
             self.scheduler.tick(batch)
+        elif self._closer is not None:
+            self._closing_left -= 1
+            if self._closing_left < 0:
+                self._stop_closing(seam)
+                batch[:] = [task for task in batch if task in seam.tasks]
         return True
 
     def _rest(self) -> bool:
@@ -184,7 +195,36 @@ class _Host:
             if deadline < inf:
                 self._clock.now = max(self._clock.now, deadline)
                 return True
+            if self._closer is not None:
+                self._stop_closing(self.seam)
+                return True
         return False
+
+    async def _close_async_generators(self, seam: Seam, nursery: trio.Nursery) -> bool:
+        """Close what the execution left half iterated; say whether that came to an end by itself."""
+        harness = trio.lowlevel.current_task()
+        ended = False
+
+        async def close() -> None:
+            nonlocal ended
+            self._closer = trio.lowlevel.current_task()
+            try:
+                await seam.close_async_generators()
+                ended = True
+            finally:
+                self._closer = None
+                seam.wake(harness)
+
+        self._closing_left = _PASSES_FOR_GENERATORS
+        nursery.start_soon(close)
+        await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
+        return ended
+
+    def _stop_closing(self, seam: Seam) -> None:
+        """End by force a generator that never stops closing: its task wakes the harness on its way out."""
+        closer = self._closer
+        assert closer is not None
+        seam.kill(closer)
 
     @trio.lowlevel.enable_ki_protection
     async def _harness(self) -> None:
@@ -194,11 +234,18 @@ class _Host:
         fit = True
         while fit and self._answer is None:
             # One nursery serves many executions; one that was given up was cancelled with its nursery.
-            async with trio.open_nursery() as nursery:
-                with trio.CancelScope(shield=True):
-                    fresh = True
-                    while fit and fresh and self._answer is None:
-                        fit, fresh = await self._execute(seam, harness, nursery)
+            left = False
+            try:
+                async with trio.open_nursery() as nursery:
+                    with trio.CancelScope(shield=True):
+                        fresh = True
+                        while fit and fresh and self._answer is None:
+                            fit, fresh = await self._execute(seam, harness, nursery)
+                    left = True
+            except BaseExceptionGroup:
+                # A task that a program had put into this nursery, its own task's, failed; that has ended the program.
+                if not left:
+                    raise
 
     @trio.lowlevel.enable_ki_protection
     async def _execute(self, seam: Seam, harness: Task, nursery: trio.Nursery) -> tuple[bool, bool]:
@@ -224,8 +271,8 @@ class _Host:
                 if seam.callbacks or seam.callbacks_once:
                     await _until_called(seam)
                 self.scheduler = None
-                if seam.has_async_generators():
-                    await seam.close_async_generators()
+                if seam.has_async_generators() and not await self._close_async_generators(seam, nursery):
+                    scheduler.spoiled = True
         finally:
             self.scheduler = None
             if collecting:
@@ -236,7 +283,7 @@ class _Host:
             scheduler.spoiled = True
         seam.sweep()
         self._hand_over(seam, _result(job, scheduler))
-        return not scheduler.spoiled, not scheduler.given_up
+        return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
 
     def _hand_over(self, seam: Seam, result: outcome.Outcome[Any]) -> None:
         if self._job is not None and self._job.caller_is_not_asked:

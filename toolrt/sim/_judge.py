@@ -34,12 +34,29 @@ class Judgement:
     violations: tuple[Any, ...] = ()
 
     def same_kind(self, other: Judgement, error: BaseException | None, other_error: BaseException | None) -> bool:
-        """Say whether two failures look like one bug: the same type of error, and complaints in both or none."""
+        """Say whether this failure looks like the bug of `other`.
+
+        It does when the same types of error are in both, whatever groups they are in, and when it complains of
+        nothing that the other does not, and of something if the other does.
+        """
+        complaints, others = _kinds(self.violations), _kinds(other.violations)
         return (
             self.failed == other.failed
-            and type(error) is type(other_error)
-            and bool(self.violations) == bool(other.violations)
+            and _types(error) == _types(other_error)
+            and complaints <= others
+            and bool(complaints) == bool(others)
         )
+
+
+def _types(error: BaseException | None) -> frozenset[type]:
+    if isinstance(error, BaseExceptionGroup):
+        return frozenset().union(*map(_types, error.exceptions))
+    return frozenset((type(error),))
+
+
+def _kinds(violations: tuple[Any, ...]) -> frozenset[str]:
+    """Give what is broken: the law a violation names, or else its type."""
+    return frozenset(str(getattr(violation, "law", type(violation).__name__)) for violation in violations)
 
 
 def judge(execution: Execution, check: Check | None) -> Judgement:

@@ -260,6 +260,11 @@ class Seam:
             self.runner.reschedule(waiting.pop(key))
         return True
 
+    def age_of(self, task: Any) -> int:
+        """Give a number that is higher the later `task` was spawned."""
+        number: int = task._counter
+        return number
+
     def is_main(self, task: Task) -> bool:
         """Say whether `task` is the run's main task: the harness."""
         return task is self.runner.main_task
@@ -328,7 +333,7 @@ class Seam:
         if len(self.tasks) <= len(self._baseline):
             return []
         private: Any = self.tasks - self._baseline
-        return sorted(private, key=lambda task: -task._counter)
+        return sorted(private, key=self.age_of, reverse=True)
 
     async def close_async_generators(self) -> None:
         """Close what an execution left half iterated, in the order of first iteration."""
