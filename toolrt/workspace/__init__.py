@@ -16,6 +16,8 @@ from toolrt.workspace._disk import (
     Unsynced,
     is_own,
 )
+from toolrt.workspace._files import Files, Limits, Revised
+from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
@@ -23,6 +25,7 @@ from toolrt.workspace._permissions import Grant, Permissions, Permit, Question, 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._tools import SIZE_LIMIT, CallContext
+from toolrt.workspace._version import Version
 from toolrt.workspace._workspace import Workspace
 
 __all__ = [
@@ -36,11 +39,14 @@ __all__ = [
     "Entry",
     "Fault",
     "FileProblem",
+    "Files",
     "Folding",
     "Grant",
     "HardLink",
+    "History",
     "Identity",
     "Kind",
+    "Limits",
     "MemoryDisk",
     "NotRegular",
     "Permissions",
@@ -48,6 +54,7 @@ __all__ = [
     "Planted",
     "Question",
     "RealDisk",
+    "Revised",
     "Revision",
     "Rule",
     "Snapshot",
@@ -55,8 +62,10 @@ __all__ = [
     "Stat",
     "Symlink",
     "TooLarge",
+    "Undone",
     "Unsynced",
     "User",
+    "Version",
     "Wanted",
     "Workspace",
     "identify",

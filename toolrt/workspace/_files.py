@@ -1,36 +1,58 @@
 """What every file tool goes through: reading and changing files, with all that has to happen around it.
 
-Rules.  Who calls has claimed the file, and has looked again that its name still means it (`Workspace.identify`).
-A change is computed from what stands there at that moment, once, and is either the whole of the file or nothing.
+Rules.
+    1. Who calls has claimed the file, and has looked again that its name still means it (`Workspace.identify`).
+    2. A change is computed from what stands there at that moment, once, and is either the whole of the file or
+       nothing.  Several files are read, checked and computed before one of them is written; if one of them cannot
+       be, what was written is put back, after a crash by the next start.
+    3. A change meets what this workspace last saw of the file, or it is a conflict and nothing is changed.
+    4. Every change that landed is a version in the workspace's history.
+    5. What is answered does not depend on what is cached.
 
 Events (`toolrt.probe`).  ``file.read`` as content is read; ``file.mutation_began`` before the first touch of a file
 that is to change and ``file.mutation_ended`` after the last, whatever happened between.  ``file`` is the file's key
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
+
+Limits.  Removing a file is two steps, a look and a removal: what somebody else writes between them is lost.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
+import trio
 
 from toolrt import probe
-from toolrt.model import Claim, State
-from toolrt.workspace._disk import Stat
+from toolrt.model import WRITE, Claim, State
+from toolrt.workspace._cache import Cache, Kept, stamp_of
+from toolrt.workspace._disk import Entry, Kind, Snapshot, Unsynced
+from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
-from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._mutation import (
+    SIZE_LIMIT,
+    Carrier,
+    changed_since,
+    digest_of,
+    in_thread,
+    path_on,
+    problem_of,
+    quick_digest,
+    standing_at,
+)
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._version import Row, Standing
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
 
-__all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Revised", "Snapshot"]
+__all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", "Snapshot"]
 
-#: The most bytes of a file that is read or written: 10 MiB, about 2.5 million tokens, more than any context.
-SIZE_LIMIT = 10 * 1024 * 1024
+T = TypeVar("T")
 
 #: What makes a file's new content from what stands there; None: no file, before or after.
 Change = Callable[[bytes | None], bytes | None]
@@ -57,16 +79,6 @@ class CallContext(Protocol):
 
 
 @attrs.frozen
-class Snapshot:
-    """A file as it was at one moment."""
-
-    #: All it had.
-    content: bytes
-    #: What a look at it showed.
-    stat: Stat
-
-
-@attrs.frozen
 class Revised:
     """What a change made of a file."""
 
@@ -76,21 +88,44 @@ class Revised:
     after: bytes | None
 
 
-@attrs.define
-class _Mutation:
-    """What is known of a file while it is being changed."""
+@attrs.frozen
+class Limits:
+    """How much a workspace remembers; the oldest goes first."""
 
-    #: The content that is there, or None as long as it is not known.
-    content: bytes | None = None
-    #: Whether the new content landed.
+    #: Files whose last seen content is known by its digest, some 200 bytes each.
+    seen: int = 100_000
+    #: Contents kept to be read again: how many, and their bytes together.
+    stored: int = 4096
+    stored_bytes: int = 64 * 1024 * 1024
+    #: Answers kept for a file and a part of it: how many, and their bytes together.
+    cached: int = 4096
+    cached_bytes: int = 16 * 1024 * 1024
+    #: Versions in the history: how many, and the bytes of their contents together.
+    versions: int = 100_000
+    history_bytes: int = 256 * 1024 * 1024
+
+
+@attrs.define
+class _Told:
+    """What is known of a file while it is being changed, for the event that ends it."""
+
+    #: The digest of the content that is there; None: there is none, or it is not known.
+    digest: bytes | None = None
+    #: Whether the change landed.
     landed: bool = False
 
 
 class Files:
-    """The files of one workspace, as its tools read and change them."""
+    """The files of one workspace, as its tools read and change them.  Get it from `Workspace.files`."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, limits: Limits) -> None:
         self._workspace = workspace
+        self._disk = workspace.disk
+        self._seen = Freshness(limits.seen)
+        self._stored: Cache[Snapshot] = Cache("stored", limits.stored, limits.stored_bytes)
+        self._cached: Cache[Any] = Cache("cached", limits.cached, limits.cached_bytes)
+
+    # Reading
 
     async def read(self, ctx: CallContext, identity: Identity) -> Snapshot:
         """The file as it is.
@@ -100,19 +135,98 @@ class Files:
 
         Checkpoint: always.
         """
-        disk = self._workspace.disk
-        with _os_errors(identity):
-            content = await disk.read(identity.entry, SIZE_LIMIT)
-            stat = disk.lstat("/".join((disk.root.rstrip("/"), *identity.entry)))
+        snapshot, digest, _ = await self._read(ctx, identity)
+        self._tell_read(ctx, identity, digest)
+        return snapshot
+
+    async def read_as(
+        self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
+    ) -> T:
+        """What `render` makes of the file as it is; it may be one it made before, of the same content.
+
+        Args:
+            part: what of the file is wanted, and how: with the file, all that `render` depends on.
+            render: gives a text, or another value that is never changed.  What it raises is raised.
+
+        Raises:
+            FileProblem: as `read`.
+
+        Checkpoint: always.
+        """
+        kept = self._trusted(ctx, identity, self._cached, part)
+        if kept is not None:
+            await trio.lowlevel.checkpoint()
+            kept = self._trusted(ctx, identity, self._cached, part)
+        if kept is not None:
+            self._cached.hit(identity.key or (), part)
+            self._seen.saw(identity, kept.digest)
+            self._tell_read(ctx, identity, kept.digest)
+            made: T = kept.value
+            return made
+        self._cached.miss()
+        snapshot, digest, settled = await self._read(ctx, identity)
+        self._tell_read(ctx, identity, digest)
+        value = render(snapshot)
+        if settled and identity.key is not None:
+            size = len(value) if isinstance(value, str | bytes) else len(snapshot.content)
+            self._cached.keep(identity.key, Kept(stamp_of(snapshot.stat), digest, value, size), part)
+        return value
+
+    async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
+        """The file, its digest, and whether it had not been changed for long enough to be kept."""
+        key = identity.key or ()
+        kept = self._trusted(ctx, identity, self._stored)
+        if kept is not None:
+            await trio.lowlevel.checkpoint()
+            kept = self._trusted(ctx, identity, self._stored)
+        if kept is not None:
+            self._stored.hit(key)
+            self._seen.saw(identity, kept.digest)
+            return kept.value, kept.digest, True
+        self._stored.miss()
+        # Before the read, or a change during it could look as old as what was read.
+        now = self._disk.now_ns()
+        try:
+            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
+        except FileNotFoundError as error:
+            self._seen.saw(identity, None)
+            raise problem_of(identity.path, error) from None
+        except OSError as error:
+            raise problem_of(identity.path, error) from None
+        digest = await quick_digest(self._disk, snapshot.content)
+        self._seen.saw(identity, digest)
+        settled = now - snapshot.stat.mtime_ns > self._disk.time_step_ns
+        if settled and not _writes(ctx, key):
+            self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot, len(snapshot.content)))
+        return snapshot, digest, settled and not _writes(ctx, key)
+
+    def _trusted(
+        self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None = None
+    ) -> Kept[T] | None:
+        """What is kept of the file, if it is what the disk has."""
+        if identity.key is None:
+            return None
+        kept = cache.find(identity.key, part)
+        if kept is None or _writes(ctx, identity.key):
+            return None
+        try:
+            stat = self._disk.lstat(path_on(self._disk, identity.entry))
+        except OSError:
+            return None
+        return kept if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp else None
+
+    def _tell_read(self, ctx: CallContext, identity: Identity, digest: bytes) -> None:
         if probe.sink is not None:
             fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
-            probe.sink.event("file.read", {**fields, "version": _version(content)})
-        return Snapshot(content, stat)
+            probe.sink.event("file.read", {**fields, "version": digest.hex()[:12]})
+
+    # Changing
 
     async def revise(self, ctx: CallContext, identity: Identity, change: Change) -> Revised:
         """The file has the content that `change` makes of what stood there; missing directories are made.
 
         `change` is called once, possibly in a worker thread; what it raises is raised, and the file is as it was.
+        If it gives what stood there, nothing is written.
 
         Raises:
             FileProblem: somebody else changed the file since this workspace last saw it, the new content is too
@@ -120,20 +234,36 @@ class Files:
 
         Checkpoint: always.
         """
-        disk = self._workspace.disk
-        with _mutation(ctx, identity) as mutation, _os_errors(identity):
-            before: bytes | None = None
-            with suppress(FileNotFoundError):
-                before = mutation.content = await disk.read(identity.entry, SIZE_LIMIT)
-            after = change(before)
-            if after is None:
-                raise NotImplementedError("to come with the disk's remove")
-            _require_size(identity, after)
-            if identity.parent_missing:
-                await disk.make_dirs(identity.entry[:-1])
-            await disk.replace(identity.entry, after)
-            mutation.content, mutation.landed = after, True
-        return Revised(before, after)
+        if identity.parent_missing:
+            return (await self.revise_all(ctx, [(identity, change)]))[0]
+        work = _Revision(self, ctx, identity, change, self._seen.expected(identity))
+        with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+            try:
+                revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
+            except Unsynced:
+                self._landed(identity, work, told)
+                raise
+            except BaseException:
+                told.digest = work.digests[0]
+                work.end(landed=False)
+                raise
+            if work.removes and work.row is not None:
+                contents = {} if work.before is None else {digest_of(work.before): work.before}
+                told.digest = work.digests[0]
+                await self._carrier(ctx).carry_out([work.row], contents)
+                self._seen.saw(identity, None, own=True)
+                told.digest, told.landed = None, True
+            else:
+                self._landed(identity, work, told)
+        return Revised(work.before, work.after if revision.after is not None else None)
+
+    def _landed(self, identity: Identity, work: _Revision, told: _Told) -> None:
+        """The change stands."""
+        told.digest, told.landed = work.digests[1], True
+        work.end(landed=True)
+        self._seen.saw(identity, work.digests[1], own=True)
+        if work.row is not None:
+            self._drop(work.row)
 
     async def revise_all(self, ctx: CallContext, revisions: Sequence[tuple[Identity, Change]]) -> list[Revised]:
         """As `revise` for several files, all or nothing: all are read, checked and computed before one is written.
@@ -145,19 +275,61 @@ class Files:
 
         Checkpoint: always.
         """
-        return [await self.revise(ctx, identity, change) for identity, change in revisions]
+        _require_different([identity for identity, _ in revisions])
+        made: list[Revised] = []
+        rows: list[Row] = []
+        contents: dict[bytes, bytes] = {}
+        directories: dict[Entry, Row] = {}
+        with self._told(ctx, [identity.event_name for identity, _ in revisions]) as told:
+            for (identity, change), one in zip(revisions, told, strict=True):
+                expected = self._seen.expected(identity)
+                with _os_errors(identity.path):
+                    found, mode = await self._found(identity)
+                work = _Revision(self, ctx, identity, change, expected)
+                after = work.compute(found, mode)
+                one.digest = work.digests[0]
+                made.append(Revised(found, after))
+                if work.row is None:
+                    continue
+                contents.update((digest_of(content), content) for content in (found, after) if content is not None)
+                if identity.parent_missing:
+                    for row in self._missing(ctx, identity.key or (), identity.entry[:-1]):
+                        directories.setdefault(row.key, row)
+                rows.append(work.row)
+            rows = [*directories.values(), *rows]
+            with _os_errors(", ".join(identity.path for identity, _ in revisions)):
+                await self._carrier(ctx).carry_out(rows, contents)
+            for (identity, _), one, revised in zip(revisions, told, made, strict=True):
+                digest = None if revised.after is None else digest_of(revised.after)
+                one.digest, one.landed = digest, True
+                self._seen.saw(identity, digest, own=True)
+        return made
+
+    async def _found(self, identity: Identity) -> tuple[bytes | None, int | None]:
+        """What stands there, and its mode."""
+        try:
+            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
+        except FileNotFoundError:
+            return None, None
+        return snapshot.content, snapshot.stat.mode
 
     async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
         """A directory stands there, and at each part of the way; says whether one was made.
 
         Raises:
-            FileProblem: something else stands on the way, or the disk refused.
+            FileProblem: something else stands on the way, or the disk refused; nothing was made.
 
         Checkpoint: always.
         """
-        with _os_errors(identity):
-            await self._workspace.disk.make_dirs(identity.entry)
-        return identity.found is None
+        rows = self._missing(ctx, identity.key or (), identity.entry)
+        if not rows:
+            with _os_errors(identity.path):
+                await self._disk.make_dirs(identity.entry)
+            return False
+        with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+            done = await self._carrier(ctx).carry_out(rows, {})
+            told.landed = True
+        return bool(done)
 
     async def remove(self, ctx: CallContext, identity: Identity, recursive: bool = False) -> None:
         """Nothing stands there any more; of a link only the link is removed.
@@ -166,12 +338,58 @@ class Files:
             recursive: whether a directory may be removed with all it has; else it must be empty.
 
         Raises:
-            FileProblem: nothing was there, a directory is not empty, somebody else changed the file since this
+            FileProblem: nothing was there, a directory is not empty, somebody else changed a file since this
                 workspace last saw it, or the disk refused; nothing was removed.
 
         Checkpoint: always.
         """
-        raise NotImplementedError("to come with the disk's remove")
+        with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+            rows: list[Row] = []
+            contents: dict[bytes, bytes] = {}
+            await self._gather(ctx, identity.key or (), identity.entry, recursive, rows, contents)
+            store = self._workspace.history.store
+            token = await in_thread(lambda: store.begin(rows, contents), blocks=store.blocks)
+            landed = False
+            try:
+                if recursive and len(rows) > 1:
+                    await self._disk.remove_tree(identity.entry)
+                else:
+                    await self._disk.remove(identity.entry)
+                landed = True
+            except Unsynced:
+                landed = True
+                raise
+            finally:
+                store.end(token, landed)
+                if landed:
+                    self._drop(rows[-1])
+                    self._seen.moved(identity.key or (), None)
+                    self._seen.saw(identity, None, own=True)
+            told.landed = True
+
+    async def _gather(
+        self, ctx: CallContext, key: Entry, entry: Entry, recursive: bool, rows: list[Row], contents: dict[bytes, bytes]
+    ) -> None:
+        """Write down what stands at `entry`, what is below it first."""
+        standing, content = await standing_at(self._disk, entry)
+        if standing is None:
+            raise FileNotFoundError(errno.ENOENT, "nothing there")
+        if content is not None and standing.digest is not None:
+            if sum(map(len, contents.values())) + len(content) <= self._workspace.limits.history_bytes // 4:
+                contents[standing.digest] = content
+            expected = self._seen.expected_at(key)
+            if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
+                raise changed_since("/".join(entry))
+        if standing.kind is Kind.DIRECTORY:
+            names = await self._disk.names(entry)
+            if names and not recursive:
+                raise FileProblem(
+                    "/".join(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
+                )
+            folding = self._disk.folds(path_on(self._disk, entry))
+            for name, _ in names:
+                await self._gather(ctx, (*key, folding.fold(name)), (*entry, name), True, rows, contents)
+        rows.append(self.row(ctx, key, entry, standing, None))
 
     async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
         """What stood at `source` stands at `target`, where nothing stood; missing directories are made.
@@ -182,39 +400,214 @@ class Files:
 
         Checkpoint: always.
         """
-        raise NotImplementedError("to come with the disk's move")
+        with self._told(ctx, [source.event_name, target.event_name]) as told:
+            with _os_errors(source.path):
+                standing, _ = await standing_at(self._disk, source.entry, content=False)
+                if standing is None:
+                    raise FileNotFoundError(errno.ENOENT, "nothing there")
+            moved = attrs.evolve(
+                self.row(ctx, source.key or (), source.entry, standing, None),
+                target_key=target.key,
+                target=target.entry,
+            )
+            rows = self._missing(ctx, target.key or (), target.entry[:-1]) if target.parent_missing else []
+            with _os_errors(target.path):
+                await self._carrier(ctx).carry_out([*rows, moved], {})
+            for one in told:
+                one.landed = True
+
+    async def carry_out(self, ctx: CallContext, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+        """All that `rows` say happened, by this call, or nothing; gives those that did something.
+
+        For history, which makes such rows: what stands there is compared with them, not with what was last seen.
+
+        Raises:
+            FileProblem: as `revise_all`.
+
+        Checkpoint: always.
+        """
+        own = [
+            attrs.evolve(
+                row,
+                batch_id=ctx.batch_id,
+                call_index=ctx.call_index,
+                call_id=getattr(ctx, "call_id", None),
+                time_ns=self._disk.now_ns(),
+            )
+            for row in rows
+        ]
+        names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
+        with self._told(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
+            done = await self._carrier(ctx).carry_out(own, contents)
+            left = {"/".join(row.key): row.after for row in own if row.target is None}
+            for name, one in zip(names, told, strict=True):
+                standing = left.get(name)
+                one.digest, one.landed = (None if standing is None else standing.digest), True
+        for row in done:
+            if row.target is None and (row.after is None or row.after.kind is Kind.FILE):
+                self._seen.saw_at(row.key, None if row.after is None else row.after.digest)
+        return done
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""
+        return {
+            "seen": self._seen.statistics(),
+            "stored": self._stored.statistics(),
+            "cached": self._cached.statistics(),
+        }
+
+    # What the parts have in common
+
+    def row(self, ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None) -> Row:
+        """A change of one entry, made by this call now."""
+        return Row(
+            ctx.batch_id,
+            ctx.call_index,
+            getattr(ctx, "call_id", None),
+            key,
+            entry,
+            before,
+            after,
+            time_ns=self._disk.now_ns(),
+        )
+
+    def _carrier(self, ctx: CallContext) -> Carrier:
+        return Carrier(self._disk, self._workspace.history.store, self._changed)
+
+    def _changed(self, row: Row) -> None:
+        """A row was carried out, or taken back."""
+        self._drop(row)
+        if row.target_key is not None:
+            self._seen.moved(row.key, row.target_key)
+
+    def _drop(self, row: Row) -> None:
+        """Keep nothing of what `row` changed."""
+        standing = row.before or row.after
+        whole = row.target is not None or (standing is not None and standing.kind is Kind.DIRECTORY)
+        for key in (row.key, row.target_key):
+            if key is not None:
+                for cache in (self._stored, self._cached):
+                    cache.drop_below(key) if whole else cache.drop(key)
+
+    def _missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[Row]:
+        """What is to be written down for the directories on the way to `entry`, and itself, that are not there."""
+        rows: list[Row] = []
+        for depth in range(1, len(entry) + 1):
+            try:
+                self._disk.lstat(path_on(self._disk, entry[:depth]))
+            except FileNotFoundError:
+                rows.append(self.row(ctx, key[:depth], entry[:depth], None, Standing(Kind.DIRECTORY)))
+            except OSError as error:
+                raise problem_of("/".join(entry[:depth]), error) from None
+        return rows
+
+    @contextmanager
+    def _told(self, ctx: CallContext, names: Sequence[str]) -> Iterator[list[_Told]]:
+        """Report that mutations of these files begin, and how they ended."""
+        told = [_Told() for _ in names]
+        for name in names:
+            probe.event("file.mutation_began", batch=ctx.batch_id, call=ctx.call_index, file=name)
+        try:
+            yield told
+        finally:
+            if probe.sink is not None:
+                for name, one in zip(names, told, strict=True):
+                    version = None if one.digest is None else one.digest.hex()[:12]
+                    where = {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}
+                    probe.sink.event("file.mutation_ended", {**where, "version": version, "ok": one.landed})
+
+
+class _Revision:
+    """One change of one file, from what is found to what history is told."""
+
+    def __init__(
+        self,
+        files: Files,
+        ctx: CallContext,
+        identity: Identity,
+        change: Change,
+        expected: tuple[bytes | None, ...] | None,
+    ) -> None:
+        self._files = files
+        self._ctx = ctx
+        self._identity = identity
+        self._change = change
+        self._expected = expected
+        self._store = files._workspace.history.store
+        self._token: object = None
+        self.before: bytes | None = None
+        self.after: bytes | None = None
+        #: The digests of both, as far as they are known.
+        self.digests: list[bytes | None] = [None, None]
+        #: What history is told; None: nothing is to change.
+        self.row: Row | None = None
+        #: Whether the file is to go, which is another operation.
+        self.removes = False
+
+    def run(self, found: Snapshot | None) -> bytes | None:
+        """What the disk is to write, or None for nothing; may run in a worker thread."""
+        after = self.compute(None if found is None else found.content, None if found is None else found.stat.mode)
+        if self.row is None or self.removes:
+            return None
+        contents = {
+            digest: content
+            for digest, content in zip(self.digests, (self.before, after), strict=True)
+            if digest is not None and content is not None
+        }
+        self._token = self._store.begin([self.row], contents)
+        return after
+
+    def compute(self, found: bytes | None, mode: int | None) -> bytes | None:
+        """The content that is to be, of what was found."""
+        identity = self._identity
+        self.before = found
+        digest = None if found is None else digest_of(found)
+        self.digests = [digest, digest]
+        if self._expected is not None and digest not in self._expected:
+            raise changed_since(identity.path)
+        self.after = after = self._change(found)
+        if after == found:
+            return after
+        if after is not None and len(after) > SIZE_LIMIT:
+            raise FileProblem(
+                identity.path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
+            )
+        self.removes = after is None
+        self.digests = [digest, None if after is None else digest_of(after)]
+        self.row = self._files.row(
+            self._ctx,
+            identity.key or (),
+            identity.entry,
+            None if found is None else Standing(Kind.FILE, digest, mode),
+            None if after is None else Standing(Kind.FILE, self.digests[1], mode),
+        )
+        return after
+
+    def end(self, *, landed: bool) -> None:
+        """Say whether it happened, if it was written down."""
+        if self._token is not None:
+            self._store.end(self._token, landed)
+            self._token = None
 
 
 @contextmanager
-def _os_errors(identity: Identity) -> Iterator[None]:
+def _os_errors(path: str) -> Iterator[None]:
     """An error of the disk becomes a refusal that says nothing it should not."""
     try:
         yield
     except OSError as error:
-        raise from_os_error(identity.path, error) from None
+        raise problem_of(path, error) from None
 
 
-@contextmanager
-def _mutation(ctx: CallContext, identity: Identity) -> Iterator[_Mutation]:
-    """Report that a mutation begins, and how it ended."""
-    mutation = _Mutation()
-    where = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
-    if probe.sink is not None:
-        probe.sink.event("file.mutation_began", where)
-    try:
-        yield mutation
-    finally:
-        if probe.sink is not None:
-            version = None if mutation.content is None else _version(mutation.content)
-            probe.sink.event("file.mutation_ended", {**where, "version": version, "ok": mutation.landed})
+def _writes(ctx: CallContext, key: Entry) -> bool:
+    """Whether the call itself may have changed the file, by whatever means."""
+    wanted = Claim(("file", *key), WRITE)
+    return any(claim.mode is WRITE and claim.covers(wanted) for claim in ctx.claims)
 
 
-def _version(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]
-
-
-def _require_size(identity: Identity, content: bytes) -> None:
-    if len(content) > SIZE_LIMIT:
-        raise FileProblem(
-            identity.path, f"at most {SIZE_LIMIT} bytes", f"{len(content)} bytes", "Split it into several files."
-        )
+def _require_different(identities: Sequence[Identity]) -> None:
+    names: dict[str, None] = {}
+    for identity in identities:
+        if identity.event_name in names:
+            raise FileProblem(identity.path, "each file once", "one that is named twice", "Nothing was changed.")
+        names[identity.event_name] = None

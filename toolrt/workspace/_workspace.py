@@ -10,7 +10,8 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, State, Tool
 from toolrt.order import ClaimTable
 from toolrt.workspace._disk import Disk, Entry, Kind
-from toolrt.workspace._files import Files
+from toolrt.workspace._files import Files, Limits
+from toolrt.workspace._history import History, MemoryStore
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._private import describe_error
 from toolrt.workspace._real import RealDisk
@@ -32,6 +33,7 @@ class Workspace:
     Args:
         root: an existing directory on the real disk; or a disk, such as `MemoryDisk`: then the workspace is all
             below the disk's own root.
+        limits: how much is remembered; None: see `Limits`.
 
     Raises:
         InputRefused: there is no directory at `root`.
@@ -43,7 +45,7 @@ class Workspace:
         registry = Registry(workspace.tools())
     """
 
-    def __init__(self, root: str | os.PathLike[str] | Disk) -> None:
+    def __init__(self, root: str | os.PathLike[str] | Disk, *, limits: Limits | None = None) -> None:
         if isinstance(root, str | os.PathLike):
             self._disk: Disk = RealDisk(root)
         elif isinstance(root, Disk):
@@ -51,7 +53,9 @@ class Workspace:
         else:
             raise DefinitionRefused("Workspace", "a directory's path or a disk", root)
         self._claim_table = ClaimTable()
-        self._files = Files(self)
+        self._limits = limits = Limits() if limits is None else limits
+        self._history = History(self, MemoryStore(limits.versions, limits.history_bytes))
+        self._files = Files(self, limits)
 
     @property
     def disk(self) -> Disk:
@@ -62,6 +66,16 @@ class Workspace:
     def claim_table(self) -> ClaimTable:
         """The order of all calls that touch these files."""
         return self._claim_table
+
+    @property
+    def limits(self) -> Limits:
+        """How much it remembers."""
+        return self._limits
+
+    @property
+    def history(self) -> History:
+        """The versions of its files: to see, to restore, to undo."""
+        return self._history
 
     @property
     def files(self) -> Files:

@@ -1,0 +1,468 @@
+"""The files service: reading and changing files, with freshness and all-or-nothing, alike on both disks."""
+
+from __future__ import annotations
+
+import errno
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from toolrt import probe
+from toolrt.model import EVERYTHING, WRITE, State
+from toolrt.workspace import Directory, FileProblem, HardLink, Limits, MemoryDisk, Symlink, Wanted, Workspace
+
+
+def context(workspace: Workspace, *paths: str, batch_id: str = "batch", call_index: int = 0, mode=WRITE) -> Any:
+    """What a call has that holds the claims on these files; none given: on everything."""
+    claims = [claim for path in paths for claim in workspace.claims(path, State(), mode)] or [EVERYTHING]
+    return SimpleNamespace(
+        batch_id=batch_id, call_index=call_index, call_id=f"id{call_index}", state=State(), claims=tuple(claims)
+    )
+
+
+async def revise(workspace: Workspace, path: str, content: bytes | None, **where: Any) -> Any:
+    return await workspace.files.revise(
+        context(workspace, path, **where), workspace.identify(path), lambda found: content
+    )
+
+
+async def read(workspace: Workspace, path: str) -> bytes:
+    found = await workspace.files.read(context(workspace, path), workspace.identify(path))
+    return found.content
+
+
+def entry(workspace: Workspace, path: str) -> Any:
+    return workspace.identify(path, None, Wanted.ENTRY)
+
+
+async def test_read_gives_content_and_look(tree):
+    """Both belong together."""
+    tree.put("a", "one")
+    found = await tree.workspace.files.read(context(tree.workspace, "a"), tree.workspace.identify("a"))
+    assert (found.content, found.stat.size) == (b"one", 3)
+
+
+async def test_missing_file_is_a_problem(tree):
+    """The disk's errors never get out as they are."""
+    with pytest.raises(FileProblem, match="nothing of that name"):
+        await read(tree.workspace, "a")
+
+
+async def test_revise_is_given_what_stands_there(tree):
+    """The change is computed from the content, once."""
+    tree.put("a", "one")
+    seen = []
+
+    def change(found: bytes | None) -> bytes:
+        seen.append(found)
+        return b"two"
+
+    workspace = tree.workspace
+    revised = await workspace.files.revise(context(workspace, "a"), workspace.identify("a"), change)
+    assert (revised.before, revised.after, seen) == (b"one", b"two", [b"one"])
+    assert workspace.snapshot() == {"a": b"two"}
+
+
+async def test_revise_creates_with_directories(tree):
+    """Missing directories are made with the file."""
+    revised = await revise(tree.workspace, "d/e/a", b"new")
+    assert (revised.before, revised.after) == (None, b"new")
+    assert tree.workspace.snapshot() == {"d/e/a": b"new"}
+
+
+async def test_refused_creation_leaves_no_directory(tree):
+    """What the change raises is raised, and nothing was made for it."""
+
+    def refuse(found: bytes | None) -> bytes:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await tree.workspace.files.revise(context(tree.workspace, "d/a"), tree.workspace.identify("d/a"), refuse)
+    assert tree.workspace.snapshot() == {}
+
+
+async def test_revise_to_nothing_removes(tree):
+    """A change that gives None takes the file away."""
+    tree.put("a", "one")
+    revised = await revise(tree.workspace, "a", None)
+    assert (revised.before, revised.after) == (b"one", None)
+    assert tree.workspace.snapshot() == {}
+
+
+async def test_revise_to_the_same_writes_nothing(tree):
+    """The file keeps its number and its time, and no version is made."""
+    tree.put("a", "one")
+    before = tree.disk.lstat(f"{tree.root}/a")
+    revised = await revise(tree.workspace, "a", b"one")
+    assert (revised.before, revised.after) == (b"one", b"one")
+    assert tree.disk.lstat(f"{tree.root}/a") == before
+    assert await tree.workspace.history.versions("a") == []
+
+
+async def test_content_over_the_limit_is_refused(tree, monkeypatch):
+    """With its size; nothing is written."""
+    monkeypatch.setattr("toolrt.workspace._files.SIZE_LIMIT", 4)
+    with pytest.raises(FileProblem, match="at most 4 bytes, got 5 bytes"):
+        await revise(tree.workspace, "a", b"12345")
+    assert tree.workspace.snapshot() == {}
+
+
+# Freshness
+
+
+async def test_somebody_elses_change_is_a_conflict(tree):
+    """What was read is not what is there: nothing is changed, and reading it again is the way out."""
+    tree.put("a", "one")
+    await read(tree.workspace, "a")
+    tree.put("a", "theirs")
+    with pytest.raises(FileProblem, match=r"somebody else changed it since.*read it again"):
+        await revise(tree.workspace, "a", b"mine")
+    assert tree.workspace.snapshot() == {"a": b"theirs"}
+    assert await read(tree.workspace, "a") == b"theirs"
+    await revise(tree.workspace, "a", b"mine")
+    assert tree.workspace.snapshot() == {"a": b"mine"}
+
+
+async def test_somebody_elses_change_after_an_own_one_is_a_conflict(tree):
+    """What this workspace wrote is what it last saw."""
+    await revise(tree.workspace, "a", b"one")
+    tree.put("a", "theirs")
+    with pytest.raises(FileProblem, match="somebody else"):
+        await revise(tree.workspace, "a", b"two")
+    assert tree.workspace.snapshot() == {"a": b"theirs"}
+
+
+async def test_file_that_came_unseen_is_a_conflict(tree):
+    """Who looked and found nothing does not overwrite what somebody made meanwhile."""
+    with pytest.raises(FileProblem):
+        await read(tree.workspace, "a")
+    tree.put("a", "theirs")
+    with pytest.raises(FileProblem, match="somebody else"):
+        await revise(tree.workspace, "a", b"mine")
+    assert tree.workspace.snapshot() == {"a": b"theirs"}
+
+
+async def test_file_that_went_unseen_is_a_conflict_until_it_is_looked_for(tree):
+    """Reading it says that it is gone; then it may be written again."""
+    tree.put("a", "one")
+    await read(tree.workspace, "a")
+    await tree.disk.remove(("a",))
+    with pytest.raises(FileProblem, match="somebody else"):
+        await revise(tree.workspace, "a", b"mine")
+    with pytest.raises(FileProblem, match="nothing of that name"):
+        await read(tree.workspace, "a")
+    await revise(tree.workspace, "a", b"mine")
+    assert tree.workspace.snapshot() == {"a": b"mine"}
+
+
+async def test_never_seen_file_has_no_condition(tree):
+    """A whole write needs no read before."""
+    tree.put("a", "theirs")
+    await revise(tree.workspace, "a", b"mine")
+    assert tree.workspace.snapshot() == {"a": b"mine"}
+
+
+async def test_siblings_never_conflict(tree):
+    """Calls of one workspace see each other's changes, by whatever name."""
+    tree.put("a", "one")
+    tree.put("b", HardLink("a"))
+    tree.put("l", Symlink("a"))
+    await read(tree.workspace, "a")
+    for number, path in enumerate(["b", "a", "l", "./a", "b"]):
+        await revise(tree.workspace, path, b"%d" % number)
+    assert await read(tree.workspace, "a") == b"4"
+
+
+async def test_removal_of_a_changed_file_is_a_conflict(tree):
+    """A deletion overwrites, too; in a directory as well."""
+    tree.put("d/a", "one")
+    await read(tree.workspace, "d/a")
+    tree.put("d/a", "theirs")
+    for path, recursive in (("d/a", False), ("d", True)):
+        with pytest.raises(FileProblem, match=r"d/a: .*somebody else"):
+            await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, path), recursive)
+    assert tree.workspace.snapshot() == {"d/a": b"theirs"}
+
+
+async def test_memory_of_contents_moves_with_the_file(tree):
+    """A change under the old name, unseen, conflicts under the new one; the old name is known to be free."""
+    tree.put("a", "one")
+    await read(tree.workspace, "a")
+    await tree.workspace.files.move(context(tree.workspace), entry(tree.workspace, "a"), entry(tree.workspace, "b"))
+    tree.put("b", "theirs")
+    tree.put("a", "theirs")
+    for path in "ab":
+        with pytest.raises(FileProblem, match="somebody else"):
+            await revise(tree.workspace, path, b"mine")
+
+
+async def test_memory_of_contents_is_bounded():
+    """The file that was seen longest ago has no condition any more."""
+    workspace = Workspace(disk := MemoryDisk(dict.fromkeys("abc", "one")), limits=Limits(seen=2))
+    for path in "abc":
+        await read(workspace, path)
+    assert workspace.files.statistics()["seen"] == {"entries": 2}
+    for path in "abc":
+        disk.put(path, "theirs")
+    await revise(workspace, "a", b"mine")
+    with pytest.raises(FileProblem):
+        await revise(workspace, "c", b"mine")
+
+
+# Several files
+
+
+async def revise_all(workspace: Workspace, **contents: bytes | None) -> Any:
+    revisions = [(workspace.identify(path), lambda found, new=new: new) for path, new in contents.items()]
+    return await workspace.files.revise_all(context(workspace), revisions)
+
+
+async def test_revise_all_changes_all(tree):
+    """Created, changed, removed: each is told with what was there."""
+    tree.put("b", "old")
+    tree.put("c", "old")
+    made = await revise_all(tree.workspace, a=b"new", b=b"new", c=None)
+    assert [(one.before, one.after) for one in made] == [(None, b"new"), (b"old", b"new"), (b"old", None)]
+    assert tree.workspace.snapshot() == {"a": b"new", "b": b"new"}
+
+
+async def test_revise_all_computes_before_it_writes(tree):
+    """A change that refuses leaves all files as they were."""
+    tree.put("a", "old")
+
+    def refuse(found: bytes | None) -> bytes:
+        raise FileProblem("b", "sense", "none", "Think.")
+
+    workspace = tree.workspace
+    revisions = [(workspace.identify("d/a"), lambda found: b"new"), (workspace.identify("b"), refuse)]
+    with pytest.raises(FileProblem, match="Think"):
+        await workspace.files.revise_all(context(workspace), revisions)
+    assert workspace.snapshot() == {"a": b"old"}
+
+
+async def test_revise_all_checks_freshness_of_all(tree):
+    """One file that somebody else changed, and none is written."""
+    for path in "ab":
+        tree.put(path, "one")
+        await read(tree.workspace, path)
+    tree.put("b", "theirs")
+    with pytest.raises(FileProblem, match=r"b: .*somebody else"):
+        await revise_all(tree.workspace, a=b"mine", b=b"mine")
+    assert tree.workspace.snapshot() == {"a": b"one", "b": b"theirs"}
+
+
+async def test_revise_all_takes_each_file_once(tree):
+    """Two changes of one file, by whatever names, have no order."""
+    tree.put("a", "one")
+    tree.put("l", Symlink("a"))
+    with pytest.raises(FileProblem, match="named twice"):
+        await revise_all(tree.workspace, a=b"mine", l=b"mine")
+    assert await read(tree.workspace, "a") == b"one"
+
+
+def faults_and_steps() -> Any:
+    """How many effects `revise_all` has on the twin."""
+    count = 0
+
+    def fault(name: str, path: str) -> None:
+        nonlocal count
+        count += 1
+
+    disk = MemoryDisk({"a": "old", "c": "old"}, fault=fault)
+    trio.run(lambda: revise_all(Workspace(disk), a=b"new", **{"d/b": b"new"}, c=None))
+    return range(count)
+
+
+@pytest.mark.parametrize("at", faults_and_steps())
+@pytest.mark.parametrize("how", ["fault", "cancel"])
+async def test_revise_all_is_all_or_nothing_at_every_effect(at, how):
+    """A disk that fails, or a cancel, at any effect: everything happened, or nothing; history agrees."""
+    count = 0
+    scope = trio.CancelScope()
+
+    def fault(name: str, path: str) -> None:
+        nonlocal count
+        count += 1
+        if count - 1 == at:
+            if how == "cancel":
+                scope.cancel()
+            else:
+                raise OSError(errno.EIO, "broken")
+
+    old = {"a": b"old", "c": b"old"}
+    workspace = Workspace(MemoryDisk({"a": "old", "c": "old"}, fault=fault))
+    raised = False
+    with scope:
+        try:
+            await revise_all(workspace, a=b"new", **{"d/b": b"new"}, c=None)
+        except FileProblem:
+            raised = True
+    now = workspace.snapshot()
+    assert now == (old if raised or scope.cancelled_caught else {"a": b"new", "d/b": b"new"})
+    for path in ("a", "d/b", "c"):
+        assert len(await workspace.history.versions(path)) == (now != old)
+
+
+async def test_group_leaves_what_somebody_else_made_of_a_file():
+    """It cannot be put back then, and the refusal names it."""
+    disk = MemoryDisk({"a": "old", "b": "old"})
+    moves = 0
+
+    def fault(name: str, path: str) -> None:
+        nonlocal moves
+        if name == "move":
+            moves += 1
+            if moves == 2:
+                disk.put("a", "theirs")
+                raise OSError(errno.ENOSPC, "full")
+
+    disk._fault = fault
+    workspace = Workspace(disk)
+    with pytest.raises(FileProblem, match=r"a: .*what somebody else has made of it since"):
+        await revise_all(workspace, a=b"new", b=b"new")
+    assert workspace.snapshot() == {"a": b"theirs", "b": b"old"}
+
+
+# Directories, removing, moving
+
+
+async def test_make_dirs_says_whether_it_made_any(tree):
+    """A directory that is there is content enough; a file in its place is a problem."""
+    workspace = tree.workspace
+    for made in (True, False):
+        identity = workspace.identify("d/e", None, Wanted.DIRECTORY)
+        assert await workspace.files.make_dirs(context(workspace), identity) is made
+    assert workspace.snapshot() == {"d/e/": ""}
+    tree.put("f", "")
+    with pytest.raises(FileProblem, match="something else in a directory's place"):
+        await workspace.files.make_dirs(context(workspace), workspace.identify("f", None, Wanted.DIRECTORY))
+
+
+async def test_remove_takes_files_links_and_empty_directories(tree):
+    """Of a link only the link goes."""
+    tree.put("a", "one")
+    tree.put("l", Symlink("a"))
+    tree.put("d", Directory())
+    for path in ("l", "d"):
+        await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, path))
+    assert tree.workspace.snapshot() == {"a": b"one"}
+    with pytest.raises(FileProblem, match="nothing of that name"):
+        await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, "l"))
+
+
+async def test_remove_takes_full_directories_only_when_told(tree):
+    """The refusal says how many names are in it and what to do."""
+    tree.put("d/a", "one")
+    tree.put("d/e/b", "two")
+    workspace = tree.workspace
+    with pytest.raises(FileProblem, match=r"2 names in it\. Use recursive=true"):
+        await workspace.files.remove(context(workspace), entry(workspace, "d"))
+    await workspace.files.remove(context(workspace), entry(workspace, "d"), recursive=True)
+    assert workspace.snapshot() == {}
+
+
+async def test_move_makes_directories_and_replaces_nothing(tree):
+    """Where something stands nothing is moved to."""
+    tree.put("a", "one")
+    tree.put("b", "two")
+    workspace = tree.workspace
+    await workspace.files.move(context(workspace), entry(workspace, "a"), entry(workspace, "d/e/a"))
+    assert workspace.snapshot() == {"b": b"two", "d/e/a": b"one"}
+    with pytest.raises(FileProblem):
+        await workspace.files.move(context(workspace), entry(workspace, "b"), entry(workspace, "d/e/a"))
+    with pytest.raises(FileProblem, match=r"x: .*nothing of that name"):
+        await workspace.files.move(context(workspace), entry(workspace, "x"), entry(workspace, "f/y"))
+    assert workspace.snapshot() == {"b": b"two", "d/e/a": b"one"}
+
+
+# What is reported
+
+
+class Events:
+    """A sink that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, dict[str, Any]]] = []
+        self.accesses: list[tuple[tuple[Any, ...], bool]] = []
+
+    def event(self, kind: str, fields: Any) -> None:
+        self.seen.append((kind, dict(fields)))
+
+    def access(self, resource: Any, write: bool) -> None:
+        self.accesses.append((tuple(resource), write))
+
+
+async def test_every_mutation_begins_and_ends(tree):
+    """Also of groups, directories and moves; a mutation that failed says so, with what is there."""
+    tree.put("a", "one")
+    tree.put("b", "one")
+    workspace, events = tree.workspace, Events()
+    with probe.observed_by(events):
+        await revise_all(workspace, a=b"two", b=None)
+        await workspace.files.move(context(workspace), entry(workspace, "a"), entry(workspace, "c"))
+        await workspace.files.remove(context(workspace), entry(workspace, "c"))
+        tree.put("c", "theirs")
+        with pytest.raises(FileProblem):
+            await revise(workspace, "c", b"mine")
+    told = [
+        (kind.removeprefix("file.mutation_"), fields["file"], fields.get("version"), fields.get("ok"))
+        for kind, fields in events.seen
+        if kind.startswith("file.mutation")
+    ]
+    assert told == [
+        ("began", "a", None, None),
+        ("began", "b", None, None),
+        ("ended", "a", "3fc4ccfe7458", True),
+        ("ended", "b", None, True),
+        ("began", "a", None, None),
+        ("began", "c", None, None),
+        ("ended", "a", None, True),
+        ("ended", "c", None, True),
+        ("began", "c", None, None),
+        ("ended", "c", None, True),
+        ("began", "c", None, None),
+        ("ended", "c", "4c55a8552a2c", False),
+    ]
+
+
+async def test_different_files_touch_nothing_in_common():
+    """Per file, never per table: two calls at two files have no access in common that one of them writes."""
+    workspace = Workspace(MemoryDisk({"a": "one", "b": "one"}))
+    touched = []
+    for path in "ab":
+        events = Events()
+        with probe.observed_by(events):
+            await read(workspace, path)
+            await revise(workspace, path, b"two", call_index=ord(path))
+        touched.append(events.accesses)
+    first, second = touched
+    for mine, theirs in ((first, second), (second, first)):
+        written = {resource for resource, write in mine if write}
+        assert not written & {resource for resource, _ in theirs}
+
+
+async def test_readers_of_one_file_touch_nothing_that_one_writes():
+    """So a simulation need not try both orders of two reads."""
+    workspace = Workspace(MemoryDisk({"a": "one"}))
+    events = Events()
+    with probe.observed_by(events):
+        await read(workspace, "a")
+    assert not [resource for resource, write in events.accesses if write]
+
+
+async def test_no_thread_on_the_twin(monkeypatch):
+    """A simulated run would have to refuse it."""
+
+    def refuse(*args: Any, **options: Any) -> None:
+        raise AssertionError("a thread")
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", refuse)
+    workspace = Workspace(disk := MemoryDisk({"a": "x" * 2_000_000}))
+    await read(workspace, "a")
+    await revise_all(workspace, a=b"two", **{"d/b": b"new"})
+    await workspace.files.move(context(workspace), entry(workspace, "a"), entry(workspace, "c"))
+    await workspace.files.remove(context(workspace), entry(workspace, "d"), recursive=True)
+    await workspace.history.undo("batch")
+    assert disk.listdir("/workspace") == ["a"]

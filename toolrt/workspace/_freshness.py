@@ -1,0 +1,103 @@
+"""What this workspace last saw of each file, so that nobody else's change is overwritten unread.
+
+Rules.  Every read and every mutation of its own is remembered: the SHA-256 of the content, or that there was none.
+A mutation that finds neither that nor its own is a conflict, and changes nothing.  A file that was never seen has no
+condition.  Sibling calls are seen too, so they never conflict.
+
+Theory.  Optimistic concurrency with content for a version: what stands there is compared when the call's ticket is
+first in line, on the very bytes that the change is computed from.  A file that was changed and changed back is
+fresh: nothing would be lost.
+
+Accesses.  Readers remember what the disk showed them, and the disk's own accesses order them with whoever changed
+it; so for them it is a "read" of this memory, and readers of one file stay independent.  Mutations "write" it.
+
+Limits.  The memory is bounded, the least recently seen goes first, and a file that went has no condition again.  A
+file with several names is remembered by its number too; it conflicts when it is what neither its name nor its number
+was seen to have.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from toolrt import probe
+from toolrt.workspace._disk import Entry
+from toolrt.workspace._identity import Identity
+
+__all__ = ["Freshness"]
+
+
+class Freshness:
+    """The last content seen of each file.
+
+    Args:
+        entries: how many files are remembered at most.
+    """
+
+    def __init__(self, entries: int) -> None:
+        self._most = entries
+        self._seen: OrderedDict[Entry, bytes | None] = OrderedDict()
+
+    def saw(self, identity: Identity, digest: bytes | None, *, own: bool = False) -> None:
+        """The file has this digest, or None: it is not there.
+
+        Args:
+            own: whether a mutation of this workspace made it so.
+        """
+        for name in _names(identity):
+            self._touch(name, write=own)
+            self._seen[name] = digest
+            self._seen.move_to_end(name)
+        while len(self._seen) > self._most:
+            name, _ = self._seen.popitem(last=False)
+            # Which one goes depends on the order of all looks: then, and only then, the memory is one resource.
+            probe.access(("files", "seen"), True)
+            self._touch(name, write=True)
+
+    def expected(self, identity: Identity) -> tuple[bytes | None, ...] | None:
+        """What a mutation may find there; None: anything."""
+        known: list[bytes | None] = []
+        for name in _names(identity):
+            self._touch(name, write=True)
+            if name in self._seen:
+                known.append(self._seen[name])
+        return tuple(known) or None
+
+    def expected_at(self, key: Entry) -> tuple[bytes | None, ...] | None:
+        """As `expected`, for a name that was listed."""
+        self._touch(key, write=True)
+        return (self._seen[key],) if key in self._seen else None
+
+    def saw_at(self, key: Entry, digest: bytes | None) -> None:
+        """As `saw` of an own mutation, for a file that history put back."""
+        self._touch(key, write=True)
+        self._seen[key] = digest
+
+    def moved(self, source: Entry, target: Entry | None) -> None:
+        """What stood at and below `source` stands at `target`, or None: nowhere.  Costs what is remembered."""
+        depth = len(source)
+        for name in [name for name in self._seen if name[:depth] == source]:
+            self._touch(name, write=True)
+            digest = self._seen[name]
+            self._seen[name] = None
+            if target is not None:
+                self._touch((*target, *name[depth:]), write=True)
+                self._seen[(*target, *name[depth:])] = digest
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds: ``entries``."""
+        probe.access(("files", "seen"), True)
+        return {"entries": len(self._seen)}
+
+    def _touch(self, name: Entry, *, write: bool) -> None:
+        if probe.sink is not None:
+            probe.sink.access(("files", "seen"), False)
+            probe.sink.access(("files", "seen", *name), write)
+
+
+def _names(identity: Identity) -> list[Entry]:
+    """What the file is remembered under; no part of a key is empty, so the second can be nobody's key."""
+    names: list[Entry] = [identity.key or ()]
+    if identity.found is not None and identity.shared:
+        names.append(("", str(identity.found.inode)))
+    return names

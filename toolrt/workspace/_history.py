@@ -1,0 +1,460 @@
+"""Every version of every file that a workspace changed: to see, to restore, and to undo a batch.
+
+Rules.  A mutation that landed is a version of its file, whatever made it: a call, a restore, an undo.  `undo` puts
+back exactly what a batch changed, all of it or nothing, and refuses where somebody else has changed one of those
+files since, or between two of the batch's own changes.  A directory that the batch made goes again unless somebody
+else has put something into it.  Both take claims as any mutation does, behind every call that was ordered before.
+
+Theory.  The calls of a batch change one file in call order, and different files in any order; so the versions of a
+batch are taken back by call, the last first, which is one of the orders they may have happened in and the same one
+every time.
+
+Limits.  History is bounded: the oldest versions go first, and what went cannot be put back.  A file of more than
+10 MiB, and what is neither file, directory nor link, leaves a version without content when it is removed.  Batches
+are told apart by id within one session; of several sessions (a workspace and its life) the last that had a batch of
+the id is meant.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.model import WRITE, Claim, State, covers
+from toolrt.order import ClaimTable, Ticket
+from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._identity import Identity, Wanted
+from toolrt.workspace._mutation import in_thread
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._undo import planned
+from toolrt.workspace._version import Row, Standing, Store, Version
+
+if TYPE_CHECKING:
+    from toolrt.workspace._files import CallContext
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["History", "MemoryStore", "Undone"]
+
+_T = TypeVar("_T")
+
+#: How often the claims of an undo are taken anew because the batch went on meanwhile.
+_MOST_TRIES = 100
+
+
+@attrs.frozen
+class Undone:
+    """What an undo or a restore did."""
+
+    #: The batch that its own versions belong to; undoing that does it again.
+    batch_id: str
+    #: The files and directories that are other now, relative to the workspace's root, sorted.
+    paths: tuple[str, ...]
+
+
+@attrs.frozen
+class _Errand:
+    """Stands for a call where none is: an undo or a restore from outside any batch."""
+
+    batch_id: str
+    claims: tuple[Claim, ...]
+    state: State = attrs.field(factory=State)
+    call_index: int = 0
+    call_id: str | None = None
+    #: The other calls of its batch, as calls that wait for it ask: it has none.
+    siblings: None = None
+
+
+class History:
+    """The versions of one workspace's files.  Get it from `Workspace.history`."""
+
+    def __init__(self, workspace: Workspace, store: Store) -> None:
+        self._workspace = workspace
+        self._store = store
+        #: How many undos and restores there were, to name their batches.
+        self._errands = 0
+
+    @property
+    def store(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    @property
+    def persistent(self) -> bool:
+        """Whether it outlives the process."""
+        return self._store.blocks and self._store.problem is None
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is kept in memory although it should outlive the process; None: it is kept where it should be."""
+        return self._store.problem
+
+    async def versions(self, path: str, state: State | None = None) -> list[Version]:
+        """The versions of what `path` names, oldest first.  Waits for nobody: what is still running is not in it.
+
+        Raises:
+            FileProblem: the name is outside the workspace, or is no name.
+
+        Checkpoint: always.
+        """
+        key = _key(self._workspace.identify(path, state, Wanted.ENTRY))
+        await trio.lowlevel.checkpoint()
+        dropped, rows = await self._ask(lambda: self._store.rows_of_file(key))
+        return [_version(dropped + place, row, key) for place, row in enumerate(rows, 1)]
+
+    async def restore(
+        self, path: str, version: int, state: State | None = None, *, ctx: CallContext | None = None
+    ) -> Undone:
+        """The file at `path` has the content that `version` gave it; 0: what was there before the first.
+
+        Nothing is there if nothing was.  That is a new version, so nothing is lost.
+
+        Args:
+            ctx: the call that does it, if one does; its claims must cover the file.  Otherwise claims are taken.
+
+        Raises:
+            FileProblem: there is no such version, its content is not kept, somebody else changed the file since
+                this workspace last saw it, or the disk refused; nothing was changed.
+
+        Checkpoint: always.
+        """
+        identity = self._workspace.identify(path, state)
+        key = _key(identity)
+        await trio.lowlevel.checkpoint()
+        dropped, rows = await self._ask(lambda: self._store.rows_of_file(key))
+        wanted = _standing_of(identity.path, key, version, dropped, rows)
+        content: bytes | None = None
+        if wanted is not None:
+            digest = wanted.digest
+            if wanted.kind is not Kind.FILE or digest is None:
+                raise _not_kept(identity.path, f"version {version}")
+            content = await self._ask(lambda: self._store.content(digest))
+            if content is None:
+                raise _not_kept(identity.path, f"version {version}")
+
+        async def put(owner: CallContext) -> tuple[str, ...]:
+            now = self._workspace.identify(path, state)
+            if now.problem is not None:
+                raise now.problem
+            if now.key != key or not all(covers(owner.claims, claim) for claim in now.claims(WRITE)):
+                raise _moved_on(now.path)
+            revised = await self._workspace.files.revise(owner, now, lambda found: content)
+            return () if revised.before == revised.after else (now.path,)
+
+        if ctx is not None:
+            return Undone(ctx.batch_id, await put(ctx))
+        errand = self._errand("restore", identity.claims(WRITE))
+        async with _Turn(self._workspace.claim_table, errand):
+            return Undone(errand.batch_id, await put(errand))
+
+    async def undo(self, batch_id: str, *, ctx: CallContext | None = None) -> Undone:
+        """What the batch changed is as it was before it; or, where that cannot be, everything stays.
+
+        Args:
+            ctx: the call that does it, if one does; its claims must cover everything the batch changed.
+
+        Raises:
+            FileProblem: the batch is not known, or a file is not as the batch left it, or what stood there is not
+                kept; names the files.  Nothing was changed.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        for _ in range(_MOST_TRIES):
+            rows = await self._rows(batch_id)
+            claims = self._claims(rows)
+            if ctx is not None:
+                if not all(covers(ctx.claims, claim) for claim in claims):
+                    raise FileProblem(
+                        f"undo {batch_id}",
+                        "claims on all that the batch changed",
+                        "a call that holds others",
+                        "Undo it outside of a call, or in one that is exclusive.",
+                    )
+                return await self._undo(ctx, rows)
+            errand = self._errand("undo", claims)
+            async with _Turn(self._workspace.claim_table, errand):
+                if await self._rows(batch_id) == rows and self._claims(rows) == claims:
+                    return await self._undo(errand, rows)
+        raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
+
+    def _errand(self, what: str, claims: tuple[Claim, ...]) -> _Errand:
+        probe.access(("files", "errands"), True)
+        self._errands += 1
+        return _Errand(f"{what}-{self._errands}", claims)
+
+    async def _undo(self, owner: CallContext, rows: Sequence[Row]) -> Undone:
+        plan = await planned(self._workspace.disk, rows)
+        contents: dict[bytes, bytes] = {}
+        lost: list[str] = []
+        for row in plan:
+            for standing, needed in ((row.before, False), (row.after, True)):
+                if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK) or row.target is not None:
+                    continue
+                digest = standing.digest
+                content = None if digest is None else await self._content(digest)
+                if digest is not None and content is not None:
+                    contents[digest] = content
+                elif needed:
+                    lost.append(row.path)
+            if row.after is not None and row.after.kind not in (Kind.FILE, Kind.SYMLINK, Kind.DIRECTORY):
+                lost.append(row.path)
+        if lost:
+            raise _not_kept(", ".join(sorted(lost)), "what stood there")
+        done = await self._workspace.files.carry_out(owner, plan, contents)
+        return Undone(
+            owner.batch_id,
+            tuple(sorted({path for row in done for path in (row.path, "/".join(row.target or row.entry))})),
+        )
+
+    async def _content(self, digest: bytes) -> bytes | None:
+        return await self._ask(lambda: self._store.content(digest))
+
+    async def _rows(self, batch_id: str) -> list[Row]:
+        rows = await self._ask(lambda: self._store.rows_of_batch(batch_id))
+        if not rows:
+            raise FileProblem(
+                f"undo {batch_id}", "a batch that changed files", "none of this id", "See Workspace.history.versions."
+            )
+        return rows
+
+    def _claims(self, rows: Sequence[Row]) -> tuple[Claim, ...]:
+        """What is needed to take back `rows`."""
+        claims: dict[Claim, None] = {}
+        for row in rows:
+            for key, entry in ((row.key, row.entry), (row.target_key, row.target)):
+                if key is None or entry is None:
+                    continue
+                identity = self._workspace.identify("./" + "/".join(entry), None, Wanted.ENTRY)
+                if identity.key != key:
+                    raise FileProblem(
+                        row.path, "the directory it was in", "another one", "Nothing was changed; put it back first."
+                    )
+                standing = row.before or row.after
+                plain = standing is not None and standing.kind is Kind.FILE and row.target is None
+                claims.update(dict.fromkeys(identity.claims(WRITE, subtree=not plain)))
+        return tuple(claims)
+
+    async def _ask(self, question: Callable[[], _T]) -> _T:
+        return await in_thread(question, blocks=self._store.blocks)
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds: ``versions`` and ``bytes``.  May block."""
+        return self._store.statistics()
+
+
+class _Turn:
+    """A ticket of `errand`, held inside the block, which is entered when it is first in line."""
+
+    def __init__(self, table: ClaimTable, errand: _Errand) -> None:
+        self._table = table
+        self._errand = errand
+        self._ticket: Ticket | None = None
+
+    async def __aenter__(self) -> None:
+        turn = trio.Event()
+        ticket = self._table.take(self._errand.claims, self._errand, lambda _: turn.set())
+        if not ticket.ready:
+            try:
+                await turn.wait()
+            except BaseException:
+                ticket.release()
+                raise
+        self._ticket = ticket
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ticket is not None:
+            self._ticket.release()
+
+
+def _key(identity: Identity) -> Entry:
+    if identity.key is None:
+        raise identity.problem or _moved_on(identity.path)
+    return identity.key
+
+
+def _standing_of(path: str, key: Entry, number: int, dropped: int, rows: Sequence[Row]) -> Standing | None:
+    """What stood at `key` after version `number`."""
+    first, last = dropped, dropped + len(rows)
+    if not rows or not (first <= number <= last):
+        got = f"{number!r} of {last}" if rows else "a file without versions"
+        raise FileProblem(path, f"a version from {first} to {last}", got, "See which versions there are.")
+    if number > first:
+        return _left_by(rows[number - first - 1], key)
+    return _found_by(rows[0], key)
+
+
+def _left_by(row: Row, key: Entry) -> Standing | None:
+    if row.target_key is None:
+        return row.after
+    return row.before if row.target_key == key else None
+
+
+def _found_by(row: Row, key: Entry) -> Standing | None:
+    return row.before if row.target_key != key else None
+
+
+def _version(number: int, row: Row, key: Entry) -> Version:
+    before, after = _found_by(row, key), _left_by(row, key)
+    if row.target is not None:
+        action = f"moved to {'/'.join(row.target)}" if after is None else f"moved from {row.path}"
+    elif before is None:
+        action = "created"
+    else:
+        action = "removed" if after is None else "changed"
+    return Version(
+        number,
+        "/".join(row.target or row.entry) if row.target_key == key else row.path,
+        row.batch_id,
+        row.call_index,
+        row.call_id,
+        action,
+        None if before is None or before.digest is None else before.digest.hex(),
+        None if after is None or after.digest is None else after.digest.hex(),
+        row.time_ns,
+    )
+
+
+def _not_kept(path: str, what: str) -> FileProblem:
+    return FileProblem(path, f"the content of {what}", "none that was kept", "It cannot be put back from history.")
+
+
+def _moved_on(path: str) -> FileProblem:
+    return FileProblem(
+        path, "the file this name meant before", "another one by now", "Nothing was changed.", retryable=True
+    )
+
+
+class MemoryStore:
+    """History that lasts as long as the process.
+
+    Args:
+        versions: how many rows it keeps at most.
+        size: how many bytes of contents it keeps at most.
+    """
+
+    #: Nothing here waits for a disk.
+    blocks = False
+    #: It is not meant to outlive the process.
+    problem = None
+
+    def __init__(self, versions: int, size: int) -> None:
+        self._most_rows = versions
+        self._most_bytes = size
+        #: By serial number, oldest first.
+        self._rows: OrderedDict[int, Row] = OrderedDict()
+        self._serial = 0
+        self._by_file: dict[Entry, list[int]] = {}
+        self._by_batch: dict[str, list[int]] = {}
+        self._dropped: dict[Entry, int] = {}
+        #: By digest: the content and how many rows mention it.
+        self._contents: dict[bytes, tuple[bytes, int]] = {}
+        self._bytes = 0
+
+    def new_group(self) -> str:
+        """All groups end in this process, so one name is enough."""
+        return "group"
+
+    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+        """Nothing is kept until it has happened: what has not will not be asked for."""
+        return rows, contents
+
+    def end(self, token: tuple[Sequence[Row], Mapping[bytes, bytes]], landed: bool) -> None:
+        """Keep what happened; see `Store.end`."""
+        if landed:
+            rows, contents = token
+            for row in rows:
+                self._add(row, contents)
+
+    def settle(self, tokens: Sequence[tuple[Sequence[Row], Mapping[bytes, bytes]]]) -> None:
+        """As `end` for each of them."""
+        for token in tokens:
+            self.end(token, True)
+
+    def _add(self, row: Row, contents: Mapping[bytes, bytes]) -> None:
+        if probe.sink is not None:
+            # Who adds to one batch commutes with who else does; who asks for the batch writes.
+            probe.sink.access(("files", "batch", row.batch_id), False)
+            for key in _keys(row):
+                probe.sink.access(("files", "history", *key), True)
+        self._rows[self._serial] = row
+        self._by_batch.setdefault(row.batch_id, []).append(self._serial)
+        for key in _keys(row):
+            self._by_file.setdefault(key, []).append(self._serial)
+        for digest in _digests(row):
+            content, count = self._contents.get(digest, (contents.get(digest), 0))
+            if content is not None:
+                self._contents[digest] = (content, count + 1)
+                if not count:
+                    self._bytes += len(content)
+        self._serial += 1
+        while len(self._rows) > self._most_rows or (self._bytes > self._most_bytes and len(self._rows) > 1):
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        # Which goes depends on the order of all mutations: then, and only then, history is one resource.
+        probe.access(("files", "history"), True)
+        serial, row = self._rows.popitem(last=False)
+        batch = self._by_batch[row.batch_id]
+        batch.remove(serial)
+        if not batch:
+            del self._by_batch[row.batch_id]
+        for key in _keys(row):
+            rows = self._by_file[key]
+            rows.remove(serial)
+            if rows:
+                self._dropped[key] = self._dropped.get(key, 0) + 1
+            else:
+                # The counts of files without versions are forgotten: they begin anew.
+                del self._by_file[key]
+                self._dropped.pop(key, None)
+        for digest in _digests(row):
+            kept = self._contents.get(digest)
+            if kept is None:
+                continue
+            content, count = kept
+            if count > 1:
+                self._contents[digest] = (content, count - 1)
+            else:
+                del self._contents[digest]
+                self._bytes -= len(content)
+
+    def rows_of_batch(self, batch_id: str) -> list[Row]:
+        """See `Store.rows_of_batch`."""
+        probe.access(("files", "batch", batch_id), True)
+        return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
+
+    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+        """See `Store.rows_of_file`."""
+        probe.access(("files", "history", *key), False)
+        return self._dropped.get(key, 0), [self._rows[serial] for serial in self._by_file.get(key, ())]
+
+    def content(self, digest: bytes) -> bytes | None:
+        """See `Store.content`."""
+        kept = self._contents.get(digest)
+        return None if kept is None else kept[0]
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds: ``versions`` and ``bytes``."""
+        probe.access(("files", "history"), True)
+        return {"versions": len(self._rows), "bytes": self._bytes}
+
+
+def in_call_order(rows: Sequence[Row]) -> list[Row]:
+    """The rows of one batch in an order that does not depend on timing: see the module's theory."""
+    return sorted(rows, key=lambda row: row.call_index)
+
+
+def _keys(row: Row) -> list[Entry]:
+    return [row.key] if row.target_key is None or row.target_key == row.key else [row.key, row.target_key]
+
+
+def _digests(row: Row) -> list[bytes]:
+    return [standing.digest for standing in (row.before, row.after) if standing is not None and standing.digest]

@@ -1,0 +1,299 @@
+"""Carrying out changes of files: one at a time, or several of which all happen or none.
+
+Rules.  Before the disk is touched, history has written down what is about to happen; after it, that it happened.
+A change happens only to what it was meant for: what stands there is compared first.  Of a group, what was done is
+taken back in reverse order when a part fails or is cancelled; if somebody else has changed a file in the meantime,
+theirs stays.  Directories are made and removed leniently: one that is there already is content, and one that holds
+something of somebody else's stays.
+
+Theory.  A change is a row that says what stood there and what is to stand there, so its inverse is a row too: to
+roll back, to undo and to mend after a crash are one thing.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.workspace._disk import Changed, Disk, Entry, Kind, Snapshot, Unsynced
+from toolrt.workspace._memory import MemoryDisk
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._version import Row, Standing, Store
+
+__all__ = [
+    "SIZE_LIMIT",
+    "Carrier",
+    "changed_since",
+    "digest_of",
+    "in_thread",
+    "path_on",
+    "problem_of",
+    "quick_digest",
+    "standing_at",
+]
+
+T = TypeVar("T")
+
+#: The most bytes of a file that is read or written: 10 MiB, about 2.5 million tokens, more than any context.
+SIZE_LIMIT = 10 * 1024 * 1024
+
+#: From this size on a digest is worth a worker thread: about a millisecond.
+_LARGE = 1024 * 1024
+
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+
+
+def digest_of(content: bytes) -> bytes:
+    """What stands for a content: its SHA-256."""
+    return hashlib.sha256(content).digest()
+
+
+async def in_thread(work: Callable[[], T], *, blocks: bool = True) -> T:
+    """Do `work` in a worker thread if it `blocks`; in place otherwise, and in a simulation.
+
+    Checkpoint: if it blocks.
+    """
+    if probe.threads_inline or not blocks:
+        return work()
+    return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
+
+
+async def quick_digest(disk: Disk, content: bytes) -> bytes:
+    """The digest, without holding up Trio's thread for long."""
+    if len(content) < _LARGE or isinstance(disk, MemoryDisk):
+        return digest_of(content)
+    return await in_thread(lambda: digest_of(content))
+
+
+def path_on(disk: Disk, entry: Entry) -> str:
+    """The disk's path of an entry."""
+    return "/".join((disk.root.rstrip("/"), *entry)) or "/"
+
+
+def changed_since(path: str) -> FileProblem:
+    """The refusal of a change to a file that is not what it was seen to be."""
+    return FileProblem(
+        path,
+        "the content this workspace last saw",
+        "another one: somebody else changed it since",
+        "Nothing was changed; read it again.",
+    )
+
+
+async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> tuple[Standing | None, bytes | None]:
+    """What stands at `entry`, and the content of a file (or the text of a link), as far as it can be kept.
+
+    Args:
+        content: whether a file is to be read.
+
+    Raises:
+        OSError: as `Disk.look`, except that nothing is None.
+
+    Checkpoint: always.
+    """
+    try:
+        stat = await disk.look(entry)
+        if stat.kind is Kind.FILE and content and stat.size <= SIZE_LIMIT:
+            snapshot = await disk.read(entry, SIZE_LIMIT)
+            digest = await quick_digest(disk, snapshot.content)
+            return Standing(Kind.FILE, digest, snapshot.stat.mode), snapshot.content
+        if stat.kind is Kind.SYMLINK:
+            text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
+            return Standing(Kind.SYMLINK, digest_of(text)), text
+    except OSError as error:
+        if error.errno in _MISSING:
+            return None, None
+        raise
+    return Standing(stat.kind, None, stat.mode), None
+
+
+@attrs.define
+class Carrier:
+    """Carries out rows on one disk, and writes them down.
+
+    Args:
+        changed: is told of every row that was carried out, and of what it left, for caches to drop.
+    """
+
+    disk: Disk
+    store: Store
+    changed: Callable[[Row], None]
+
+    async def carry_out(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+        """All of `rows` happened, in order; gives those that did something.
+
+        Args:
+            contents: what is to be written, and what was there before, by digest.
+
+        Raises:
+            FileProblem, OSError, trio.Cancelled: one of them could not be done; all is as it was, except what
+                somebody else changed meanwhile, which a `FileProblem` names.
+
+        Checkpoint: always.
+        """
+        done: list[tuple[Row, object]] = []
+        store = self.store
+        if len(rows) > 1:
+            group = store.new_group()
+            rows = [attrs.evolve(row, group=group) for row in rows]
+        try:
+            for row in rows:
+                await self._apply(row, contents, store, done)
+            with trio.CancelScope(shield=True):
+                await in_thread(lambda: store.settle([token for _, token in done]), blocks=store.blocks)
+        except BaseException as error:
+            with trio.CancelScope(shield=True):
+                stayed = await self._take_back([row for row, _ in done], contents)
+            for row, token in reversed(done):
+                store.end(token, row.path in stayed)
+            if stayed and isinstance(error, FileProblem | OSError):
+                raise FileProblem(
+                    ", ".join(stayed),
+                    "to put back what was changed before a later change failed",
+                    "what somebody else has made of it since",
+                    "That stays; read the files again.",
+                ) from error
+            raise
+        return [row for row, _ in done]
+
+    async def _take_back(self, done: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[str]:
+        """Undo what was done; gives the paths that somebody else has changed since."""
+        stayed: list[str] = []
+        for row in reversed(done):
+            try:
+                await self._apply(row.inverse(), contents, None, [])
+            except (FileProblem, OSError):
+                stayed.append(row.path)
+        return stayed
+
+    async def _apply(
+        self, row: Row, contents: Mapping[bytes, bytes], store: Store | None, done: list[tuple[Row, object]]
+    ) -> None:
+        """Do one row, and say so in `done` if there was anything to do."""
+        noted = _Note(row, contents, store)
+        did = True
+        try:
+            if row.target is not None:
+                await noted.begin()
+                await self.disk.move(row.entry, row.target)
+            elif row.after is not None and row.after.kind is Kind.FILE:
+                await self._write(row, contents, noted)
+            elif row.after is not None:
+                did = await self._make(row, contents, noted)
+            else:
+                did = await self._remove(row, noted)
+        except Unsynced:
+            done.append((row, noted.token))
+            self.changed(row)
+            raise
+        except BaseException:
+            noted.end(landed=False)
+            raise
+        if did:
+            done.append((row, noted.token))
+            self.changed(row)
+
+    async def _write(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> None:
+        """Give a file its content, if what is there is what should be."""
+        after = row.after
+        if after is None or after.digest is None or after.digest not in contents:
+            raise FileProblem(row.path, "a content to write", "one that was not kept", "It is as it was.")
+        wanted = contents[after.digest]
+        expected = None if row.before is None else row.before.digest
+
+        def change(found: Snapshot | None) -> bytes:
+            if (None if found is None else digest_of(found.content)) != expected:
+                raise changed_since(row.path)
+            noted.begin_here()
+            return wanted
+
+        await self.disk.revise(row.entry, SIZE_LIMIT, change)
+        if row.before is None and after.mode is not None:
+            await _set_mode(self.disk, row.entry, after.mode)
+
+    async def _make(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> bool:
+        """Make a directory or a link; says whether there was anything to make."""
+        found, _ = await standing_at(self.disk, row.entry, content=False)
+        if row.after is not None and row.after.kind is Kind.DIRECTORY:
+            if found is not None and found.kind is Kind.DIRECTORY:
+                return False
+            await noted.begin()
+            await self.disk.make_dirs(row.entry)
+            if row.after.mode is not None:
+                await _set_mode(self.disk, row.entry, row.after.mode)
+            return True
+        text = None if row.after is None or row.after.digest is None else contents.get(row.after.digest)
+        link = getattr(self.disk, "link", None)
+        if found is not None or text is None or link is None:
+            raise FileProblem(row.path, "to put back what stood there", "what cannot be made again", "It stays away.")
+        await noted.begin()
+        await link(row.entry, text.decode(errors="surrogateescape"))
+        return True
+
+    async def _remove(self, row: Row, noted: _Note) -> bool:
+        """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
+        if row.before is None:
+            return False
+        found, _ = await standing_at(self.disk, row.entry, content=row.before.digest is not None)
+        if row.before.kind is Kind.DIRECTORY:
+            if found is None or found.kind is not Kind.DIRECTORY or await self.disk.names(row.entry):
+                return False
+        elif found != row.before:
+            raise changed_since(row.path)
+        await noted.begin()
+        try:
+            await self.disk.remove(row.entry)
+        except OSError as error:
+            if row.before.kind is Kind.DIRECTORY and error.errno in (errno.ENOTEMPTY, errno.ENOENT):
+                noted.end(landed=False)
+                return False
+            raise
+        return True
+
+
+class _Note:
+    """What history is told of one row."""
+
+    def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: Store | None) -> None:
+        self._row = row
+        self._store = store
+        self._contents = contents
+        #: What history gave for it; True where there is none to tell.
+        self.token: object = None if store is not None else True
+
+    def begin_here(self) -> None:
+        """Write it down now, in whatever thread this is."""
+        if self._store is not None:
+            wanted = [standing.digest for standing in (self._row.before, self._row.after) if standing is not None]
+            kept = {digest: self._contents[digest] for digest in wanted if digest and digest in self._contents}
+            self.token = self._store.begin([self._row], kept)
+
+    async def begin(self) -> None:
+        """Write it down where that may block."""
+        if self._store is not None:
+            await in_thread(self.begin_here, blocks=self._store.blocks)
+
+    def end(self, *, landed: bool) -> None:
+        """Say whether it happened, if it was written down."""
+        if self._store is not None and self.token is not None:
+            self._store.end(self.token, landed)
+            self.token = None
+
+
+async def _set_mode(disk: Disk, entry: Entry, mode: int) -> None:
+    set_mode = getattr(disk, "set_mode", None)
+    if set_mode is not None:
+        await set_mode(entry, mode)
+
+
+def problem_of(path: str, error: OSError) -> FileProblem:
+    """As `from_os_error`, for what only these operations meet."""
+    if isinstance(error, Changed):
+        return changed_since(path)
+    return from_os_error(path, error)

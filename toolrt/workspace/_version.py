@@ -1,0 +1,165 @@
+"""What history is made of: the changes of one mutation, as they are written down and as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from toolrt.workspace._disk import Entry, Kind
+
+__all__ = ["Row", "Standing", "Store", "Version"]
+
+
+@attrs.frozen
+class Standing:
+    """What stands at a name."""
+
+    #: What it is.
+    kind: Kind
+    #: The SHA-256 of a file's content, or of a link's text; None: there is none, or it is not known.
+    digest: bytes | None = None
+    #: Permission bits of a file or directory; None: what a new one gets.
+    mode: int | None = attrs.field(default=None, eq=False)
+
+
+@attrs.frozen
+class Row:
+    """One change of one entry, made by one call; or the move of one entry, with all below it."""
+
+    #: The batch of the call that made it.
+    batch_id: str
+    #: The call's place in the batch.
+    call_index: int
+    #: The id the model gave the call; None: not known.
+    call_id: str | None
+    #: The entry: its folded parts, and the parts as they are spelled.
+    key: Entry
+    entry: Entry
+    #: What stood there before; None: nothing.
+    before: Standing | None
+    #: What stands there now; None: nothing.
+    after: Standing | None
+    #: Of a move: where it went, folded and as it is spelled.
+    target_key: Entry | None = None
+    target: Entry | None = None
+    #: The group it belongs to, that is undone as a whole if it does not become complete; None: it stands alone.
+    group: str | None = None
+    #: When, in nanoseconds of the disk's clock.
+    time_ns: int = 0
+
+    @property
+    def path(self) -> str:
+        """The entry below the root, as messages show it."""
+        return "/".join(self.entry)
+
+    def inverse(self) -> Row:
+        """What takes it back."""
+        if self.target is None or self.target_key is None:
+            return attrs.evolve(self, before=self.after, after=self.before)
+        return attrs.evolve(self, key=self.target_key, entry=self.target, target_key=self.key, target=self.entry)
+
+    def to_json(self) -> list[Any]:
+        """The row as plain values."""
+        return [
+            self.batch_id,
+            self.call_index,
+            self.call_id,
+            list(self.key),
+            list(self.entry),
+            _standing_to_json(self.before),
+            _standing_to_json(self.after),
+            None if self.target_key is None else list(self.target_key),
+            None if self.target is None else list(self.target),
+            self.group,
+            self.time_ns,
+        ]
+
+    @classmethod
+    def from_json(cls, values: Sequence[Any]) -> Row:
+        """The row that gave these values."""
+        batch_id, call_index, call_id, key, entry, before, after, target_key, target, group, time_ns = values
+        return cls(
+            batch_id,
+            call_index,
+            call_id,
+            tuple(key),
+            tuple(entry),
+            _standing_from_json(before),
+            _standing_from_json(after),
+            None if target_key is None else tuple(target_key),
+            None if target is None else tuple(target),
+            group,
+            time_ns,
+        )
+
+
+def _standing_to_json(standing: Standing | None) -> list[Any] | None:
+    if standing is None:
+        return None
+    return [standing.kind.name, None if standing.digest is None else standing.digest.hex(), standing.mode]
+
+
+def _standing_from_json(values: Sequence[Any] | None) -> Standing | None:
+    if values is None:
+        return None
+    kind, digest, mode = values
+    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode)
+
+
+@attrs.frozen
+class Version:
+    """A file's version: what one mutation made of it."""
+
+    #: Counts the mutations of this name from 1; 0 in `History.restore` is what was there before the first.
+    number: int
+    #: The file, relative to the workspace's root.
+    path: str
+    #: The batch and the call that made it.
+    batch_id: str
+    call_index: int
+    call_id: str | None
+    #: What was done: ``created``, ``changed``, ``removed``, or ``moved`` with where from or to.
+    action: str
+    #: The SHA-256 of the content before and after, in hex; None: there was none, or it was not kept.
+    before: str | None
+    after: str | None
+    #: When, in nanoseconds of the disk's clock.
+    time_ns: int
+
+
+class Store(Protocol):
+    """Where history is kept."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether its methods may block; then all but `end` may be called in a worker thread, and should be."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it does not outlive the process although it should; None: it does, or is not meant to."""
+
+    def new_group(self) -> str:
+        """A name for rows of which all happen or none; another one every time."""
+
+    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+        """Write down what is about to happen; gives what `end` wants, never None."""
+
+    def end(self, token: Any, landed: bool) -> None:
+        """It happened, or it did not.  Never blocks; to be called in Trio's thread."""
+
+    def settle(self, tokens: Sequence[Any]) -> None:
+        """All of them happened; that is known from one moment on, to a later start too."""
+
+    def rows_of_batch(self, batch_id: str) -> list[Row]:
+        """What happened in the last session that had a batch of this id, in order."""
+
+    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+        """How many rows of this entry were dropped, and those that are left, in order."""
+
+    def content(self, digest: bytes) -> bytes | None:
+        """The content; None: it is not kept."""
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds."""
