@@ -1,0 +1,146 @@
+r"""Regular expressions whose time is bounded."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from toolrt.workspace import _regex
+from toolrt.workspace._regex import Expression, RegexRefused
+
+
+def found_by_python(pattern, line, flags=0):
+    r"""What `re` finds, but for ``\\B`` in an empty line, which it did not find before Python 3.14."""
+    assume(line or "\\B" not in pattern)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of sets in sets, which it may know some day
+        return re.search(pattern, line, flags) is not None
+
+
+def matches(pattern, line, ignore_case=False):
+    return Expression(pattern, ignore_case).matches(line)
+
+
+ATOMS = st.sampled_from(
+    ["a", "b", "é", "_", "1", ".", "[ab]", "[^a]", "[a-c1]", "\\d", "\\w", "\\s", "\\W", "\\b", "\\B", "^", "$",
+     "\\.", "\\x61", "[\\w-]", "[]a]", "()", "-"]
+)  # fmt: skip
+PATTERNS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map("".join),
+        st.lists(inner, min_size=1, max_size=3).map("|".join).map("({})".format),
+        st.tuples(
+            inner.map("(?:{})".format), st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,2}", "{,2}", "*?", "{1,2}?"])
+        ).map("".join),
+    ),
+    max_leaves=8,
+)
+
+
+@given(pattern=PATTERNS, line=st.text("abcé_1 .-A", max_size=10))
+@example(pattern="(?:(?:a*)*)*b", line="aaac")
+@example(pattern="a\\b", line="a")
+@example(pattern="\\Ba", line="ba")
+def test_lines_match_as_for_python(pattern, line):
+    """Whatever is known here means what it means to `re`."""
+    expected = found_by_python(pattern, line)
+    assert matches(pattern, line) is expected
+    expression = Expression(pattern)
+    assert [expression.matches(one) for one in (line, line[::-1], line)] == [
+        expected, re.search(pattern, line[::-1]) is not None, expected
+    ]  # fmt: skip
+
+
+@given(pattern=PATTERNS, line=st.text("abcABC_1 ", max_size=10))
+def test_lines_match_as_for_python_in_any_case(pattern, line):
+    """Upper and lower case are one, also in sets."""
+    assert matches(pattern, line, True) is found_by_python(pattern, line, re.IGNORECASE)
+
+
+@given(pattern=st.text("ab()[]{}*+?|\\^$.,1-dwx:", max_size=12), line=st.text("ab1(", max_size=6))
+def test_any_text_is_a_pattern_or_refused(pattern, line):
+    """What both take means the same to both; what is refused here may be known to `re`, never the other way."""
+    try:
+        found = matches(pattern, line)
+    except RegexRefused:
+        return
+    assert found is found_by_python(pattern, line)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("(", "closed"),
+        (")", "none opened"),
+        ("[a", "closed"),
+        ("a**", "cannot be repeated"),
+        ("*", "repeat of nothing"),
+        ("^*", "cannot be repeated"),
+        ("a*+", "gives nothing back"),
+        ("a{3,2}", "wrong way round"),
+        ("a{99999}", "9999"),
+        ("[b-a]", "wrong way round"),
+        ("\\", "nothing behind"),
+        ("\\1", "not known here"),
+        ("(?=a)", "not known here"),
+        ("(?P<a>b)", "not known here"),
+        ("(?i)a", "not known here"),
+        ("\\x1", "hexadecimal"),
+        ("\\Uffffffff", "does not exist"),
+        ("a" * 1001, "1000 are the most"),
+        ("(" * 60 + ")" * 60, "groups in each other"),
+        ("(a{100}){100}", "too large"),
+        ("(((){9999}){9999}){9999}", "too large"),
+    ],
+)
+def test_what_is_not_known_is_refused(pattern, why):
+    """The refusal says what it is."""
+    with pytest.raises(RegexRefused, match=why):
+        Expression(pattern)
+
+
+def test_nested_repeats_take_linear_time():
+    """Python's own engine would not end in the age of the universe."""
+    assert not matches("(a+)+$", "a" * 10_000 + "b")
+    assert not matches("(a|a)*b", "a" * 10_000)
+    assert not matches("a*" * 50 + "b", "a" * 10_000)
+
+
+def test_too_much_work_is_refused(monkeypatch):
+    """A pattern whose every step is a new state ends with a refusal, at the same step every time."""
+    monkeypatch.setattr(_regex, "WORK_MOST", 10_000)
+    line = "".join("ab"[int(digit, 16) % 2] for number in range(100) for digit in f"{number * 0x9E3779B97F4A7C15:x}")
+    done = []
+    for _ in range(2):
+        expression = Expression("(a|b)*a(a|b){60}c")
+        with pytest.raises(RegexRefused, match="too much work"):
+            expression.matches(line)
+        done.append(expression.work)
+    assert done[0] == done[1]
+
+
+def test_steps_are_forgotten_and_made_again(monkeypatch):
+    """The table is bounded, and its bound changes no answer."""
+    monkeypatch.setattr(_regex, "_STEPS_REMEMBERED", 3)
+    for pattern, line in (("a.*b.*c", "xaxxbyyyzc"), ("^(ab|ba)*$", "abbaabba"), ("\\bx\\b", "ax x bx")):
+        assert matches(pattern, line) is (re.search(pattern, line) is not None)
+
+
+def test_literal_is_in_every_match():
+    """What a search may look for first."""
+    assert Expression("\\bfoo\\d+barbaz?").literal == "barba"
+    assert Expression("foo|bar").literal == ""
+    assert Expression("foo", True).literal == ""
+
+
+@given(pattern=PATTERNS, line=st.text("abcé_1 .-", max_size=10))
+def test_literal_is_in_every_line_that_matches(pattern, line):
+    """It leaves out no line."""
+    expression = Expression(pattern)
+    if expression.matches(line):
+        assert expression.literal in line
