@@ -308,7 +308,8 @@ def test_identity_reads_what_it_goes_through(accesses):
     with probe.observed_by(accesses):
         Workspace(disk).identify("way/a")
         Workspace(disk).identify("out")
-    assert accesses.read == [("disk", "/"), ("disk", "d"), ("disk", "d", "a"), ("disk", "out"), ("disk", "way")]
+    ways = [("disk",), ("disk", "d"), ("disk", "d", "a"), ("disk", "out"), ("disk", "way")]
+    assert set(accesses.read) == {("disk", "/"), *ways}
     assert accesses.written == []
 
 
@@ -367,7 +368,7 @@ async def test_accesses_are_reported_after_the_checkpoint(accesses):
     finally:
         trio.lowlevel.remove_instrument(cut)
     written = [[resource[-1] for resource, write in step if write] for step in accesses.steps]
-    assert [step for step in written if step] == [[".toolrt-0-a.tmp"], ["a", ".toolrt-0-a.tmp"]]
+    assert [step for step in written if step] == [[".toolrt-0-a.tmp"], [".toolrt-0-a.tmp", "a"]]
     assert not accesses.steps[0]
 
 

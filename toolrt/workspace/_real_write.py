@@ -96,17 +96,24 @@ def revise(
         before = None if seen is None else seen.snapshot
         if content is None:
             return Revision(before, before)
+
+        def last_look() -> None:
+            _require_there(root, entry[:-1], above)
+            if seen is not None:
+                _require_same(above, entry[-1], seen)
+            last_call()
+
         with shown_as(entry):
             if seen is not None:
                 _require_writable(above, entry[-1])
             if seen is not None and seen.found.st_nlink > 1:
-                after = _written_in_place(above, entry, content, seen, sync, last_call)
+                after = _written_in_place(above, entry, content, seen, sync, last_look)
             else:
                 try:
-                    after = _swapped_in(above, entry[-1], content, seen, sync, last_call)
+                    after = _swapped_in(above, entry[-1], content, seen, sync, last_look)
                 except _NotOurs:
                     assert seen is not None
-                    after = _written_in_place(above, entry, content, seen, sync, last_call)
+                    after = _written_in_place(above, entry, content, seen, sync, last_look)
         return Revision(before, Snapshot(content, stat_of(after)))
 
 
@@ -153,7 +160,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _swapped_in(
-    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, last_call: Callable[[], None]
+    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Write `content` beside `name` and move it there."""
     with _temporary(above, 0o666 if seen is None else 0o600) as (temporary, descriptor):
@@ -164,14 +171,13 @@ def _swapped_in(
             os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
         if sync:
             os.fsync(descriptor)
-        last_call()
+        last_look()
         if seen is None:
             try:
                 _rename_new(temporary, above, name, above)
             except FileExistsError:
                 raise Changed from None
         else:
-            _require_same(above, name, seen)
             os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
         after = os.fstat(descriptor)
     if sync:
@@ -190,6 +196,13 @@ def _give(descriptor: int, owner: os.stat_result) -> None:
             raise
 
 
+def _require_there(root: str, entry: Entry, above: int) -> None:
+    """Refuse a directory that was moved since it was opened: it may be outside the root by now."""
+    with directory(root, entry) as now:
+        if not os.path.samestat(os.fstat(now), os.fstat(above)):
+            raise Changed
+
+
 def _require_same(above: int, name: str, seen: Seen) -> None:
     try:
         unchanged = same(seen.found, os.lstat(name, dir_fd=above))
@@ -200,7 +213,7 @@ def _require_same(above: int, name: str, seen: Seen) -> None:
 
 
 def _written_in_place(
-    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, last_call: Callable[[], None]
+    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Give a file new content behind a recovery copy; on an error put the old content back."""
     old = seen.snapshot.content
@@ -215,10 +228,9 @@ def _written_in_place(
         _write_all(descriptor, content)
         if sync:
             os.fsync(descriptor)
-        last_call()
+        last_look()
         if not same(seen.found, os.fstat(target)):
             raise Changed
-        _require_same(above, entry[-1], seen)
         whole = copy.removesuffix(PARTIAL) + COPY
         os.rename(copy, whole, src_dir_fd=above, dst_dir_fd=above)
         try:
