@@ -64,12 +64,19 @@ def names_of(tools: list[Tool]) -> list[str]:
     return [tool.name for tool in tools]
 
 
-#: Many spellings of few files: existing, missing, linked, hard-linked, in directories, outside.
+#: Spellings of one file each: existing, hard-linked, in a directory that is linked, missing, in one that is missing.
+GROUPS = [
+    ["a.txt", "./a.txt", "d/../a.txt", "way/../a.txt", "hard.txt", "{root}/a.txt", "chain", "missing/../a.txt"],
+    ["d/b.txt", "way/b.txt", "link", "d/./b.txt", "{root}/way/b.txt", "d//b.txt", "d"],
+    ["d/new.txt", "way/new.txt", "dangling", "later/../d/new.txt"],
+    ["later/new.txt", "./later/new.txt", "later/../later/new.txt", "later"],
+    ["e", "e/x.txt", "./e", "d", "way", "."],
+]
+
+#: All of them, and what is no file or lies outside.
 SPELLINGS = [
-    *("a.txt", "./a.txt", "d/../a.txt", "way/../a.txt", "hard.txt", "{root}/a.txt", "chain", "missing/../a.txt"),
-    *("d/b.txt", "way/b.txt", "link", "d/./b.txt", "{root}/way/b.txt", "d//b.txt"),
-    *("new.txt", "./new.txt", "later/new.txt", "later/../later/new.txt", "way/new.txt", "d/new.txt", "dangling"),
-    *("d", "way", ".", "e", "later", "pipe", "loop", "out/x.txt", "../outside/x.txt", "a.txt/x"),
+    *(spelling for group in GROUPS for spelling in group),
+    *("new.txt", "./new.txt", "pipe", "loop", "out/x.txt", "../outside/x.txt", "a.txt/x", ".."),
 ]
 
 _TEXTS = st.sampled_from(["one\n", "one\ntwo\n", "", "x"])
@@ -78,11 +85,10 @@ _OLD = st.sampled_from(["one", "two", "1", "\n", "o", "absent"])
 
 
 @st.composite
-def inputs(draw: st.DrawFn, tool: Tool, mark: str) -> dict[str, Any]:
-    """Any input of the tool, with every spelling; `mark` makes what it writes its own."""
+def inputs(draw: st.DrawFn, tool: Tool, mark: str, spelled: st.SearchStrategy[str]) -> dict[str, Any]:
+    """Any input of the tool, at paths `spelled` so; `mark` makes what it writes its own."""
     schema = tool.schema or {}
     required = schema.get("required", [])
-    spelled = st.sampled_from(SPELLINGS)
     input: dict[str, Any] = {}
     for name, part in schema.get("properties", {}).items():
         if name not in required and draw(st.booleans()):
@@ -117,10 +123,15 @@ def _other(tool: Tool, name: str, part: Mapping[str, Any]) -> st.SearchStrategy[
 
 
 @st.composite
-def calls_of(draw: st.DrawFn, tools: list[Tool], *, least: int = 1, most: int = 6) -> list[ToolCall]:
-    """One batch of any calls of these tools."""
+def calls_of(draw: st.DrawFn, tools: list[Tool], *, least: int = 1, most: int = 7) -> list[ToolCall]:
+    """One batch of any calls of these tools, at few files each time, so that they meet."""
+    group = draw(st.sampled_from(GROUPS))
+    spelled = st.sampled_from([*group, *draw(st.lists(st.sampled_from(SPELLINGS), max_size=3))])
+    # Half of the calls change what files hold: that is what the others must be ordered with.
+    changing = [tool for tool in tools if tool.name in ("write_file", "edit_file")]
+    either = st.sampled_from(changing or tools) | st.sampled_from(tools)
     calls = []
     for number in range(draw(st.integers(least, most))):
-        tool = draw(st.sampled_from(tools))
-        calls.append(ToolCall(f"id{number}", tool.name, draw(inputs(tool, str(number)))))
+        tool = draw(either)
+        calls.append(ToolCall(f"id{number}", tool.name, draw(inputs(tool, str(number), spelled))))
     return calls
