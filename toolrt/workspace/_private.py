@@ -92,8 +92,10 @@ def without_private_paths(root: str, text: str, homes: Iterable[str] = ()) -> st
 def _unquoted(root: str, text: str, begin: int) -> tuple[str, int]:
     """What to show for the path that begins at `begin`, and where the text goes on."""
     root = root.rstrip("/")
-    token = re.compile(r"[^\s'\"`]*").match(text, begin)
-    word = token.group() if token else ""
+    # The root may have a space in it; what is below it ends where any word does.
+    below = begin + len(root) if root and text.startswith(root, begin) else begin
+    token = re.compile(r"[^\s'\"`]*").match(text, below)
+    word = text[begin : token.end()] if token else ""
     if word == root or word.startswith(root + "/"):
         # Only the root is taken away: whatever the path's end is, all of it is inside.
         if ".." not in word.split("/"):
