@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import tempfile
+from typing import Any
 
 # A shell that starts a job in the background has it ignore Ctrl-C, and Python then leaves it ignored, here and in
 # every child.  The tests that press it want it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: Where the workspaces of this run, and of the programs it starts, keep their histories: not in the home directory.
+STATE = tempfile.mkdtemp(prefix="toolrt-state-")
+os.environ["TOOLRT_STATE_DIR"] = STATE
+
+
+def pytest_unconfigure(config: Any) -> None:
+    """Nothing stays behind."""
+    shutil.rmtree(STATE, ignore_errors=True)

@@ -14,7 +14,8 @@ that is to change and ``file.mutation_ended`` after the last, whatever happened 
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
 
-Limits.  Removing a file is two steps, a look and a removal: what somebody else writes between them is lost.
+Limits.  A directory is removed in two steps, a look at all it has and the removal: what somebody else puts there
+between them is lost.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import trio
 from toolrt import probe
 from toolrt.model import WRITE, Claim, State
 from toolrt.workspace._cache import Cache, Kept, stamp_of
-from toolrt.workspace._disk import Entry, Kind, Snapshot, Unsynced
+from toolrt.workspace._disk import Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._mutation import (
@@ -250,7 +251,7 @@ class Files:
             if work.removes and work.row is not None:
                 contents = {} if work.before is None else {digest_of(work.before): work.before}
                 told.digest = work.digests[0]
-                await self._carrier(ctx).carry_out([work.row], contents)
+                await self._carrier().carry_out(self._workspace.history.store, [work.row], contents)
                 self._seen.saw(identity, None, own=True)
                 told.digest, told.landed = None, True
             else:
@@ -298,7 +299,7 @@ class Files:
                 rows.append(work.row)
             rows = [*directories.values(), *rows]
             with _os_errors(", ".join(identity.path for identity, _ in revisions)):
-                await self._carrier(ctx).carry_out(rows, contents)
+                await self._carrier().carry_out(self._workspace.history.store, rows, contents)
             for (identity, _), one, revised in zip(revisions, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
                 one.digest, one.landed = digest, True
@@ -327,7 +328,7 @@ class Files:
                 await self._disk.make_dirs(identity.entry)
             return False
         with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
-            done = await self._carrier(ctx).carry_out(rows, {})
+            done = await self._carrier().carry_out(self._workspace.history.store, rows, {})
             told.landed = True
         return bool(done)
 
@@ -346,7 +347,7 @@ class Files:
         with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             rows: list[Row] = []
             contents: dict[bytes, bytes] = {}
-            await self._gather(ctx, identity.key or (), identity.entry, recursive, rows, contents)
+            stat = await self._gather(ctx, identity.key or (), identity.entry, recursive, rows, contents)
             store = self._workspace.history.store
             token = await in_thread(lambda: store.begin(rows, contents), blocks=store.blocks)
             landed = False
@@ -354,7 +355,7 @@ class Files:
                 if recursive and len(rows) > 1:
                     await self._disk.remove_tree(identity.entry)
                 else:
-                    await self._disk.remove(identity.entry)
+                    await self._disk.remove(identity.entry, stat)
                 landed = True
             except Unsynced:
                 landed = True
@@ -369,9 +370,10 @@ class Files:
 
     async def _gather(
         self, ctx: CallContext, key: Entry, entry: Entry, recursive: bool, rows: list[Row], contents: dict[bytes, bytes]
-    ) -> None:
-        """Write down what stands at `entry`, what is below it first."""
-        standing, content = await standing_at(self._disk, entry)
+    ) -> Stat | None:
+        """Write down what stands at `entry`, what is below it first; gives what a look at a file showed."""
+        found = await standing_at(self._disk, entry)
+        standing, content = found.standing, found.content
         if standing is None:
             raise FileNotFoundError(errno.ENOENT, "nothing there")
         if content is not None and standing.digest is not None:
@@ -390,6 +392,7 @@ class Files:
             for name, _ in names:
                 await self._gather(ctx, (*key, folding.fold(name)), (*entry, name), True, rows, contents)
         rows.append(self.row(ctx, key, entry, standing, None))
+        return None if standing.kind is Kind.DIRECTORY else found.stat
 
     async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
         """What stood at `source` stands at `target`, where nothing stood; missing directories are made.
@@ -402,7 +405,7 @@ class Files:
         """
         with self._told(ctx, [source.event_name, target.event_name]) as told:
             with _os_errors(source.path):
-                standing, _ = await standing_at(self._disk, source.entry, content=False)
+                standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:
                     raise FileNotFoundError(errno.ENOENT, "nothing there")
             moved = attrs.evolve(
@@ -412,7 +415,7 @@ class Files:
             )
             rows = self._missing(ctx, target.key or (), target.entry[:-1]) if target.parent_missing else []
             with _os_errors(target.path):
-                await self._carrier(ctx).carry_out([*rows, moved], {})
+                await self._carrier().carry_out(self._workspace.history.store, [*rows, moved], {})
             for one in told:
                 one.landed = True
 
@@ -438,7 +441,7 @@ class Files:
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
         with self._told(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
-            done = await self._carrier(ctx).carry_out(own, contents)
+            done = await self._carrier().carry_out(self._workspace.history.store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
                 standing = left.get(name)
@@ -471,8 +474,8 @@ class Files:
             time_ns=self._disk.now_ns(),
         )
 
-    def _carrier(self, ctx: CallContext) -> Carrier:
-        return Carrier(self._disk, self._workspace.history.store, self._changed)
+    def _carrier(self) -> Carrier:
+        return Carrier(self._disk, self._changed)
 
     def _changed(self, row: Row) -> None:
         """A row was carried out, or taken back."""

@@ -21,7 +21,7 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.workspace._disk import Changed, Disk, Entry, Kind, Snapshot, Unsynced
+from toolrt.workspace._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._memory import MemoryDisk
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace._version import Row, Standing, Store
@@ -86,14 +86,26 @@ def changed_since(path: str) -> FileProblem:
     )
 
 
-async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> tuple[Standing | None, bytes | None]:
-    """What stands at `entry`, and the content of a file (or the text of a link), as far as it can be kept.
+@attrs.frozen
+class Found:
+    """What stands at a name, looked at closely."""
+
+    #: What it is; None: nothing is there.
+    standing: Standing | None
+    #: The content of a file or the text of a link, as far as it can be kept.
+    content: bytes | None = None
+    #: What a look showed.
+    stat: Stat | None = None
+
+
+async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Found:
+    """What stands at `entry`.
 
     Args:
         content: whether a file is to be read.
 
     Raises:
-        OSError: as `Disk.look`, except that nothing is None.
+        OSError: as `Disk.look` and `Disk.read`, except that nothing is there.
 
     Checkpoint: always.
     """
@@ -102,31 +114,30 @@ async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> tupl
         if stat.kind is Kind.FILE and content and stat.size <= SIZE_LIMIT:
             snapshot = await disk.read(entry, SIZE_LIMIT)
             digest = await quick_digest(disk, snapshot.content)
-            return Standing(Kind.FILE, digest, snapshot.stat.mode), snapshot.content
+            return Found(Standing(Kind.FILE, digest, snapshot.stat.mode), snapshot.content, snapshot.stat)
         if stat.kind is Kind.SYMLINK:
             text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
-            return Standing(Kind.SYMLINK, digest_of(text)), text
+            return Found(Standing(Kind.SYMLINK, digest_of(text)), text, stat)
     except OSError as error:
         if error.errno in _MISSING:
-            return None, None
+            return Found(None)
         raise
-    return Standing(stat.kind, None, stat.mode), None
+    return Found(Standing(stat.kind, None, stat.mode), None, stat)
 
 
 @attrs.define
 class Carrier:
-    """Carries out rows on one disk, and writes them down.
+    """Carries out rows on one disk.
 
     Args:
-        changed: is told of every row that was carried out, and of what it left, for caches to drop.
+        changed: is told of every row that was carried out, or taken back.
     """
 
     disk: Disk
-    store: Store
     changed: Callable[[Row], None]
 
-    async def carry_out(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
-        """All of `rows` happened, in order; gives those that did something.
+    async def carry_out(self, store: Store, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+        """All of `rows` happened, in order, and `store` has them; gives those that did something.
 
         Args:
             contents: what is to be written, and what was there before, by digest.
@@ -138,7 +149,6 @@ class Carrier:
         Checkpoint: always.
         """
         done: list[tuple[Row, object]] = []
-        store = self.store
         if len(rows) > 1:
             group = store.new_group()
             rows = [attrs.evolve(row, group=group) for row in rows]
@@ -149,11 +159,11 @@ class Carrier:
                 await in_thread(lambda: store.settle([token for _, token in done]), blocks=store.blocks)
         except BaseException as error:
             with trio.CancelScope(shield=True):
-                stayed = await self._take_back([row for row, _ in done], contents)
+                stayed = await self.take_back([row for row, _ in done], contents)
             for row, token in reversed(done):
                 store.end(token, row.path in stayed)
             if stayed and isinstance(error, FileProblem | OSError):
-                raise FileProblem(
+                raise FileProblem(  # noqa: ASYNC104  in place of an error that is no Cancelled
                     ", ".join(stayed),
                     "to put back what was changed before a later change failed",
                     "what somebody else has made of it since",
@@ -162,12 +172,17 @@ class Carrier:
             raise
         return [row for row, _ in done]
 
-    async def _take_back(self, done: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[str]:
-        """Undo what was done; gives the paths that somebody else has changed since."""
+    async def take_back(self, done: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[str]:
+        """Take back `done`, the last first; gives the paths that somebody else has changed since.
+
+        Checkpoint: always.
+        """
         stayed: list[str] = []
         for row in reversed(done):
             try:
                 await self._apply(row.inverse(), contents, None, [])
+            except Unsynced:
+                continue
             except (FileProblem, OSError):
                 stayed.append(row.path)
         return stayed
@@ -219,7 +234,7 @@ class Carrier:
 
     async def _make(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> bool:
         """Make a directory or a link; says whether there was anything to make."""
-        found, _ = await standing_at(self.disk, row.entry, content=False)
+        found = (await standing_at(self.disk, row.entry, content=False)).standing
         if row.after is not None and row.after.kind is Kind.DIRECTORY:
             if found is not None and found.kind is Kind.DIRECTORY:
                 return False
@@ -240,17 +255,19 @@ class Carrier:
         """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
         if row.before is None:
             return False
-        found, _ = await standing_at(self.disk, row.entry, content=row.before.digest is not None)
-        if row.before.kind is Kind.DIRECTORY:
-            if found is None or found.kind is not Kind.DIRECTORY or await self.disk.names(row.entry):
+        is_directory = row.before.kind is Kind.DIRECTORY
+        found = await standing_at(self.disk, row.entry, content=not is_directory)
+        if is_directory:
+            gone = found.standing is None or found.standing.kind is not Kind.DIRECTORY
+            if gone or await self.disk.names(row.entry):
                 return False
-        elif found != row.before:
+        elif found.standing != row.before:
             raise changed_since(row.path)
         await noted.begin()
         try:
-            await self.disk.remove(row.entry)
+            await self.disk.remove(row.entry, None if is_directory else found.stat)
         except OSError as error:
-            if row.before.kind is Kind.DIRECTORY and error.errno in (errno.ENOTEMPTY, errno.ENOENT):
+            if is_directory and error.errno in (errno.ENOTEMPTY, errno.ENOENT) and not isinstance(error, Unsynced):
                 noted.end(landed=False)
                 return False
             raise

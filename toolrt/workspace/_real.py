@@ -16,12 +16,13 @@ replace.  See `_real_write` for what a crash leaves, and `_real_recover` for how
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import trio
@@ -89,25 +90,29 @@ class RealDisk:
         return self._root
 
     @property
+    def fsync(self) -> bool:
+        """Whether each change is on the disk before it is said to have been made."""
+        return self._fsync
+
+    @property
     def home(self) -> str | None:
         """The user's home directory when the disk was made, or None."""
         return self._home
 
     def lstat(self, path: str) -> Stat:
         """What `path` is, links not followed."""
-        try:
-            found = os.lstat(path)
-        except UnicodeEncodeError:
-            raise OSError(errno.EILSEQ, "a name that this system's encoding cannot hold") from None
-        return stat_of(found)
+        with _pathless():
+            return stat_of(os.lstat(path))
 
     def readlink(self, path: str) -> str:
         """The text of the symbolic link at `path`."""
-        return os.readlink(path)
+        with _pathless():
+            return os.readlink(path)
 
     def listdir(self, path: str) -> list[str]:
         """The names in the directory at `path`, sorted."""
-        return sorted(os.listdir(path))
+        with _pathless():
+            return sorted(os.listdir(path))
 
     def folds(self, path: str) -> Folding:
         """Which spellings the directory at `path` takes for the same name.
@@ -215,6 +220,17 @@ class RealDisk:
             if seen is None:
                 raise failure(errno.ENOENT, entry)
             return seen.snapshot
+
+
+@contextlib.contextmanager
+def _pathless() -> Iterator[None]:
+    """Errors inside say no path."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise OSError(errno.EILSEQ, "a name that this system's encoding cannot hold") from None
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0)) from None
 
 
 def _found(name: str, listed: int) -> os.stat_result | None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import attrs
 
 from toolrt.workspace._disk import Disk, Entry, Kind
-from toolrt.workspace._mutation import standing_at
+from toolrt.workspace._mutation import problem_of, standing_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing
 
@@ -28,8 +28,7 @@ async def planned(disk: Disk, rows: Sequence[Row]) -> list[Row]:
     """The rows that take back `rows`, in order; each file is written once.
 
     Raises:
-        FileProblem: a file is not as `rows` left it.
-        OSError: the disk cannot be looked at.
+        FileProblem: a file is not as `rows` left it, or the disk cannot be looked at.
 
     Checkpoint: always.
     """
@@ -111,7 +110,10 @@ class _Plan:
                 key, entry = (*source, *key[len(target) :]), (*spelled, *entry[len(target) :])
             elif key[: len(source)] == source:
                 return None
-        return (await standing_at(self._disk, entry))[0]
+        try:
+            return (await standing_at(self._disk, entry)).standing
+        except OSError as error:
+            raise problem_of("/".join(entry), error) from None
 
 
 def _is_directory(standing: Standing | None) -> bool:

@@ -11,10 +11,11 @@ from toolrt.model import Claim, Mode, State, Tool
 from toolrt.order import ClaimTable
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._files import Files, Limits
-from toolrt.workspace._history import History, MemoryStore
+from toolrt.workspace._history import History
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._private import describe_error
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._recovery import opened_store
 from toolrt.workspace._tools import file_tools
 
 __all__ = ["Workspace"]
@@ -34,6 +35,8 @@ class Workspace:
         root: an existing directory on the real disk; or a disk, such as `MemoryDisk`: then the workspace is all
             below the disk's own root.
         limits: how much is remembered; None: see `Limits`.
+        state_dir: where the history of a directory on the real disk is kept, in a directory of its own; None: in
+            ``$TOOLRT_STATE_DIR``, else in the user's state directory.
 
     Raises:
         InputRefused: there is no directory at `root`.
@@ -45,7 +48,13 @@ class Workspace:
         registry = Registry(workspace.tools())
     """
 
-    def __init__(self, root: str | os.PathLike[str] | Disk, *, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | Disk,
+        *,
+        limits: Limits | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
         if isinstance(root, str | os.PathLike):
             self._disk: Disk = RealDisk(root)
         elif isinstance(root, Disk):
@@ -54,7 +63,7 @@ class Workspace:
             raise DefinitionRefused("Workspace", "a directory's path or a disk", root)
         self._claim_table = ClaimTable()
         self._limits = limits = Limits() if limits is None else limits
-        self._history = History(self, MemoryStore(limits.versions, limits.history_bytes))
+        self._history = History(self, opened_store(self._disk, state_dir, limits.versions, limits.history_bytes))
         self._files = Files(self, limits)
 
     @property

@@ -1,0 +1,392 @@
+"""Versions, restore and undo, alike in memory and in a state directory."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from toolrt.model import EVERYTHING, WRITE, Claim, State
+from toolrt.workspace import (
+    Directory,
+    FileProblem,
+    HardLink,
+    Limits,
+    MemoryDisk,
+    Symlink,
+    Wanted,
+    Workspace,
+)
+
+
+def context(batch_id: str = "batch", call_index: int = 0, claims: Any = (EVERYTHING,)) -> Any:
+    return SimpleNamespace(
+        batch_id=batch_id, call_index=call_index, call_id=f"id{call_index}", state=State(), claims=tuple(claims)
+    )
+
+
+def entry(workspace: Workspace, path: str) -> Any:
+    return workspace.identify(path, None, Wanted.ENTRY)
+
+
+class Hand:
+    """Changes files of one workspace, each time as another call of a batch."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.calls = 0
+
+    def context(self, batch: str) -> Any:
+        self.calls += 1
+        return context(batch, self.calls)
+
+    async def write(self, path: str, content: bytes | None, batch: str = "batch") -> None:
+        identity = self.workspace.identify(path)
+        await self.workspace.files.revise(self.context(batch), identity, lambda found: content)
+
+    async def move(self, source: str, target: str, batch: str = "batch") -> None:
+        ends = entry(self.workspace, source), entry(self.workspace, target)
+        await self.workspace.files.move(self.context(batch), *ends)
+
+    async def remove(self, path: str, batch: str = "batch") -> None:
+        await self.workspace.files.remove(self.context(batch), entry(self.workspace, path), recursive=True)
+
+    async def make_dirs(self, path: str, batch: str = "batch") -> None:
+        identity = self.workspace.identify(path, None, Wanted.DIRECTORY)
+        await self.workspace.files.make_dirs(self.context(batch), identity)
+
+
+@pytest.fixture
+def hand(tree) -> Hand:
+    return Hand(tree.workspace)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# Versions
+
+
+async def test_a_version_for_each_mutation(tree, hand):
+    """With who made it and what was there before and after."""
+    assert await tree.workspace.history.versions("a") == []
+    for content in (b"one", b"two", None):
+        await hand.write("a", content)
+    found = await tree.workspace.history.versions("a")
+    assert [(one.number, one.action, one.before, one.after) for one in found] == [
+        (1, "created", None, digest(b"one")),
+        (2, "changed", digest(b"one"), digest(b"two")),
+        (3, "removed", digest(b"two"), None),
+    ]
+    assert [(one.batch_id, one.call_index, one.call_id) for one in found] == [
+        ("batch", 1, "id1"),
+        ("batch", 2, "id2"),
+        ("batch", 3, "id3"),
+    ]
+
+
+async def test_versions_are_of_the_file_by_any_name(tree, hand):
+    """Whatever spelling the mutation used."""
+    tree.put("d", Directory())
+    tree.put("l", Symlink("d"))
+    await hand.write("l/../d/./a", b"one")
+    assert [one.path for one in await tree.workspace.history.versions("l/a")] == ["d/a"]
+
+
+async def test_refused_mutations_make_no_version(tree, hand):
+    """Only what landed is history."""
+    tree.put("a", "old")
+
+    def refuse(found: bytes | None) -> bytes:
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await tree.workspace.files.revise(context(), tree.workspace.identify("a"), refuse)
+    with pytest.raises(FileProblem):
+        await hand.write("a/b", b"")
+    assert await tree.workspace.history.versions("a") == []
+
+
+async def test_moves_are_versions_of_both_ends(tree, hand):
+    """The file went here and came there."""
+    await hand.write("a", b"one")
+    await hand.move("a", "b")
+    assert [one.action for one in await tree.workspace.history.versions("a")] == ["created", "moved to b"]
+    assert [one.action for one in await tree.workspace.history.versions("b")] == ["moved from a"]
+
+
+# Restore
+
+
+async def test_restore_puts_any_version_back(tree, hand):
+    """Also the one before the first, and a removed file; each is a version of its own."""
+    tree.put("a", "zero")
+    for content in (b"one", b"two", None):
+        await hand.write("a", content)
+    for number, content in ((1, b"one"), (0, b"zero"), (2, b"two")):
+        done = await tree.workspace.history.restore("a", number)
+        assert done.paths == ("a",)
+        assert tree.workspace.snapshot() == {"a": content}
+    await tree.workspace.history.restore("a", 3)
+    assert tree.workspace.snapshot() == {}
+    assert len(await tree.workspace.history.versions("a")) == 7
+    assert (await tree.workspace.history.restore("a", 3)).paths == ()
+
+
+async def test_restore_refuses_unknown_versions(tree, hand):
+    """It says which there are."""
+    await hand.write("a", b"one")
+    with pytest.raises(FileProblem, match="a version from 0 to 1, got 2 of 1"):
+        await tree.workspace.history.restore("a", 2)
+    with pytest.raises(FileProblem, match="a file without versions"):
+        await tree.workspace.history.restore("b", 0)
+
+
+async def test_restore_is_no_way_around_freshness(tree, hand):
+    """What somebody else wrote since is not overwritten."""
+    await hand.write("a", b"one")
+    await hand.write("a", b"two")
+    tree.put("a", "theirs")
+    with pytest.raises(FileProblem, match="somebody else"):
+        await tree.workspace.history.restore("a", 1)
+    assert tree.workspace.snapshot() == {"a": b"theirs"}
+
+
+# Undo
+
+
+async def test_undo_puts_back_exactly_what_a_batch_changed(tree, hand):
+    """Created, changed, removed, moved, made: all is as it was, and nothing else is touched."""
+    tree.put("changed", "old")
+    tree.put("removed", "old", mode=0o755)
+    tree.put("moved", "old")
+    tree.put("tree/d/x", "old")
+    tree.put("tree/y", "old")
+    tree.put("gone/deep/z", "old")
+    tree.put("other", "old")
+    before = tree.workspace.snapshot()
+    await hand.write("changed", b"new")
+    await hand.write("changed", b"newer")
+    await hand.write("removed", None)
+    await hand.write("made/e/created", b"new")
+    await hand.move("moved", "made/f/moved")
+    await hand.write("made/f/moved", b"new")
+    await hand.move("tree", "made/tree")
+    await hand.write("made/tree/d/x", b"new")
+    await hand.remove("gone")
+    await hand.make_dirs("empty/dir")
+    await hand.write("other", b"new", batch="another")
+    done = await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == before | {"other": b"new"}
+    assert set(done.paths) >= {"changed", "removed", "moved", "tree", "gone/deep/z"}
+
+
+async def test_undo_keeps_the_mode_of_a_removed_file(tree, hand, mode_of):
+    """A script can be run again."""
+    tree.put("a", "old", mode=0o755)
+    await hand.write("a", None)
+    await tree.workspace.history.undo("batch")
+    if not hasattr(tree.disk, "set_mode"):
+        pytest.skip("the disk port has no set_mode")
+    assert mode_of(tree, "a") == 0o755
+
+
+async def test_undo_can_be_undone(tree, hand):
+    """It is a batch of its own."""
+    await hand.write("d/a", b"one")
+    undone = await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {}
+    again = await tree.workspace.history.undo(undone.batch_id)
+    assert tree.workspace.snapshot() == {"d/a": b"one"}
+    await tree.workspace.history.undo(again.batch_id)
+    assert tree.workspace.snapshot() == {}
+
+
+async def test_undo_of_an_unknown_batch_is_refused(tree):
+    """Also of one that changed nothing."""
+    with pytest.raises(FileProblem, match="none of this id"):
+        await tree.workspace.history.undo("batch")
+
+
+async def test_undo_refuses_what_somebody_else_changed(tree, hand):
+    """All such files are named, and nothing is changed."""
+    for path in "abc":
+        await hand.write(path, b"mine")
+    tree.put("a", "theirs")
+    tree.put("c", "theirs")
+    with pytest.raises(FileProblem, match=r"^a, c: .*somebody changed it since"):
+        await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {"a": b"theirs", "b": b"mine", "c": b"theirs"}
+
+
+async def test_undo_refuses_what_another_batch_changed(tree, hand):
+    """After it, and also between two of its own changes; the other is undone first."""
+    await hand.write("a", b"one", "first")
+    await hand.write("b", b"one", "first")
+    await hand.write("a", b"two", "second")
+    await hand.write("b", b"two", "second")
+    await hand.write("b", b"three", "first")
+    with pytest.raises(FileProblem, match=r"^a, b: "):
+        await tree.workspace.history.undo("first")
+    with pytest.raises(FileProblem, match=r"^b: "):
+        await tree.workspace.history.undo("second")
+    assert tree.workspace.snapshot() == {"a": b"two", "b": b"three"}
+
+
+async def test_undo_leaves_directories_with_other_files(tree, hand):
+    """What the batch put there goes; what somebody else put there stays, and so does the directory."""
+    await hand.write("d/a", b"mine")
+    tree.put("d/b", "theirs")
+    await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {"d/b": b"theirs"}
+
+
+async def test_undo_of_hard_links_keeps_them_one_file(tree, hand):
+    """Written in place, as any change of theirs."""
+    tree.put("a", "old")
+    tree.put("b", HardLink("a"))
+    await hand.write("a", b"new")
+    await hand.write("b", b"newer")
+    with pytest.raises(FileProblem):
+        # Two names are two files to history; what one did to the other is somebody else's.
+        await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {"a": b"newer", "b": b"newer"}
+
+
+async def test_undo_waits_its_turn(tree, hand):
+    """It takes claims behind whoever was ordered before, and gives them back."""
+    await hand.write("a", b"one")
+    table = tree.workspace.claim_table
+    ticket = table.take(tree.workspace.claims("a", State(), WRITE), context())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tree.workspace.history.undo, "batch")
+        while not table.statistics()["waiting"]:
+            await trio.lowlevel.checkpoint()
+        assert tree.workspace.snapshot() == {"a": b"one"}
+        ticket.release()
+    assert tree.workspace.snapshot() == {}
+    assert not table.busy
+
+
+async def test_cancelled_undo_gives_its_claims_back(tree, hand):
+    """Also while it waits."""
+    await hand.write("a", b"one")
+    table = tree.workspace.claim_table
+    ticket = table.take(tree.workspace.claims("a", State(), WRITE), context())
+    with trio.move_on_after(0.01) as scope:
+        await tree.workspace.history.undo("batch")
+    assert scope.cancelled_caught
+    ticket.release()
+    assert not table.busy
+    assert tree.workspace.snapshot() == {"a": b"one"}
+
+
+async def test_undo_inside_a_call_needs_its_claims(tree, hand):
+    """It would wait for itself; so it uses what the call holds, or refuses."""
+    await hand.write("a", b"one")
+    with pytest.raises(FileProblem, match="a call that holds others"):
+        await tree.workspace.history.undo("batch", ctx=context("other", claims=[Claim(("file", "b"), WRITE)]))
+    done = await tree.workspace.history.undo("batch", ctx=context("other"))
+    assert done.batch_id == "other"
+    assert tree.workspace.snapshot() == {}
+
+
+def effects_of_undo() -> range:
+    count = 0
+
+    def fault(name: str, path: str) -> None:
+        nonlocal count
+        count += 1
+
+    async def main() -> int:
+        hand = Hand(Workspace(MemoryDisk({"a": "old", "b": "old", "m": "old"}, fault=fault)))
+        await changed(hand)
+        before = count
+        await hand.workspace.history.undo("batch")
+        return before
+
+    before = trio.run(main)
+    return range(before, count)
+
+
+async def changed(hand: Hand) -> None:
+    await hand.write("a", b"new")
+    await hand.write("b", None)
+    await hand.move("m", "d/m")
+    await hand.write("d/c", b"new")
+
+
+@pytest.mark.parametrize("at", effects_of_undo())
+@pytest.mark.parametrize("how", ["fault", "cancel"])
+async def test_undo_is_all_or_nothing_at_every_effect(at, how):
+    """A disk that fails, or a cancel, at any effect of an undo."""
+    count = 0
+    scope = trio.CancelScope()
+
+    def fault(name: str, path: str) -> None:
+        nonlocal count
+        count += 1
+        if count - 1 == at:
+            if how == "cancel":
+                scope.cancel()
+            else:
+                raise OSError(errno.EIO, "broken")
+
+    hand = Hand(Workspace(MemoryDisk({"a": "old", "b": "old", "m": "old"}, fault=fault)))
+    await changed(hand)
+    before = hand.workspace.snapshot()
+    raised = False
+    with scope:
+        try:
+            await hand.workspace.history.undo("batch")
+        except FileProblem:
+            raised = True
+    undone = {"a": b"old", "b": b"old", "m": b"old"}
+    assert hand.workspace.snapshot() == (before if raised or scope.cancelled_caught else undone)
+    assert not hand.workspace.claim_table.busy
+
+
+# Bounds
+
+
+async def test_history_is_bounded_by_versions():
+    """The oldest go first; numbers stay."""
+    hand = Hand(Workspace(MemoryDisk(), limits=Limits(versions=3)))
+    for number in range(5):
+        await hand.write("a", b"%d" % number)
+    history = hand.workspace.history
+    assert [one.number for one in await history.versions("a")] == [3, 4, 5]
+    with pytest.raises(FileProblem, match="from 2 to 5"):
+        await history.restore("a", 1)
+    await history.restore("a", 2)
+    assert hand.workspace.snapshot() == {"a": b"1"}
+
+
+async def test_history_is_bounded_by_bytes():
+    """A content that several versions mention counts once."""
+    hand = Hand(Workspace(MemoryDisk(), limits=Limits(history_bytes=10)))
+    for number in range(6):
+        await hand.write("a", b"1234" if number % 2 else b"5678")
+    assert hand.workspace.history.statistics() == {"versions": 6, "bytes": 8}
+    await hand.write("b", b"abcd")
+    assert hand.workspace.history.statistics()["bytes"] <= 10
+
+
+async def test_undo_refuses_what_was_not_kept():
+    """A content that was too much, or has gone from a bounded history."""
+    hand = Hand(Workspace(MemoryDisk({"d/a": "12345678"}), limits=Limits(history_bytes=8)))
+    await hand.remove("d")
+    with pytest.raises(FileProblem, match="none that was kept"):
+        await hand.workspace.history.undo("batch")
+    assert hand.workspace.snapshot() == {}
+
+
+async def test_history_in_memory_is_not_persistent():
+    """A disk in memory has its history there; that is no problem."""
+    history = Workspace(MemoryDisk()).history
+    assert (history.persistent, history.problem) == (False, None)

@@ -1,0 +1,137 @@
+"""What the start of a workspace makes of changes that their writers did not see the end of.
+
+Rules.  First the disk mends what was half written, where those changes were.  Then each change that stands alone
+happened if what it was to leave is there, and did not if what it found is there; where it is neither, somebody has
+changed the file since, and what he found tells, or it is taken to have happened.  A group that was not said to be
+complete is taken back, except what somebody else has changed since.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Sequence
+
+import trio
+
+from toolrt.workspace._disk import Disk, Entry, Kind
+from toolrt.workspace._history import MemoryStore
+from toolrt.workspace._journal import Journal, Pending
+from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of, path_on
+from toolrt.workspace._real import RealDisk
+from toolrt.workspace._version import Row, Standing, Store
+
+__all__ = ["opened_store", "settled"]
+
+
+def settled(disk: RealDisk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[int, bool]]:
+    """Decide each of `pending`, and take back unfinished groups.
+
+    Raises:
+        OSError: the disk cannot be mended or looked at; nothing is decided.
+
+    Checkpoint: never; it blocks.
+    """
+    touched = {entry[:-1] for _, row in pending for entry in (row.entry, row.target) if entry}
+    disk.recover(sorted(touched))
+    decided: list[tuple[int, bool]] = []
+    unfinished: list[Row] = []
+    for id, row in pending:
+        if row.group is None:
+            decided.append((id, _happened(disk, id, row, journal)))
+        else:
+            unfinished.append(row)
+            decided.append((id, False))
+    if unfinished:
+        _take_back(disk, unfinished, journal)
+    return decided
+
+
+def _happened(disk: Disk, id: int, row: Row, journal: Journal) -> bool:
+    if row.target is not None:
+        return _standing(disk, row.entry) is None and _standing(disk, row.target) is not None
+    following = journal.next_of(id, row.key)
+    if following is not None and following.before in (row.before, row.after):
+        return following.before == row.after
+    return _standing(disk, row.entry) != row.before
+
+
+def _standing(disk: Disk, entry: Entry) -> Standing | None:
+    """As `toolrt.workspace._mutation.standing_at`, at once."""
+    path = path_on(disk, entry)
+    try:
+        stat = disk.lstat(path)
+        if stat.kind is Kind.FILE and stat.size <= SIZE_LIMIT:
+            return Standing(Kind.FILE, digest_of(disk.peek(entry)), stat.mode)
+        if stat.kind is Kind.SYMLINK:
+            return Standing(Kind.SYMLINK, digest_of(disk.readlink(path).encode(errors="surrogateescape")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Standing(stat.kind, None, stat.mode)
+
+
+def _take_back(disk: RealDisk, rows: Sequence[Row], journal: Journal) -> None:
+    """Take back what was done of a group, the last first.
+
+    The disk's operations belong to Trio, and whoever makes a workspace may be inside of it; so they are run in a
+    thread that has a Trio of its own, on a disk of its own.
+    """
+    contents: dict[bytes, bytes] = {}
+    for row in rows:
+        digest = None if row.before is None else row.before.digest
+        content = None if digest is None else journal.stored(digest)
+        if digest is not None and content is not None:
+            contents[digest] = content
+    again = RealDisk(disk.root, fsync=disk.fsync)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            trio.run(_taken_back, again, rows, contents)
+        except BaseException as error:  # noqa: ASYNC103  of a Trio of its own; told to who waits for the thread
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="toolrt recovery")
+    thread.start()
+    thread.join()
+    if failed:
+        raise OSError(errno.EIO, "an unfinished group could not be taken back") from failed[0]
+
+
+async def _taken_back(disk: RealDisk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
+    carrier = Carrier(disk, lambda row: None)
+    for row in reversed(rows):
+        # What is not as the group left it was not reached, or is somebody else's by now.
+        if row.target is not None or _standing(disk, row.entry) == row.after:
+            await carrier.take_back([row], contents)
+
+
+def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions: int, size: int) -> Store:
+    """Where the history of a workspace on `disk` is kept, after what dead writers left is settled.
+
+    A disk in memory has it in memory.  The real one has it in `state_dir`, or else in a directory of its own in the
+    user's state directory (XDG Base Directory Specification 0.8): ``$TOOLRT_STATE_DIR``, ``$XDG_STATE_HOME/toolrt``
+    or ``~/.local/state/toolrt``.  Inside the workspace only if `state_dir` or ``$TOOLRT_STATE_DIR`` says so.
+
+    Checkpoint: never; it blocks.
+    """
+    if not isinstance(disk, RealDisk):
+        return MemoryStore(versions, size)
+    journal = Journal(_directory_of(disk, state_dir), versions, size, sync=disk.fsync)
+    journal.start(lambda pending, journal: settled(disk, pending, journal))
+    return journal
+
+
+def _directory_of(disk: RealDisk, state_dir: str | os.PathLike[str] | None) -> str | None:
+    """Where to keep the history of what is below the disk's root; None: nowhere."""
+    given = os.environ.get("TOOLRT_STATE_DIR") if state_dir is None else os.fspath(state_dir)
+    if given:
+        base = os.path.abspath(given)
+    else:
+        home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+        base = os.path.join(home, "toolrt")
+        if not os.path.isabs(base) or f"{os.path.realpath(base)}/".startswith(f"{disk.root.rstrip('/')}/"):
+            return None
+    return os.path.join(base, hashlib.sha256(os.fsencode(disk.root)).hexdigest()[:16])

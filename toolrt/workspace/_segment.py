@@ -1,0 +1,184 @@
+"""Where history is written down first: files of records, each written by one writer, one system call a record.
+
+Rules.  A segment is a sequence of records; a record is a head, a description in JSON, and contents.  Whoever writes
+a segment holds a lock on it (flock) for as long as he lives, so a segment that can be locked is one whose writer is
+gone.  A record that was cut off, by a crash or a full disk, is the last one and counts as never written.
+
+Theory.  This is write-ahead logging with the contents in the log: what is about to happen is in the operating
+system's hands before the file is touched, for the price of one append.  Everything else (who may ask what) is an
+index that can be made from the segments at any time.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+__all__ = ["Record", "Segment", "records_of", "segments_in"]
+
+#: Mark, checksum of the description, its length, length of the contents.
+_HEAD = struct.Struct("<4sIIQ")
+_MARK = b"trt1"
+
+_PREFIX, _SUFFIX = "segment-", ".log"
+
+
+@attrs.frozen
+class Record:
+    """One record as it is read."""
+
+    #: What it says.
+    said: dict[str, Any]
+    #: Where its contents begin, and where the next record does, in bytes from the segment's start.
+    contents_at: int
+    next_at: int
+
+
+def segments_in(directory: str) -> list[int]:
+    """The numbers of the segments there, in order."""
+    found = []
+    for name in os.listdir(directory):
+        middle = name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+        if name == f"{_PREFIX}{middle}{_SUFFIX}" and middle.isdecimal():
+            found.append(int(middle))
+    return sorted(found)
+
+
+def path_of(directory: str, number: int) -> str:
+    """Where the segment of this number is."""
+    return os.path.join(directory, f"{_PREFIX}{number:08d}{_SUFFIX}")
+
+
+def records_of(descriptor: int, start: int) -> Iterator[Record]:
+    """The whole records of the open segment from `start` on."""
+    end = os.fstat(descriptor).st_size
+    while start + _HEAD.size <= end:
+        head = os.pread(descriptor, _HEAD.size, start)
+        if len(head) < _HEAD.size:
+            return
+        mark, checksum, said_size, contents_size = _HEAD.unpack(head)
+        following = start + _HEAD.size + said_size + contents_size
+        if mark != _MARK or following > end:
+            return
+        said = os.pread(descriptor, said_size, start + _HEAD.size)
+        if zlib.crc32(said) != checksum:
+            return
+        yield Record(json.loads(said), start + _HEAD.size + said_size, following)
+        start = following
+
+
+class Segment:
+    """A segment that this process writes."""
+
+    def __init__(self, directory: str, number: int, descriptor: int, size: int) -> None:
+        self.directory = directory
+        self.number = number
+        self.size = size
+        #: How many records with changes were written to it here.
+        self.rows = 0
+        self._descriptor = descriptor
+        self._pid = os.getpid()
+
+    @classmethod
+    def made(cls, directory: str) -> Segment:
+        """A new one, behind all that are there.
+
+        Raises:
+            OSError: the directory cannot be written.
+        """
+        number = max(segments_in(directory), default=0) + 1
+        while True:
+            try:
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                descriptor = os.open(path_of(directory, number), flags, 0o600)
+            except FileExistsError:
+                number += 1
+                continue
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return cls(directory, number, descriptor, 0)
+
+    @classmethod
+    def taken(cls, directory: str, number: int) -> Segment | None:
+        """One whose writer is gone; None if he is not, or the segment is gone.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        try:
+            descriptor = os.open(path_of(directory, number), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(descriptor)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if found.st_nlink == 0:
+            os.close(descriptor)
+            return None
+        return cls(directory, number, descriptor, found.st_size)
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._descriptor
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it was opened by the process that this one was forked from."""
+        return self._pid != os.getpid()
+
+    def cut(self, size: int) -> None:
+        """Forget what is behind `size`: a record that was cut off."""
+        if size < self.size:
+            os.ftruncate(self._descriptor, size)
+            self.size = size
+
+    def append(self, said: dict[str, Any], contents: Sequence[bytes] = (), *, sync: bool = False) -> None:
+        """Write one record; or nothing, if the disk refuses.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        text = json.dumps(said, separators=(",", ":")).encode("ascii")
+        head = _HEAD.pack(_MARK, zlib.crc32(text), len(text), sum(map(len, contents)))
+        blocks = [head + text, *contents]
+        size = sum(map(len, blocks))
+        try:
+            written = os.pwritev(self._descriptor, blocks, self.size)
+            if written < size:
+                rest = memoryview(b"".join(blocks))
+                while written < size:
+                    step = os.pwrite(self._descriptor, rest[written:], self.size + written)
+                    if not step:
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    written += step
+            if sync:
+                os.fsync(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, self.size)
+            raise
+        self.size += size
+
+    def remove(self) -> None:
+        """The segment is gone, and closed."""
+        os.unlink(path_of(self.directory, self.number))
+        self.close()
+
+    def close(self) -> None:
+        """Let it go: whoever comes next may take it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
