@@ -79,6 +79,14 @@ SPELLINGS = [
     *("new.txt", "./new.txt", "pipe", "loop", "out/x.txt", "../outside/x.txt", "a.txt/x", ".."),
 ]
 
+#: The same on a disk that folds: other cases, and letters composed otherwise.
+FOLDED = [
+    ["a.txt", "A.TXT", "D/../A.txt", "HARD.txt", "Chain", "./a.Txt"],
+    ["d/b.txt", "D/B.TXT", "WAY/b.txt", "Link", "{root}/D/b.TXT"],
+    ["d/n\u00e9w.txt", "D/NE\u0301W.TXT", "way/N\u00c9w.txt", "d/ne\u0301w.txt"],
+    ["later/new.txt", "LATER/New.txt", "Later"],
+]
+
 _TEXTS = st.sampled_from(["one\n", "one\ntwo\n", "", "x"])
 _PATCHED = st.sampled_from(["a.txt", "d/b.txt", "way/b.txt", "new.txt"])
 _OLD = st.sampled_from(["one", "two", "1", "\n", "o", "absent"])
@@ -123,9 +131,11 @@ def _other(tool: Tool, name: str, part: Mapping[str, Any]) -> st.SearchStrategy[
 
 
 @st.composite
-def calls_of(draw: st.DrawFn, tools: list[Tool], *, least: int = 1, most: int = 7) -> list[ToolCall]:
+def calls_of(
+    draw: st.DrawFn, tools: list[Tool], *, least: int = 1, most: int = 7, groups: list[list[str]] = GROUPS
+) -> list[ToolCall]:
     """One batch of any calls of these tools, at few files each time, so that they meet."""
-    group = draw(st.sampled_from(GROUPS))
+    group = draw(st.sampled_from(groups))
     spelled = st.sampled_from([*group, *draw(st.lists(st.sampled_from(SPELLINGS), max_size=3))])
     # Half of the calls change what files hold: that is what the others must be ordered with.
     changing = [tool for tool in tools if tool.name in ("write_file", "edit_file")]

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _every_tool import calls_of, inputs_at, names_of
+from _every_tool import FOLDED, calls_of, inputs_at, names_of
 from _everywhere import REPEATS, ROOT, plant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,7 +30,7 @@ from toolrt.invariants import require
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.testing import schedules
 from toolrt.trace import Trace
-from toolrt.workspace import Directory, HardLink, MemoryDisk, Special, Symlink, Workspace
+from toolrt.workspace import EXACT, Directory, Folding, HardLink, MemoryDisk, Special, Symlink, Workspace
 
 FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
@@ -85,6 +85,8 @@ class FileMix:
     policy: str = "by_claims"
     limit: int | None = 10
     fault: Fault | None = None
+    #: How the disk's directories fold names.
+    fold: Folding = EXACT
 
     def twin(self, more: Callable[[str, str], None] | None = None) -> MemoryDisk:
         def fault(effect: str, path: str) -> None:
@@ -93,7 +95,7 @@ class FileMix:
             if self.fault is not None:
                 self.fault(effect, path)
 
-        disk = MemoryDisk(CONTENT, root=ROOT, home="/home/me", fault=fault)
+        disk = MemoryDisk(CONTENT, root=ROOT, home="/home/me", fault=fault, fold=self.fold)
         disk.put("/home/me/outside/x.txt", "one secret\n")
         return disk
 
@@ -214,6 +216,81 @@ def test_laws_hold_with_a_fault(mix: FileMix, schedule: list[int]) -> None:
 def test_laws_hold_with_a_fault_and_a_cancel(mix: FileMix, schedule: list[int], cancel_at: int) -> None:
     """And both together."""
     mix.simulated(schedule, cancel_at)
+
+
+@SETTINGS
+@given(
+    calls=calls_of(TOOLS, groups=FOLDED),
+    policy=st.sampled_from(list(POLICIES)),
+    schedule=schedules(max_size=80),
+    cancel_at=st.none() | st.integers(0, 40),
+)
+def test_laws_hold_on_a_disk_that_folds_names(
+    calls: list[ToolCall], policy: str, schedule: list[int], cancel_at: int | None
+) -> None:
+    """Where case and composition do not count, neither do they for the order."""
+    FileMix(calls, policy, fold=Folding(case=True, unicode=True)).simulated(schedule, cancel_at)
+
+
+#: What all tools say to whose name means something else by the time its turn has come.
+CHANGED_MEANWHILE = "by now"
+
+
+@SETTINGS
+@given(
+    batches=st.lists(calls_of(TOOLS, most=4), min_size=2, max_size=2),
+    schedule=schedules(max_size=100),
+    apart=st.booleans(),
+)
+def test_two_batches_end_as_one_after_the_other(
+    batches: list[list[ToolCall]], schedule: list[int], apart: bool
+) -> None:
+    """Batches at one time, on one runtime or on two, leave the files as in one of their two orders.
+
+    Where a name meant something else when its turn came, a call has said so and done nothing; and a batch of
+    several lanes takes its place lane by lane: of those only the laws are asked.
+    """
+    mix = FileMix([])
+    ended: list[Any] = []
+
+    async def program() -> None:
+        workspace = Workspace(mix.twin())
+        shared = Runtime(Registry(workspace.tools()))
+        results: list[Any] = []
+
+        async def run(number: int) -> None:
+            runtime = Runtime(Registry(workspace.tools())) if apart else shared
+            mine = runtime.open_batch(State(), batch_id=f"batch {number}")
+            async with mine:
+                for call in FileMix(batches[number]).called(ROOT):
+                    mine.submit(call)
+                mine.seal()
+            results.extend(mine.outcome.results)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, 0)
+            nursery.start_soon(run, 1)
+        ended[:] = [workspace, results]
+
+    async def one_by_one(order: list[int]) -> Any:
+        workspace = Workspace(mix.twin())
+        for number in order:
+            await run_one_by_one(FileMix(batches[number]).called(ROOT), Registry(workspace.tools()), State())
+        return workspace.snapshot()
+
+    execution = sim.run(program, sim.Choices(schedule))
+    assert execution.error is None, execution.error
+    require(execution.trace)
+    workspace, results = ended
+    assert workspace.claim_table.statistics()["groups"] == 0
+    lanes = {
+        (event.fields["batch"], event.fields["lane"])
+        for event in execution.trace.events
+        if event.kind == "call.started"
+    }
+    if len(lanes) <= 2 and not any(CHANGED_MEANWHILE in str(result.error) for result in results):
+        orders = [sim.run(lambda order=order: one_by_one(order)).value for order in ([0, 1], [1, 0])]
+        assert workspace.snapshot() in orders
 
 
 # At every single step.

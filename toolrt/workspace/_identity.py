@@ -18,6 +18,7 @@ Limits.  ``..`` after a directory that does not exist yet undoes it, where the s
 is the same before and after the directory is made.  Links may be followed on a way that leaves the workspace, if
 it comes back; nothing outside is claimed.  A link with a slash behind it is no entry (the system would look behind
 it or say ENOTDIR, by what is asked of it): say which is meant.
+A directory that is mounted at two places counts as two.
 """
 
 from __future__ import annotations
