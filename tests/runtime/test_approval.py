@@ -342,3 +342,23 @@ async def test_approval_check_that_cannot_be_made_denies() -> None:
 
     done = await runtime(touch, approve=Broken()).run([call("touch", path="a"), call("touch", path="b")])
     assert {result.error for result in done.results} == {"denied: the approval check raised RuntimeError: offline"}
+
+
+def test_call_that_has_all_it_needs_waits_for_nothing() -> None:
+    """Between the last grant and its first step a call is queued, and nothing is in its way."""
+
+    async def approve(request: ApprovalRequest) -> bool:
+        await trio.lowlevel.checkpoint()
+        return True
+
+    async def program() -> list[list[Any]]:
+        seen: list[list[Any]] = []
+        async with runtime(touch, approve=approve).open_batch() as batch:
+            tracked = batch.submit(call("touch", path="a"))
+            while tracked.status is toolrt.Status.QUEUED:
+                await trio.lowlevel.checkpoint()
+                seen.append(tracked.waits_for)
+        return seen
+
+    seen = [toolrt.sim.run(program, toolrt.sim.RandomWalk(seed=seed)).value for seed in range(20)]
+    assert {text for one in seen for waits in one for text in waits} == {"lane", "approval"}

@@ -172,6 +172,8 @@ class TrackedCall:
             return []
         if not self.admitted:
             return ["lane"]
+        if self.held:
+            return []  # its task is about to take its first step
         found: list[Any] = []
         for ticket in self.tickets:
             for owner in ticket.waits_for():
