@@ -1,0 +1,52 @@
+"""The litmus gallery: small programs, and exactly what can come of each.
+
+A litmus program has a name, a story, and its exact outcome set: `verify` fails on an outcome that is not in it, and on
+one of it that never comes.  So it holds the simulator to account, which must reach all of them and no other, and it
+teaches: each program is one way in which timing decides something, or one reason why it cannot.
+
+    >>> from toolrt.invariants.litmus import LITMUS, verify
+    >>> lost_update = LITMUS["lost_update_3x2"]
+    >>> sorted(lost_update.wrong)
+    [2, 3, 4, 5]
+    >>> found = verify(lost_update)
+    >>> found.executions, found.classes, found.ok
+    (1680, 762, True)
+
+``toolrt litmus`` lists them, ``toolrt litmus NAME`` explores one, ``toolrt litmus --verify`` verifies all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from toolrt.invariants.litmus._cancelling import CANCELLING
+from toolrt.invariants.litmus._cells import CELLS
+from toolrt.invariants.litmus._channels import CHANNELS
+from toolrt.invariants.litmus._laws import LAWS
+from toolrt.invariants.litmus._litmus import Count, Litmus
+from toolrt.invariants.litmus._locks import LOCKS
+from toolrt.invariants.litmus._search import class_of
+from toolrt.invariants.litmus._spaces import SPACES
+from toolrt.invariants.litmus._verify import MOST, Verified, in_order, method_of, verify
+from toolrt.invariants.litmus._waiting import WAITING
+
+__all__ = ["LITMUS", "MOST", "THEMES", "Count", "Litmus", "Verified", "class_of", "in_order", "method_of", "verify"]
+
+#: The programs by theme.
+THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
+    {
+        "shared memory": CELLS,
+        "locks": LOCKS,
+        "waiting": WAITING,
+        "channels and nurseries": CHANNELS,
+        "cancellation": CANCELLING,
+        "many schedules": SPACES,
+        "the laws": LAWS,
+    }
+)
+
+#: The programs by name.
+LITMUS: Mapping[str, Litmus] = MappingProxyType(
+    {litmus.name: litmus for programs in THEMES.values() for litmus in programs}
+)

@@ -1,0 +1,139 @@
+"""What a litmus program is, and the few lines that programs share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from math import factorial
+from textwrap import dedent
+from typing import Any, ParamSpec
+
+import attrs
+import trio
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused
+
+__all__ = ["Count", "Litmus", "Program", "one_step", "orders", "outcome_of", "together"]
+
+_Arguments = ParamSpec("_Arguments")
+
+Program = Callable[[], Awaitable[Any]]
+
+
+@attrs.frozen
+class Count:
+    """How many there are, and how that is known."""
+
+    number: int
+    #: A formula, "enumerated", or who counted it.
+    how: str = "enumerated"
+
+    def __str__(self) -> str:
+        return f"{self.number:,} ({self.how})"
+
+
+def outcome_of(execution: sim.Execution) -> Any:
+    """Its value, or the name of its error's type; errors in a group are named in the group's order."""
+    error = execution.error
+    if isinstance(error, BaseExceptionGroup):
+        return " + ".join(type(part).__name__ for part in _parts(error))
+    return execution.outcome
+
+
+def _parts(error: BaseException) -> Iterable[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _parts(part)
+    else:
+        yield error
+
+
+def _frozen(outcomes: Iterable[Hashable]) -> frozenset[Any]:
+    return frozenset(outcomes)
+
+
+@attrs.frozen(repr=False)
+class Litmus:
+    """A small program, and exactly what can come of it.
+
+    Raises:
+        DefinitionRefused: an outcome is both right and wrong, or there is none at all.
+    """
+
+    #: What it is known by: letters, digits and underscores.
+    name: str
+    #: What happens in it, and what is to be learned from it, in a few sentences.
+    story: str
+    #: An async function without arguments, for `toolrt.sim`.
+    program: Program
+    #: The outcomes that are as they should be.
+    right: frozenset[Any] = attrs.field(converter=_frozen)
+    #: The outcomes that are the bug; empty when no schedule goes wrong.
+    wrong: frozenset[Any] = attrs.field(converter=_frozen, default=())
+    #: In how many orders its steps can come, or None when nobody has counted.
+    interleavings: Count | None = None
+    #: How many of those are really different (Mazurkiewicz classes), or None when nobody has counted.
+    classes: Count | None = None
+    #: How the exact outcome set is known where the program is too large to be enumerated.
+    proof: str = ""
+    #: How many random walks are run where it is too large to be enumerated.
+    sample: int = 1_000
+    #: What is looked at of an execution.
+    read: Callable[[sim.Execution], Any] = outcome_of
+    #: The program as people read it; None is its source.
+    text: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.right & self.wrong or not self.outcomes:
+            raise DefinitionRefused(f"litmus {self.name}", "outcomes that are right or wrong", self.right & self.wrong)
+
+    @property
+    def outcomes(self) -> frozenset[Any]:
+        """Every outcome it has, and no other."""
+        return self.right | self.wrong
+
+    @property
+    def source(self) -> str:
+        """The program as people read it: what it was made with, and its lines."""
+        if self.text is not None:
+            return self.text
+        lines = dedent(inspect.getsource(self.program)).rstrip()
+        made_with = inspect.getclosurevars(self.program).nonlocals
+        settings = [f"{name} = {value!r}" for name, value in made_with.items() if isinstance(value, int | str)]
+        return "\n".join([*settings, lines])
+
+    def check(self, execution: sim.Execution) -> bool | list[str]:
+        """What is wrong with how an execution ended, or True: what `toolrt.sim.explore` takes as its check."""
+        outcome = self.read(execution)
+        if outcome in self.right:
+            return True
+        return [f"the outcome is {outcome!r}, which is {'the bug' if outcome in self.wrong else 'not stated'}"]
+
+    def __repr__(self) -> str:
+        return f"<Litmus {self.name}>"
+
+
+def one_step(do: Callable[_Arguments, object]) -> Callable[_Arguments, Awaitable[None]]:
+    """A task that does something in one step."""
+
+    async def task(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:  # noqa: ASYNC124  that is the point
+        do(*args, **kwargs)
+
+    return task
+
+
+async def together(*tasks: Callable[[], Awaitable[object]]) -> None:
+    """Run each in a task of its own, and return when all have ended."""
+    async with trio.open_nursery() as nursery:
+        for task in tasks:
+            nursery.start_soon(task)
+
+
+def orders(*steps: int) -> Count:
+    """Tasks of so many steps, in any order: the multinomial coefficient."""
+    number = factorial(sum(steps))
+    for count in steps:
+        number //= factorial(count)
+    below = " ".join(f"{count}!" for count in steps)
+    return Count(number, f"{sum(steps)}! / ({below})")
