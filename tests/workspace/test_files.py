@@ -198,6 +198,23 @@ async def test_memory_of_contents_moves_with_the_file(tree):
             await revise(tree.workspace, path, b"mine")
 
 
+async def test_scanned_files_are_not_seen(tree):
+    """Who searched has not read: somebody else's change is a conflict still, and none where nothing was read."""
+    tree.put("a", "one")
+    tree.put("b", "one")
+    workspace = tree.workspace
+    await read(workspace, "a")
+    for path in "ab":
+        tree.put(path, "theirs")
+        found = await workspace.files.scan(context(workspace, path), workspace.identify(path))
+        assert found.content == b"theirs"
+    with pytest.raises(FileProblem, match="somebody else"):
+        await revise(workspace, "a", b"mine")
+    tree.put("b", "theirs again")
+    await revise(workspace, "b", b"mine")
+    assert workspace.snapshot() == {"a": b"theirs", "b": b"mine"}
+
+
 async def test_memory_of_contents_is_bounded():
     """The file that was seen longest ago has no condition any more."""
     workspace = Workspace(disk := MemoryDisk(dict.fromkeys("abc", "one")), limits=Limits(seen=2))

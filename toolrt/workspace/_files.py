@@ -173,6 +173,30 @@ class Files:
             self._cached.keep(identity.key, Kept(stamp_of(snapshot.stat), digest, value, size), part)
         return value
 
+    async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
+        """The file as it is, for a tool that shows no more than parts of it, as a search does.
+
+        It is not taken to have been seen: a change by somebody else that only a search has met is still a conflict.
+
+        Raises:
+            FileProblem: as `read`.
+
+        Checkpoint: always.
+        """
+        kept = self._trusted(ctx, identity, self._stored)
+        if kept is not None:
+            await trio.lowlevel.checkpoint()
+            kept = self._trusted(ctx, identity, self._stored)
+        if kept is not None:
+            self._stored.hit(identity.key or ())
+            self._tell_read(ctx, identity, kept.digest)
+            return kept.value
+        with _os_errors(identity.path):
+            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
+        if probe.sink is not None:
+            self._tell_read(ctx, identity, digest_of(snapshot.content))
+        return snapshot
+
     async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
         """The file, its digest, and whether it had not been changed for long enough to be kept."""
         key = identity.key or ()
@@ -403,7 +427,7 @@ class Files:
 
         Checkpoint: always.
         """
-        with self._told(ctx, [source.event_name, target.event_name]) as told:
+        with self._told(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
             with _os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:

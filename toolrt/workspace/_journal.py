@@ -13,7 +13,8 @@ files: an append costs some 20 microseconds, a commit of the same to SQLite (wri
 
 Limits.  Bounds are kept by whole segments, an eighth of the bound each: history holds between seven and nine eighths
 of what it may.  Without a disk that syncs (`RealDisk(fsync=True)`), a loss of power may lose the latest versions.
-A forked child begins a session of its own.
+A forked child begins a session of its own.  Of what another living process did last, whether it happened is not
+known here, and it is shown as if it had.
 """
 
 from __future__ import annotations
@@ -257,7 +258,7 @@ class Journal:
     def rows_of_batch(self, batch_id: str) -> list[Row]:
         """See `Store.rows_of_batch`."""
         return self._asked(
-            lambda index: in_call_order(index.rows_of_batch(batch_id)),
+            lambda index: in_call_order(index.rows_of_batch(self._session, batch_id)),
             lambda memory: memory.rows_of_batch(batch_id),
             [],
         )
@@ -265,7 +266,9 @@ class Journal:
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`."""
         nothing: tuple[int, list[Row]] = (0, [])
-        return self._asked(lambda index: index.rows_of_file(key), lambda memory: memory.rows_of_file(key), nothing)
+        return self._asked(
+            lambda index: index.rows_of_file(self._session, key), lambda memory: memory.rows_of_file(key), nothing
+        )
 
     def content(self, digest: bytes) -> bytes | None:
         """See `Store.content`."""

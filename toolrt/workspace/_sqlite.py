@@ -5,6 +5,8 @@ first.  So it need not survive a loss of power (``synchronous=OFF``), and is mad
 Several processes share it: write-ahead logging, and each transaction waits its turn.
 
 States of a row: pending until its writer says that it happened; then it stands.  What did not happen is deleted.
+Whoever asks knows what he did himself; of others also the pending rows are shown, because a writer that has nothing
+more to write says nothing more, and what is pending has nearly always happened.
 """
 
 from __future__ import annotations
@@ -198,20 +200,24 @@ class Index:
                 statement = "UPDATE rows SET stands = 1 WHERE id = ?" if landed else "DELETE FROM rows WHERE id = ?"
                 self._connection.execute(statement, (id,))
 
-    def rows_of_batch(self, batch_id: str) -> list[Row]:
-        """See `Store.rows_of_batch`."""
+    def rows_of_batch(self, session: str, batch_id: str) -> list[Row]:
+        """See `Store.rows_of_batch`; `session` is who asks."""
         query = (
-            "SELECT said FROM rows WHERE batch = ?1 AND stands = 1 AND session ="
-            " (SELECT session FROM rows WHERE batch = ?1 AND stands = 1 ORDER BY id DESC LIMIT 1) ORDER BY id"
+            "SELECT said FROM rows WHERE batch = ?1 AND (stands = 1 OR session != ?2) AND session ="
+            " (SELECT session FROM rows WHERE batch = ?1 AND (stands = 1 OR session != ?2) ORDER BY id DESC LIMIT 1)"
+            " ORDER BY id"
         )
-        return [Row.from_json(json.loads(said)) for (said,) in self._connection.execute(query, (_ascii(batch_id),))]
+        found = self._connection.execute(query, (_ascii(batch_id), session))
+        return [Row.from_json(json.loads(said)) for (said,) in found]
 
-    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
-        """See `Store.rows_of_file`."""
+    def rows_of_file(self, session: str, key: Entry) -> tuple[int, list[Row]]:
+        """See `Store.rows_of_file`; `session` is who asks."""
         name = _key(key)
         dropped = self._connection.execute("SELECT count FROM dropped WHERE key = ?", (name,)).fetchone()
-        query = "SELECT said FROM rows WHERE (key = ?1 OR target_key = ?1) AND stands = 1 ORDER BY id"
-        rows = [Row.from_json(json.loads(said)) for (said,) in self._connection.execute(query, (name,))]
+        query = (
+            "SELECT said FROM rows WHERE (key = ?1 OR target_key = ?1) AND (stands = 1 OR session != ?2) ORDER BY id"
+        )
+        rows = [Row.from_json(json.loads(said)) for (said,) in self._connection.execute(query, (name, session))]
         return (dropped[0] if dropped is not None else 0), rows
 
     def place_of(self, digest: bytes) -> tuple[int, int, int] | None:

@@ -1,0 +1,84 @@
+"""A process that edits is killed, again and again: nothing is ever half, and history agrees with the disk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workspace._killed import SIZE, content
+from toolrt.workspace import Workspace
+from toolrt.workspace._mutation import digest_of
+
+#: How often it is killed: 200 times in the full run.
+KILLS = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 20
+
+CHILD = Path(__file__).with_name("_killed.py")
+
+
+def kill_after(root: Path, state: Path, start: int, wait: float) -> None:
+    """Let a child edit for `wait` seconds, and kill it."""
+    child = subprocess.Popen(
+        [sys.executable, str(CHILD), str(root), str(state), str(start)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        # It has begun to edit once it says so; a child that fails says why.
+        assert child.stdout.readline() == b"ready\n", child.stderr.read()
+        select.select([child.stderr], [], [], wait)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        _, errors = child.communicate()
+    assert not errors, errors.decode()
+
+
+def number_of(found: bytes | str) -> int:
+    """Which version this is; it has to be a whole one."""
+    assert isinstance(found, bytes)
+    assert len(found) == SIZE
+    number = int(found[:8])
+    assert found == content(number)
+    return number
+
+
+@pytest.mark.timeout(3600)
+async def test_killed_at_any_moment_nothing_is_half(tmp_path: Path) -> None:
+    """Every file is a whole version, groups are whole, no temporary file stays, and history knows what is there."""
+    root, state = tmp_path / "root", tmp_path / "state"
+    root.mkdir()
+    (root / "linked").write_bytes(content(0))
+    (root / "link").hardlink_to(root / "linked")
+    chance = random.Random(7)
+    highest = 0
+    seen: list[int] = []
+    for _ in range(KILLS):
+        kill_after(root, state, highest, chance.uniform(0, 0.15))
+        workspace = Workspace(root, state_dir=state)
+        assert workspace.history.problem is None
+        files: dict[str, Any] = workspace.snapshot()
+        assert {path for path in files if not path.endswith("/")} <= {
+            "a", "d/b", "linked", "link", "x/one", "y/two"
+        }  # fmt: skip
+        numbers = {path: number_of(found) for path, found in files.items() if not path.endswith("/")}
+        assert numbers["linked"] == numbers["link"]
+        assert numbers.get("x/one") == numbers.get("y/two")
+        for path in ("a", "d/b", "linked", "x/one", "y/two"):
+            versions = await workspace.history.versions(path)
+            standing = digest_of(files[path]).hex() if path in files else None
+            first = digest_of(content(0)).hex() if path == "linked" else None
+            assert (versions[-1].after if versions else first) == standing, path
+            for earlier, later in itertools.pairwise(versions):
+                assert earlier.after == later.before, (path, later.number)
+        highest = max([highest, *numbers.values()])
+        seen.append(highest)
+        workspace.history.store.close()  # type: ignore[attr-defined]
+    assert seen[-1] > seen[0] > -1
