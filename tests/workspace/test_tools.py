@@ -50,10 +50,13 @@ async def refusal(call, tree, name, **input):
     return caught.value
 
 
-def test_tools_are_three(tree):
+def test_tools_are_twelve(tree):
     """The tools of a workspace, each owned by it, make a registry."""
     tools = tree.workspace.tools()
-    assert [tool.name for tool in tools] == ["read_file", "write_file", "edit_file"]
+    assert " ".join(tool.name for tool in tools) == (
+        "read_file write_file edit_file multi_edit apply_patch list_dir glob search make_dir move_path delete_path "
+        "change_dir"
+    )
     assert all(tool.owner is tree.workspace for tool in tools)
     assert Registry(tools)
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.errors import DefinitionRefused, MissingExtra
+from toolrt.model._plain_check import NOTHING, wrong_with
 
 __all__ = ["BareValidator", "DerivedValidator", "GivenValidator", "Mismatch", "Validator"]
 
@@ -130,7 +131,7 @@ class BareValidator:
 class GivenValidator:
     """Checks against a schema the tool brings along, and the names against the function.
 
-    Without the ``schema`` extra only the names are checked.
+    Without the ``schema`` extra, what the schema says of types and fields is checked, and no more of it.
     """
 
     def __init__(self, signature: inspect.Signature, schema: Schema, tool: str) -> None:
@@ -139,7 +140,13 @@ class GivenValidator:
         self._against = _checker(schema, f"the schema of tool {tool!r}")
 
     def __call__(self, input: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]] | list[Mismatch]:
-        wrong = _against_schema(self._against, input) if self._against is not None else []
+        if self._against is not None:
+            wrong = _against_schema(self._against, input)
+        else:
+            wrong = [
+                Mismatch(_path(where), expected, "nothing" if got is NOTHING else describe(got))
+                for where, expected, got in wrong_with(self.schema, input)
+            ]
         return wrong or self._parameters.mismatches(input) or self._parameters.arguments(input)
 
 

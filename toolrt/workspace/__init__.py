@@ -16,7 +16,7 @@ from toolrt.workspace._disk import (
     Unsynced,
     is_own,
 )
-from toolrt.workspace._files import Files, Limits, Revised
+from toolrt.workspace._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
 from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
@@ -24,7 +24,6 @@ from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symli
 from toolrt.workspace._permissions import Grant, Permissions, Permit, Question, Rule
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
-from toolrt.workspace._tools import SIZE_LIMIT, CallContext
 from toolrt.workspace._version import Version
 from toolrt.workspace._workspace import Workspace
 

@@ -1,188 +1,152 @@
-"""The file tools that a model is given.
+"""The file tools that a model is given: which there are, what each claims, and the schemas that they share.
 
-Rules.  A tool claims the file its name means when the call is ordered, and looks again first thing when it runs:
-a name that means another file by then is a retryable error, and nothing is touched (RULE 18).  What depends on a
-file's content is decided in the body, on what is there once every earlier call that may change it has ended.
+Rules.  A tool is a function of a workspace, a call's context and the model's input.  What it claims is claimed as the
+call is ordered; what it refuses it refuses with a `FileProblem`.  Schemas are derived from the type hints once in a
+process, for all workspaces.
 
-Events (`toolrt.probe`).  ``file.read`` as the content is read; ``file.mutation_began`` before the first touch of
-a file that is to change and ``file.mutation_ended`` after the last, whatever happened between.  ``file`` is the
-file's key as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the
-content's SHA-256, or None where the content is not known (a mutation that failed before it read any).
+Theory.  Where the ``schema`` extra is missing, the same schemas are written by `_schema_of`, and checked as far as the
+core can (a test holds both against each other); so a workspace's tools work with the core alone.
 """
 
 from __future__ import annotations
 
-import hashlib
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from toolrt import probe
-from toolrt.model import READ, WRITE, Claim, Mode, State, Tool, covers, tool
-from toolrt.workspace._encoding import decoded, encoded
-from toolrt.workspace._identity import Identity
-from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace._text import edited, slice_of
+from toolrt.errors import MissingExtra
+from toolrt.model import READ, WRITE, Claim, Mode, State, Tool
+from toolrt.workspace._arranging import change_dir, delete_path, make_dir, move_path
+from toolrt.workspace._editing import edit_file, multi_edit, write_file
+from toolrt.workspace._finding import claims_of_walk, glob, search
+from toolrt.workspace._identity import Wanted
+from toolrt.workspace._patching import apply_patch, claims_of_patch
+from toolrt.workspace._reading import list_dir, read_file
+from toolrt.workspace._text import Edit
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
 
-__all__ = ["SIZE_LIMIT", "CallContext", "file_tools"]
+__all__ = ["file_tools"]
 
-#: The most bytes of a file that the tools read or write: 10 MiB, about 2.5 million tokens, more than any context.
-SIZE_LIMIT = 10 * 1024 * 1024
+ClaimsOf = Callable[["Workspace", Mapping[str, Any], State], tuple[Claim, ...]]
 
 
-class CallContext(Protocol):
-    """What the file tools use of the `ToolContext` that the runtime gives them."""
+@attrs.frozen
+class _FileTool:
+    """One tool, for any workspace."""
 
-    @property
-    def batch_id(self) -> str:
-        """The batch the call belongs to."""
-
-    @property
-    def call_index(self) -> int:
-        """The call's place in it."""
-
-    @property
-    def state(self) -> State:
-        """The state as of the lane's start."""
+    #: Takes the workspace, the call's context and the input.
+    function: Callable[..., Any]
+    #: What it claims, or None: it runs alone.
+    claims: ClaimsOf | None
+    #: Whether it only looks.
+    reads: bool = False
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the call holds."""
+    def name(self) -> str:
+        """What models call it by."""
+        return self.function.__name__
 
 
-@attrs.define
-class _Mutation:
-    """What is known of a file while it is being changed."""
+def _claiming(
+    mode: Mode, wanted: Wanted = Wanted.FILE, subtree: bool = False, names: tuple[str, ...] = ("path",)
+) -> ClaimsOf:
+    """Claims on what each of the parameters `names` means."""
 
-    #: The content that is there, or None as long as it is not known.
-    content: bytes | None = None
-    #: Whether the new content landed.
-    landed: bool = False
+    def claims(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        found: dict[Claim, None] = {}
+        for name in names:
+            found.update(dict.fromkeys(workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree)))
+        return tuple(found)
+
+    return claims
+
+
+#: All of them, in the order that models are shown them.
+_FILE_TOOLS = (
+    _FileTool(read_file, _claiming(READ), reads=True),
+    _FileTool(write_file, _claiming(WRITE)),
+    _FileTool(edit_file, _claiming(WRITE)),
+    _FileTool(multi_edit, _claiming(WRITE)),
+    _FileTool(apply_patch, claims_of_patch),
+    _FileTool(list_dir, _claiming(READ, Wanted.DIRECTORY, subtree=True), reads=True),
+    _FileTool(glob, claims_of_walk, reads=True),
+    _FileTool(search, claims_of_walk, reads=True),
+    _FileTool(make_dir, _claiming(WRITE, Wanted.DIRECTORY)),
+    _FileTool(move_path, _claiming(WRITE, Wanted.ENTRY, subtree=True, names=("source", "target"))),
+    _FileTool(delete_path, _claiming(WRITE, Wanted.ENTRY, subtree=True)),
+    _FileTool(change_dir, None),
+)
 
 
 def file_tools(workspace: Workspace) -> list[Tool]:
     """The tools that read and change the files of `workspace`."""
-
-    def claiming(mode: Mode) -> Callable[[Mapping[str, Any], State], tuple[Claim, ...]]:
-        return lambda input, state: workspace.claims(input["path"], state, mode)
-
-    @tool(safe=True, claims=claiming(READ), owner=workspace)
-    async def read_file(ctx: CallContext, path: str, offset: int | None = None, limit: int | None = None) -> str:
-        """Read a text file and return it exactly as it is.
-
-        path is relative to the working directory, or absolute. With offset (the first line, counted from 1) or
-        limit (how many lines) only those lines are returned. Only UTF-8 text of at most 10 MiB is read.
-        """
-        identity = _held(workspace, ctx, path, READ)
-        with _os_errors(identity):
-            content = (await workspace.disk.read(identity.entry, SIZE_LIMIT)).content
-        if probe.sink is not None:
-            fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
-            probe.sink.event("file.read", {**fields, "version": _version(content)})
-        return slice_of(identity.path, decoded(identity.path, content), offset, limit)
-
-    @tool(claims=claiming(WRITE), owner=workspace)
-    async def write_file(ctx: CallContext, path: str, content: str) -> str:
-        """Write a text file: create it, or replace all it has by content, exactly as given.
-
-        path is relative to the working directory, or absolute. Missing directories are created. At most 10 MiB.
-        """
-        identity = _held(workspace, ctx, path, WRITE)
-        new = encoded(identity.path, content, "content")
-        _require_size(identity, new)
-        with _mutation(ctx, identity) as mutation, _os_errors(identity):
-            if identity.parent_missing:
-                await workspace.disk.make_dirs(identity.entry[:-1])
-            await workspace.disk.revise(identity.entry, sys.maxsize - 1, lambda _: new)
-            mutation.content, mutation.landed = new, True
-        done = "created" if identity.found is None else "replaced"
-        return f"{done} {identity.path} ({len(new)} bytes)"
-
-    @tool(claims=claiming(WRITE), owner=workspace)
-    async def edit_file(ctx: CallContext, path: str, old: str, new: str, all: bool = False) -> str:
-        """Replace old by new in a text file and leave the rest of it exactly as it is.
-
-        path is relative to the working directory, or absolute. old must be in the file at exactly one place,
-        unless all is true: then every place is replaced. Line ends of the file are kept. Only UTF-8 text of at
-        most 10 MiB is edited.
-        """
-        identity = _held(workspace, ctx, path, WRITE)
-        if not old:
-            raise FileProblem(identity.path, "an old text", "an empty one", "Use write_file to write a whole file.")
-        if old == new:
-            raise FileProblem(identity.path, "a new text", "the old one", "Give the text as it should become.")
-        encoded(identity.path, new, "new")
-        with _mutation(ctx, identity) as mutation, _os_errors(identity):
-            mutation.content = (await workspace.disk.read(identity.entry, SIZE_LIMIT)).content
-            result = edited(identity.path, decoded(identity.path, mutation.content), old, new, all)
-            content = encoded(identity.path, result.text, "the result")
-            _require_size(identity, content)
-            await workspace.disk.revise(identity.entry, SIZE_LIMIT, lambda _: content)
-            mutation.content, mutation.landed = content, True
-        lines = ", ".join(str(line) for line in result.lines) + (", ..." if result.count > len(result.lines) else "")
-        if result.count == 1:
-            return f"replaced 1 place in {identity.path} (line {lines})"
-        return f"replaced {result.count} places in {identity.path} (lines {lines})"
-
-    return [read_file, write_file, edit_file]
+    return [_tool_of(kind, workspace) for kind in _FILE_TOOLS]
 
 
-def _held(workspace: Workspace, ctx: CallContext, path: str, mode: Mode) -> Identity:
-    """What `path` means now, which is what it meant when the call was ordered.
-
-    Raises:
-        FileProblem: it means something else by now, or no file that a tool may use.
-    """
-    identity = workspace.identify(path, ctx.state)
-    if not all(covers(ctx.claims, claim) for claim in identity.claims(mode)):
-        raise FileProblem(
-            identity.path,
-            "the file this name meant when the call was ordered",
-            "another one by now",
-            "Nothing was changed; send the call again.",
-            retryable=True,
-        )
-    if identity.problem is not None:
-        raise identity.problem
-    return identity
+def _tool_of(kind: _FileTool, workspace: Workspace) -> Tool:
+    claims = None
+    if kind.claims is not None:
+        claims = functools.partial(kind.claims, workspace)
+    return Tool(
+        name=kind.name,
+        function=functools.partial(kind.function, workspace),
+        safe=kind.reads,
+        claims=claims,
+        schema=_validator(kind),
+        description=inspect.getdoc(kind.function) or "",
+        owner=workspace,
+    )
 
 
-@contextmanager
-def _os_errors(identity: Identity) -> Iterator[None]:
-    """An error of the disk becomes a refusal that says nothing it should not."""
+@functools.cache
+def _validator(kind: _FileTool) -> Any:
+    """The check of the tool's input, which all workspaces share."""
+    function = functools.partial(kind.function, None)
     try:
-        yield
-    except OSError as error:
-        raise from_os_error(identity.path, error) from None
+        return Tool(name=kind.name, function=function).validator
+    except MissingExtra:
+        return Tool(name=kind.name, function=function, schema=_schema_of(kind.function)).validator
 
 
-@contextmanager
-def _mutation(ctx: CallContext, identity: Identity) -> Iterator[_Mutation]:
-    """Report that a mutation begins, and how it ended."""
-    mutation = _Mutation()
-    where = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
-    if probe.sink is not None:
-        probe.sink.event("file.mutation_began", where)
-    try:
-        yield mutation
-    finally:
-        if probe.sink is not None:
-            version = None if mutation.content is None else _version(mutation.content)
-            probe.sink.event("file.mutation_ended", {**where, "version": version, "ok": mutation.landed})
+_JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "None": "null"}
 
 
-def _version(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]
+def _schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The schema that is derived from the type hints of a file tool, made without the ``schema`` extra."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    for parameter in list(inspect.signature(function).parameters.values())[2:]:
+        part: dict[str, Any]
+        if parameter.annotation == "list[Edit]":
+            part = {"type": "array", "items": {"$ref": "#/$defs/Edit"}}
+            schema["$defs"] = {"Edit": _schema_of_edit()}
+        else:
+            kinds = [{"type": _JSON_TYPES[kind]} for kind in parameter.annotation.split(" | ")]
+            part = {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+        else:
+            part = {**part, "default": parameter.default}
+        properties[parameter.name] = part
+    return {**schema, "required": required, "additionalProperties": False}
 
 
-def _require_size(identity: Identity, content: bytes) -> None:
-    if len(content) > SIZE_LIMIT:
-        raise FileProblem(
-            identity.path, f"at most {SIZE_LIMIT} bytes", f"{len(content)} bytes", "Split it into several files."
-        )
+def _schema_of_edit() -> dict[str, Any]:
+    return {
+        "title": "Edit",
+        "description": inspect.getdoc(Edit),
+        "type": "object",
+        "properties": {
+            "old": {"type": "string"},
+            "new": {"type": "string"},
+            "all": {"type": "boolean", "default": False},
+        },
+        "required": ["old", "new"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,283 @@
+"""The tools that find files by their names and by what is in them.
+
+Rules.  The answer depends on the files alone: not on which programs are installed, nor on the order in which a disk
+lists names.  Links are not followed, so each file is found once, under its own name.  Files that ``.gitignore`` leaves
+out are left out, and so is ``.git``; ``.gitignore`` files above the directory count too, and are claimed.  What is
+shown can be given to the other tools as it is: it is relative to the working directory.
+
+Theory.  A search reads many files of which the model sees some lines, so it tells nothing about what the model knows
+of a file: it goes past the freshness memory and the caches of the file service.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.model import READ, Claim, State
+from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._encoding import decoded
+from toolrt.workspace._files import SIZE_LIMIT, CallContext
+from toolrt.workspace._held import held, looked_up, missing
+from toolrt.workspace._identity import Identity, Wanted
+from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._search import Wanted as Sought
+from toolrt.workspace._search import matching_lines, wanted_in
+from toolrt.workspace._walk import VISITED_MOST, Found, Walk, ignored_above
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["claims_of_walk", "glob", "search"]
+
+#: How many files `glob` shows.
+_GLOBBED_MOST = 1000
+
+#: How many characters of a line `search` shows.
+_CHARACTERS_SHOWN = 300
+
+#: How many lines a search shows at most, whatever its limit.
+_LINES_MOST = 10_000
+
+#: From how many bytes on a file is searched in a worker thread: what takes longer than the way there.
+_THREAD_FROM = 16 * 1024
+
+#: How long a pattern for names may be.
+_PATTERN_LONGEST = 1000
+
+
+def claims_of_walk(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    """What a walk claims: READ on all below its directory, and on each ``.gitignore`` above it."""
+    identity = workspace.identify(input["path"], state, Wanted.DIRECTORY)
+    claims = dict.fromkeys(identity.claims(READ, subtree=True))
+    if not input["ignored"] and identity.key is not None:
+        for depth in range(len(identity.entry)):
+            path = "/".join((workspace.disk.root.rstrip("/"), *identity.entry[:depth], ".gitignore"))
+            claims.update(dict.fromkeys(workspace.identify(path, None, Wanted.ENTRY).claims(READ)))
+    return tuple(claims)
+
+
+async def glob(workspace: Workspace, ctx: CallContext, pattern: str, path: str = ".", ignored: bool = False) -> str:
+    """Find files by a pattern for their paths and return them, one a line, sorted.
+
+    The pattern is matched against each path below path: * is any part of a name, ** any number of directories, ?
+    one character, [a-z] one of a set, {a,b} either. So **/*.py is every Python file and *.py those directly in
+    path. What .gitignore leaves out is not found, unless ignored is true. Directories are not returned.
+    """
+    base = held(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
+    if base.found is None:
+        raise missing(base)
+    patterns = _Patterns.of(pattern, "pattern")
+    walk = await _walk(workspace, base, ignored, patterns)
+    found: list[str] = []
+    more = 0
+    shown = _Shown(workspace, ctx, base)
+    while (one := await _next(walk, base)) is not None:
+        if one.stat.kind is not Kind.DIRECTORY and patterns.match(one.names):
+            if len(found) < _GLOBBED_MOST:
+                found.append(shown.path(one.names))
+            else:
+                more += 1
+    notes = _notes(walk)
+    if more:
+        notes.insert(0, f"{more} more are not shown; use a narrower pattern")
+    if not found:
+        return "\n".join(["no file matches", *_noted(notes)])
+    return "\n".join([*found, *_noted(notes)])
+
+
+async def search(
+    workspace: Workspace,
+    ctx: CallContext,
+    pattern: str,
+    path: str = ".",
+    glob: str | None = None,
+    literal: bool = False,
+    ignore_case: bool = False,
+    ignored: bool = False,
+    limit: int = 200,
+) -> str:
+    r"""Search the lines of text files for a regular expression and return each match as path:line: text.
+
+    path is a directory, searched with all below it, or one file. glob narrows the files by a pattern as the glob
+    tool takes; one without a slash is for names at any depth (*.py). With literal the pattern is a plain text. The
+    expression may have sets, groups, |, repeats, \d \w \s \b, ^ and $, but no references and no looking around. At
+    most limit lines are returned. What .gitignore leaves out, and what is not text, is not searched.
+    """
+    base = looked_up(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
+    if base.found is None or base.found.kind is not Kind.FILE or base.key is None:
+        if base.problem is not None:
+            raise base.problem
+        if base.found is None:
+            raise missing(base)
+    sought = wanted_in(pattern, literal, ignore_case)
+    if not 1 <= limit <= _LINES_MOST:
+        raise FileProblem("limit", f"1 to {_LINES_MOST}", _number(limit), "Say how many lines to show at most.")
+    names = None if glob is None else _Patterns.of(glob if "/" in glob else f"**/{glob}", "glob")
+    shown = _Shown(workspace, ctx, base)
+    if base.found.kind is Kind.FILE:
+        lines = await _lines_of_file(workspace, ctx, base, sought, limit + 1, alone=True)
+        return _answer([f"{shown.path(())}:{number}: {_cut(line)}" for number, line in lines], limit, [])
+    walk = await _walk(workspace, base, ignored, names)
+    found: list[str] = []
+    while len(found) <= limit and (one := await _next(walk, base)) is not None:
+        if one.stat.kind is Kind.FILE and one.stat.size <= SIZE_LIMIT and (names is None or names.match(one.names)):
+            identity = _identity_of(workspace, base, one)
+            try:
+                lines = await _lines_of_file(workspace, ctx, identity, sought, limit + 1 - len(found))
+            except _Unsearchable:
+                continue
+            found += [f"{shown.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
+    return _answer(found, limit, _notes(walk))
+
+
+def _answer(found: list[str], limit: int, notes: list[str]) -> str:
+    if len(found) > limit:
+        del found[limit:]
+        notes = [f"only the first {limit} lines are shown; search for something narrower", *notes]
+    return "\n".join([*(found or ["no line matches"]), *_noted(notes)])
+
+
+def _number(value: int) -> str:
+    return str(value) if abs(value) < 10**20 else "a huge number"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _CHARACTERS_SHOWN else f"{line[:_CHARACTERS_SHOWN]} ..."
+
+
+def _notes(walk: Walk) -> list[str]:
+    notes = []
+    if walk.unreadable:
+        notes.append(f"{walk.unreadable} directories could not be read")
+    if walk.cut_short:
+        notes.append(f"only the first {VISITED_MOST} names were looked at; give a path further down")
+    return notes
+
+
+def _noted(notes: list[str]) -> list[str]:
+    return [f"({note})" for note in notes]
+
+
+@attrs.frozen
+class _Patterns:
+    """Patterns for paths, one of which has to match."""
+
+    _globs: tuple[Glob, ...]
+
+    @classmethod
+    def of(cls, pattern: str, name: str) -> _Patterns:
+        """What `pattern` stands for, braces included.
+
+        Raises:
+            FileProblem: it cannot match anything below a directory; `name` is the parameter.
+        """
+        why = ""
+        if not pattern:
+            why = "an empty one"
+        elif len(pattern) > _PATTERN_LONGEST:
+            why = f"one of {len(pattern)} characters, and {_PATTERN_LONGEST} are the most"
+        elif pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
+            why = "one that leads elsewhere"
+        if not why:
+            try:
+                return cls(tuple(Glob.of(one) for one in braces_expanded(pattern)))
+            except PatternRefused as refusal:
+                why = str(refusal)
+        raise FileProblem(name, "a pattern for paths below path, such as **/*.py", why, "Give path for the directory.")
+
+    def match(self, names: Sequence[str]) -> bool:
+        """Whether one of them matches."""
+        return any(glob.matches(names) for glob in self._globs)
+
+    def may_match_below(self, names: Sequence[str]) -> bool:
+        """Whether something below the directory of these names may match."""
+        for glob in self._globs:
+            state = glob.start
+            for name in names:
+                state = glob.step(state, name)
+            if state:
+                return True
+        return False
+
+
+async def _walk(workspace: Workspace, base: Identity, all_files: bool, patterns: _Patterns | None) -> Walk:
+    ignored = None if all_files else await ignored_above(workspace.disk, base.entry)
+    enters = (lambda names: True) if patterns is None else patterns.may_match_below
+    return Walk(workspace.disk, base.entry, ignored, enters)
+
+
+async def _next(walk: Walk, base: Identity) -> Found | None:
+    try:
+        return await walk.next()
+    except FileNotFoundError:
+        raise missing(base) from None
+    except OSError as error:
+        raise from_os_error(base.path, error) from None
+
+
+class _Shown:
+    """Paths as they are shown: relative to the working directory."""
+
+    def __init__(self, workspace: Workspace, ctx: CallContext, base: Identity) -> None:
+        here = workspace.identify(".", ctx.state, Wanted.DIRECTORY)
+        self._base = posixpath.relpath("/".join(("", *base.entry)), "/".join(("", *here.entry)))
+
+    def path(self, names: Entry) -> str:
+        """What leads to `names` below the directory."""
+        return "/".join(names if self._base == "." and names else (self._base, *names))
+
+
+def _identity_of(workspace: Workspace, base: Identity, found: Found) -> Identity:
+    """What a walk found, as the file service knows it: for events, so keys are folded only for those."""
+    entry = (*base.entry, *found.names)
+    key = entry
+    if probe.sink is not None:
+        disk, root = workspace.disk, workspace.disk.root.rstrip("/")
+        key = tuple(disk.folds("/".join((root, *entry[:depth])) or "/").fold(name) for depth, name in enumerate(entry))
+    return Identity(key, entry, found.stat, (), None)
+
+
+class _Unsearchable(Exception):
+    """A file that vanished, may not be read, or has no text."""
+
+
+async def _lines_of_file(
+    workspace: Workspace, ctx: CallContext, identity: Identity, sought: Sought, most: int, *, alone: bool = False
+) -> list[tuple[int, str]]:
+    """The first lines of the file that have what is sought.
+
+    Raises:
+        FileProblem: it is searched `alone`, and cannot be.
+        _Unsearchable: it is one of many, and cannot be.
+    """
+    try:
+        found = await workspace.disk.read(identity.entry, SIZE_LIMIT)
+    except OSError as error:
+        raise (from_os_error(identity.path, error) if alone else _Unsearchable()) from None
+    if probe.sink is not None:
+        version = hashlib.sha256(found.content).hexdigest()[:12]
+        fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name, "version": version}
+        probe.sink.event("file.read", fields)
+
+    def lines(still_wanted: Any) -> list[tuple[int, str]]:
+        if not alone and sought.cannot_be_in(found.content):
+            return []
+        try:
+            text = decoded(identity.path, found.content)
+        except FileProblem:
+            if alone:
+                raise
+            raise _Unsearchable from None
+        return matching_lines(text, sought, most, still_wanted)
+
+    if len(found.content) < _THREAD_FROM or probe.threads_inline:
+        return lines(lambda: None)
+    return await trio.to_thread.run_sync(lines, trio.from_thread.check_cancelled)
