@@ -55,6 +55,12 @@ __all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", 
 
 T = TypeVar("T")
 
+#: What is kept, and what a look shows now; the look means nothing where nothing is kept.
+_Served = tuple[Kept[T] | None, Stat]
+
+#: What no file shows.
+_NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 1)
+
 #: What makes a file's new content from what stands there; None: no file, before or after.
 Change = Callable[[bytes | None], bytes | None]
 
@@ -123,7 +129,7 @@ class Files:
         self._workspace = workspace
         self._disk = workspace.disk
         self._seen = Freshness(limits.seen)
-        self._stored: Cache[Snapshot] = Cache("stored", limits.stored, limits.stored_bytes)
+        self._stored: Cache[bytes] = Cache("stored", limits.stored, limits.stored_bytes)
         self._cached: Cache[Any] = Cache("cached", limits.cached, limits.cached_bytes)
 
     # Reading
@@ -147,19 +153,16 @@ class Files:
 
         Args:
             part: what of the file is wanted, and how: with the file, all that `render` depends on.
-            render: gives a text, or another value that is never changed.  What it raises is raised.
+            render: gives a text, or another value that is never changed, of the content alone (its look may have
+                changed since).  What it raises is raised.
 
         Raises:
             FileProblem: as `read`.
 
         Checkpoint: always.
         """
-        kept = self._trusted(ctx, identity, self._cached, part)
+        kept = (await self._served(ctx, identity, self._cached, part))[0]
         if kept is not None:
-            await trio.lowlevel.checkpoint()
-            kept = self._trusted(ctx, identity, self._cached, part)
-        if kept is not None:
-            self._cached.hit(identity.key or (), part)
             self._seen.saw(identity, kept.digest)
             self._tell_read(ctx, identity, kept.digest)
             made: T = kept.value
@@ -183,14 +186,10 @@ class Files:
 
         Checkpoint: always.
         """
-        kept = self._trusted(ctx, identity, self._stored)
+        kept, stat = await self._served(ctx, identity, self._stored)
         if kept is not None:
-            await trio.lowlevel.checkpoint()
-            kept = self._trusted(ctx, identity, self._stored)
-        if kept is not None:
-            self._stored.hit(identity.key or ())
             self._tell_read(ctx, identity, kept.digest)
-            return kept.value
+            return Snapshot(kept.value, stat)
         with _os_errors(identity.path):
             snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
         if probe.sink is not None:
@@ -200,14 +199,10 @@ class Files:
     async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
         """The file, its digest, and whether it had not been changed for long enough to be kept."""
         key = identity.key or ()
-        kept = self._trusted(ctx, identity, self._stored)
+        kept, stat = await self._served(ctx, identity, self._stored)
         if kept is not None:
-            await trio.lowlevel.checkpoint()
-            kept = self._trusted(ctx, identity, self._stored)
-        if kept is not None:
-            self._stored.hit(key)
             self._seen.saw(identity, kept.digest)
-            return kept.value, kept.digest, True
+            return Snapshot(kept.value, stat), kept.digest, True
         self._stored.miss()
         # Before the read, or a change during it could look as old as what was read.
         now = self._disk.now_ns()
@@ -222,23 +217,41 @@ class Files:
         self._seen.saw(identity, digest)
         settled = now - snapshot.stat.mtime_ns > self._disk.time_step_ns
         if settled and not _writes(ctx, key):
-            self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot, len(snapshot.content)))
+            self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content)))
         return snapshot, digest, settled and not _writes(ctx, key)
 
-    def _trusted(
+    async def _served(
         self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None = None
-    ) -> Kept[T] | None:
-        """What is kept of the file, if it is what the disk has."""
+    ) -> _Served[T]:
+        """What is kept of the file, if it is what the disk has, and what the disk shows.
+
+        Checkpoint: if something is kept: else the disk has one.
+        """
+        kept, _ = self._trusted(ctx, identity, cache, part)
+        if kept is None:
+            return None, _NO_STAT
+        await trio.lowlevel.checkpoint()
+        kept, stat = self._trusted(ctx, identity, cache, part)
+        if kept is not None:
+            cache.hit(identity.key or (), part)
+        return kept, stat
+
+    def _trusted(
+        self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None
+    ) -> _Served[T]:
         if identity.key is None:
-            return None
+            return None, _NO_STAT
         kept = cache.find(identity.key, part)
         if kept is None or _writes(ctx, identity.key):
-            return None
+            return None, _NO_STAT
         try:
             stat = self._disk.lstat(path_on(self._disk, identity.entry))
         except OSError:
-            return None
-        return kept if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp else None
+            stat = _NO_STAT
+        if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp:
+            return kept, stat
+        cache.drop(identity.key)
+        return None, stat
 
     def _tell_read(self, ctx: CallContext, identity: Identity, digest: bytes) -> None:
         if probe.sink is not None:
