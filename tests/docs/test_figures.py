@@ -10,6 +10,7 @@ import pytest
 
 from toolrt import invariants
 from toolrt.cli import main
+from toolrt.invariants.litmus import LITMUS
 from toolrt.invariants.mutants import MUTANTS
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -35,7 +36,7 @@ def test_page_of_laws_names_laws_and_mutants_as_they_are(root: Path) -> None:
         assert {name: MUTANTS[name].law for name in shown} == dict.fromkeys(shown, law)
 
 
-@pytest.mark.parametrize("command", ["run", "explore", "replay", "laws"])
+@pytest.mark.parametrize("command", ["run", "explore", "replay", "litmus", "laws"])
 def test_page_of_command_line_names_every_option(root: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What --help offers stands on the page, under the command's own heading."""
     assert main([command, "--help"]) == 0
@@ -43,6 +44,23 @@ def test_page_of_command_line_names_every_option(root: Path, command: str, capsy
     text = (root / "docs/reference/cli.md").read_text(encoding="utf-8")
     section = text.split(f"## toolrt {command}\n")[1].split("\n## ")[0]
     assert offered <= set(re.findall(r"--[a-z][a-z-]+", section))
+
+
+def test_page_of_litmus_programs_states_what_they_state(root: Path) -> None:
+    """Each program has a row, with its outcomes as far as they are few, and its counts as far as they are small."""
+    text = (root / "docs/explanation/litmus.md").read_text(encoding="utf-8")
+    rows = {name: cells.split(" | ") for name, cells in re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE)}
+    assert list(rows) == list(LITMUS)
+    for name, (*shown, interleavings, classes) in rows.items():
+        litmus = LITMUS[name]
+        for text, outcomes in zip(shown, (litmus.right, litmus.wrong), strict=True):
+            assert text in (f"{len(outcomes)} outcomes", "none") or set(re.findall("`(.*?)`", text)) == set(
+                map(str, outcomes)
+            )
+            assert (text == "none") == (not outcomes)
+        for text, count in ((interleavings, litmus.interleavings), (classes, litmus.classes)):
+            if count is None or count.number < 10**9:
+                assert text.strip() == (f"{count.number:,}" if count else "")
 
 
 def test_top_level_has_nothing_else(root: Path) -> None:

@@ -19,6 +19,7 @@ from toolrt.cli._explore import explore
 from toolrt.cli._failure import version
 from toolrt.cli._input import STANDARD_INPUT
 from toolrt.cli._laws import laws
+from toolrt.cli._litmus import litmus
 from toolrt.cli._replay import replay
 from toolrt.cli._run import run
 from toolrt.cli._screen import complain, forgiving
@@ -40,7 +41,7 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for command in (run, explore, replay, laws):
+    for command in (run, explore, replay, litmus, laws):
         app.command(command, help=_help(command.__doc__ or ""))
     return app
 

@@ -10,9 +10,9 @@ __all__ = ["MEANINGS", "Exit"]
 class Exit(enum.IntEnum):
     """Exit codes; the same for all commands."""
 
-    #: ``run``: every call is OK.  ``explore``, ``replay``, ``laws``: all laws hold.
+    #: ``run``: every call is OK.  ``explore``, ``replay``, ``laws``: all laws hold.  ``litmus``: all is as stated.
     OK = 0
-    #: ``run``: a call is not OK.  ``explore``, ``replay``: a law is violated.  ``laws``: see its help.
+    #: ``run``: a call is not OK.  ``explore``, ``replay``: a law is violated.  ``laws``, ``litmus``: see their help.
     FAILED = 1
     #: Bad usage or input: nothing was run and nothing changed.  Or what came of it could not be written.
     USAGE = 2
@@ -26,6 +26,6 @@ class Exit(enum.IntEnum):
 
 #: The same for people, as ``--help`` shows it.
 MEANINGS = """\
-Exit codes: 0 every call is OK, or all laws hold; 1 a call is not OK, or a law is violated; 2 bad usage or input,
-nothing was run, or what came of it could not be written; 3 inconclusive: nothing was shown; 70 a bug of toolrt;
-130 Ctrl-C."""
+Exit codes: 0 every call is OK, or all laws hold, or all litmus programs are as stated; 1 a call is not OK, or a law is
+violated, or a litmus program is not as stated; 2 bad usage or input, nothing was run, or what came of it could not be
+written; 3 inconclusive: nothing was shown; 70 a bug of toolrt; 130 Ctrl-C."""

@@ -1,0 +1,118 @@
+"""``toolrt litmus``: the gallery is listed, one program is shown, all are verified."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+
+from toolrt.cli import _litmus as command
+from toolrt.invariants.litmus import LITMUS
+
+
+@pytest.fixture
+def misstated(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a program of which an outcome is stated that never comes."""
+    wrong = attrs.evolve(LITMUS["lost_update_2x1"], wrong={0, 1})
+    monkeypatch.setattr(command, "LITMUS", {"lost_update_2x1": wrong, "overdraw": LITMUS["overdraw"]})
+    return "lost_update_2x1"
+
+
+def test_litmus_lists_all(toolrt: Any) -> None:
+    """Every program has a line."""
+    ended = toolrt("litmus")
+    assert ended.code == 0
+    listed = [line.split()[0] for line in ended.out.splitlines() if line.startswith("  ")]
+    assert listed == list(LITMUS)
+
+
+def test_litmus_shows_a_program(toolrt: Any) -> None:
+    """Its story, its source, its counts, every outcome, and a schedule that goes wrong, step by step."""
+    ended = toolrt("litmus", "lost_update_2x1")
+    assert ended.code == 0
+    for words in (
+        "Two tasks add one to a counter",
+        "counter.set(seen + 1)",
+        "interleavings: 6 (4! / (2! 2!))",
+        "classes: 4 (enumerated)",
+        "4 x 1   the bug",
+        "2 x 2",
+        "> reads cell counter",
+        "main main.0 main.1*2 main.0 main",
+        "PASS",
+    ):
+        assert words in ended.out
+
+
+def test_litmus_shows_a_program_without_a_bug(toolrt: Any) -> None:
+    """There is no schedule to show."""
+    ended = toolrt("litmus", "store_buffering")
+    assert ended.code == 0
+    assert "goes wrong:" not in ended.out
+
+
+def test_litmus_says_how_the_outcomes_of_a_sample_are_known(toolrt: Any) -> None:
+    """A program that is not run under every schedule says why its outcomes are all there are."""
+    ended = toolrt("litmus", "needle_5x3")
+    assert ended.code == 0
+    assert "outcomes known by: each name is written three times, in any order" in ended.out
+
+
+def test_litmus_verifies_one(toolrt: Any) -> None:
+    """One line, and the verdict."""
+    ended = toolrt("litmus", "lost_update_3x2", "--verify")
+    assert ended.code == 0
+    assert "every schedule: 1,680 executions, 5 outcomes, 762 classes" in ended.out
+    assert "PASS: all are as stated" in ended.out
+
+
+def test_litmus_verifies_all(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a name every program of the gallery is verified."""
+    few = {name: LITMUS[name] for name in ("overdraw", "dining_2", "cleanup")}
+    monkeypatch.setattr(command, "LITMUS", few)
+    ended = toolrt("litmus", "--verify")
+    assert ended.code == 0
+    assert [line.split()[:2] for line in ended.out.splitlines()[:3]] == [["ok", name] for name in few]
+
+
+@pytest.mark.parametrize("arguments", [["--verify"], ["lost_update_2x1", "--verify"], ["lost_update_2x1"]])
+def test_litmus_exits_1_when_a_program_is_not_as_stated(toolrt: Any, misstated: str, arguments: list[str]) -> None:
+    """An outcome is missing: that is said, and is the exit code."""
+    ended = toolrt("litmus", *arguments)
+    assert ended.code == 1
+    assert "missing outcome 0" in ended.out
+    assert "FAIL" in ended.out
+
+
+def test_litmus_of_another_size_is_sampled(toolrt: Any) -> None:
+    """--most says how many schedules are not too many."""
+    sampled = toolrt("litmus", "dining_3", "--verify", "--most", 100)
+    assert "sampled: 1,000 executions" in sampled.out
+    assert sampled.code == 0
+
+
+def test_litmus_is_json(toolrt: Any) -> None:
+    """A machine reads the same from standard output."""
+    listed = json.loads(toolrt("litmus", "--json").out)
+    assert [entry["name"] for entry in listed] == list(LITMUS)
+    shown = json.loads(toolrt("litmus", "overdraw", "--json").out)
+    assert shown["ok"] is True
+    assert shown["programs"][0]["outcomes"] == [
+        {"outcome": "-100", "count": 4, "wrong": True},
+        {"outcome": "0", "count": 2, "wrong": False},
+    ]
+
+
+def test_litmus_refuses_an_unknown_name(toolrt: Any) -> None:
+    """It says which names come close."""
+    ended = toolrt("litmus", "dining")
+    assert ended.code == 2
+    assert "dining_2" in ended.err
+    assert toolrt("litmus", "nothing like it").code == 2
+
+
+def test_litmus_refuses_no_executions(toolrt: Any) -> None:
+    """--most is a number of executions."""
+    assert toolrt("litmus", "--most", 0).code == 2

@@ -1,0 +1,194 @@
+"""The litmus gallery: every program is as it is stated, and a statement that is wrong is noticed."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused
+from toolrt.invariants import LAWS
+from toolrt.invariants.litmus import LITMUS, THEMES, Count, Litmus, class_of, in_order, method_of, verify
+
+LOST_UPDATE = LITMUS["lost_update_3x1"]
+
+
+@pytest.mark.parametrize("name", LITMUS)
+def test_program_is_as_stated(name: str) -> None:
+    """Every outcome that is stated comes, no other does, and the counts are those stated."""
+    found = verify(LITMUS[name])
+    assert found.ok, found.problems
+    assert set(found.seen) == LITMUS[name].outcomes
+
+
+def test_names_are_different() -> None:
+    """No program hides another."""
+    assert len(LITMUS) == sum(map(len, THEMES.values())) > 30
+
+
+@pytest.mark.parametrize("law", list(LAWS)[:-1])
+def test_law_is_kept_and_broken(law: str) -> None:
+    """Each law has a batch that keeps it under every schedule, and the same with a mutant, which does not.
+
+    The last one is about two processes, and no schedule shows it.
+    """
+    stories = {litmus.name: litmus for litmus in THEMES["the laws"] if litmus.story.endswith(f"Law {law}.")}
+    kept = [name for name, litmus in stories.items() if not litmus.wrong and len(litmus.right) == 1]
+    broken = [name for name, litmus in stories.items() if litmus.wrong]
+    assert kept
+    assert broken == [f"{name}_mutant" for name in kept]
+
+
+def test_unexpected_outcome_fails() -> None:
+    """An outcome that is not stated is named."""
+    found = verify(attrs.evolve(LOST_UPDATE, wrong={1}))
+    assert found.problems == ("unexpected outcome 2",)
+    assert found.failure is not None
+
+
+def test_missing_outcome_fails() -> None:
+    """An outcome that is stated and never comes is named."""
+    assert verify(attrs.evolve(LOST_UPDATE, wrong={0, 1, 2})).problems == ("missing outcome 0",)
+
+
+@pytest.mark.parametrize("stated", [89, 91])
+def test_interleavings_are_counted(stated: int) -> None:
+    """A count that is one off is noticed."""
+    found = verify(attrs.evolve(LOST_UPDATE, interleavings=Count(stated, "a guess")))
+    assert found.problems == (f"90 schedules, expected {stated} (a guess)",)
+
+
+@pytest.mark.parametrize("stated", [35, 37])
+def test_classes_are_counted(stated: int) -> None:
+    """A count of classes that is one off is noticed."""
+    found = verify(attrs.evolve(LOST_UPDATE, classes=Count(stated)))
+    assert found.problems == (f"36 classes, expected {stated} (enumerated)",)
+
+
+def test_search_that_was_cut_short_verifies_nothing() -> None:
+    """A program with many more schedules than may be run is not as stated, whatever was seen."""
+    found = verify(attrs.evolve(LOST_UPDATE, interleavings=Count(40)), most=40)
+    assert found.problems == ("more than 80 schedules",)
+
+
+def test_large_program_is_sampled() -> None:
+    """With more schedules than may be run, a sample shows every outcome, and an argument that there is no other."""
+    proven = attrs.evolve(LOST_UPDATE, proof="somebody reads last")
+    assert method_of(proven, most=50) == "sampled"
+    found = verify(proven, most=50)
+    assert (found.ok, found.executions) == (True, 1_000)
+    assert verify(attrs.evolve(proven, wrong={0, 1, 2}), most=50).problems == ("missing outcome 0",)
+    assert not verify(LOST_UPDATE, most=50).ok
+
+
+@pytest.mark.parametrize("most", [0, True, 1.5])
+def test_bad_number_of_executions_is_refused(most: object) -> None:
+    """Nothing is run for it."""
+    with pytest.raises(DefinitionRefused):
+        verify(LOST_UPDATE, most)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("right", "wrong"), [((), ()), ({1}, {1})])
+def test_outcomes_are_right_or_wrong(right: set[int], wrong: set[int]) -> None:
+    """An outcome cannot be both, and a program has one."""
+    with pytest.raises(DefinitionRefused):
+        Litmus("bad", "A story.", checkpoint, right, wrong)  # type: ignore[arg-type]
+
+
+def test_failure_is_the_bug() -> None:
+    """The failure that comes with it ends in an outcome that is the bug, and has a simplest schedule."""
+    failure = verify(LITMUS["dining_2"]).failure
+    assert failure is not None
+    assert failure.minimal.short == "main main.0 main.1*2 main.0"
+    assert "main.0 waits for a Lock held by main.1" in failure.explain()
+
+
+def test_program_without_a_bug_has_no_failure() -> None:
+    """Where nothing can go wrong there is nothing to show."""
+    assert verify(LITMUS["store_buffering"]).failure is None
+
+
+def test_verification_does_not_change_when_its_failure_is_simplified() -> None:
+    """Looking for a simpler schedule runs the program again, which is no part of the count."""
+    found = verify(LOST_UPDATE)
+    before = dict(found.seen)
+    assert found.failure is not None
+    assert found.failure.minimal
+    assert found.seen == before == {1: 48, 2: 36, 3: 6}
+
+
+def test_verification_is_json() -> None:
+    """A machine can read it; outcomes that are no numbers are texts."""
+    shown = json.loads(json.dumps(verify(LITMUS["store_buffering"]).to_json()))
+    assert shown["ok"] is True
+    assert [entry["outcome"] for entry in shown["outcomes"]] == ["(0, 1)", "(1, 0)", "(1, 1)"]
+
+
+def test_outcomes_are_in_one_order() -> None:
+    """Numbers by size, then texts."""
+    assert in_order({"b", 10, 2, "a"}) == [2, 10, "a", "b"]
+
+
+@pytest.mark.parametrize("name", LITMUS)
+def test_program_is_shown(name: str) -> None:
+    """It has a story of whole sentences, and a source."""
+    litmus = LITMUS[name]
+    assert litmus.story.endswith((".", ")"))
+    assert "async def" in litmus.source or "Mix(" in litmus.source
+
+
+def test_source_says_what_a_program_was_made_with() -> None:
+    """The numbers that tell programs of one make apart come first."""
+    assert LITMUS["lost_update_3x2"].source.startswith("rounds = 2\ntasks = 3\nasync def program() -> int:\n")
+
+
+def _classes(*tasks) -> int:  # type: ignore[no-untyped-def]
+    found = set()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for task in tasks:
+                nursery.start_soon(task)
+
+    def note(execution: sim.Execution) -> bool:
+        found.add(class_of(execution))
+        return True
+
+    sim.explore(program, sim.Random(sim.RandomWalk(seed=3), 200), note)
+    return len(found)
+
+
+def _toucher(*names: str):  # type: ignore[no-untyped-def]
+    """A task that reads, or with a ! writes, one cell in each step."""
+
+    async def touch() -> None:
+        for place, name in enumerate(names):
+            cell = sim.Cell(0, name=name.rstrip("!"))
+            if name.endswith("!"):
+                cell.set(1)
+            else:
+                cell.get()
+            if place + 1 < len(names):
+                await checkpoint()
+
+    return touch
+
+
+def test_independent_steps_are_one_class() -> None:
+    """Tasks that touch nothing in common differ in nothing."""
+    assert _classes(_toucher("x!", "x!"), _toucher("y!", "y!")) == 1
+
+
+def test_reads_change_places() -> None:
+    """The order of two reads makes no class, that of a read and a write does."""
+    assert _classes(_toucher("x", "x"), _toucher("x", "x")) == 1
+    assert _classes(_toucher("x", "x"), _toucher("x!")) == 3
+
+
+def test_silent_step_is_ordered_with_every_other() -> None:
+    """A step that reported nothing may have touched anything."""
+    assert _classes(checkpoint, _toucher("x!")) == 3
