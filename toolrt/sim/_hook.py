@@ -37,6 +37,7 @@ from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._paths import ROOT
 from toolrt.sim._trio_internals import Seam, can_step_inside
+from toolrt.sim._trio_internals_accesses import Things, begun_under
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
 
@@ -93,6 +94,7 @@ class Scheduler:
         steps: an empty list to keep the steps in.
         nursery: the harness's, in which the root task is spawned; cancelled when the execution is given up.
         harness: the task to wake when the execution has ended.
+        things: what Trio's primitives report to.
         pass_limit: how many passes in a row others may have; the step limit, or 10,000, when None.
     """
 
@@ -106,6 +108,7 @@ class Scheduler:
         steps: list[RawStep],
         nursery: trio.Nursery,
         harness: Task,
+        things: Things,
         pass_limit: int | None = None,
     ) -> None:
         self._seam = seam
@@ -145,7 +148,14 @@ class Scheduler:
         # Who spawned or woke what is found in the run queue: a step's index, or -1 for nobody.
         self._origin = -1
         self._spawner: Actor | None = None
-        self._touched: list[tuple[Resource, bool]] = []
+        self._touched: list[tuple[Resource, bool]] = things.touched
+        #: For an explorer that swaps steps: the cancel status that each step began under, what each read because of
+        #: where it runs, the numbers of the steps before which nothing could run, and whether others ran too.
+        self.things = things
+        self.begun_under: list[Any] = []
+        self.implied: dict[int, tuple[tuple[Resource, bool], ...]] = {}
+        self.rests: list[int] = []
+        self.others_ran = False
         self._clock_moved_at = 0
         self._unwinding_left = 0
         # How many passes others have had since the program had made so many steps.
@@ -153,6 +163,11 @@ class Scheduler:
         self._passes_since = 0
         self._patience = _PASSES_BEFORE_TURNS
 
+        things.actors = self._actors
+        things.actor_of = self._actors.__getitem__
+        attach = getattr(policy, "attach", None)
+        if attach is not None:
+            attach(self)
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
         self._passes: Generator[list[Task], None, None] = self._schedule()
@@ -244,6 +259,7 @@ class Scheduler:
         callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
         inside, step_inside, has_due = can_step_inside(), seam.step, seam.has_due
         steps, touched, strangers = self.steps, self._touched, self._strangers
+        statuses, implied = self.begun_under, self.things.implied
         ready, keys, names, pick = self._ready, self._keys, self._names, self._policy.choose
         pause_at = min(self._limit, _STEPS_BETWEEN_VISITS)
         while True:
@@ -251,6 +267,7 @@ class Scheduler:
                 self._take(runq.popleft())
             if (strangers or callbacks or callbacks_once) and not self._has_its_turn():
                 self._count_pass_of_others()
+                self.others_ran = self.others_ran or (bool(steps) and self._harness is not None)
                 # Whatever Trio does before it asks again is nobody's step.
                 self._origin = -1
                 self._spawner = None
@@ -326,6 +343,7 @@ class Scheduler:
 
             task = actor.task
             self._running = self._spawner = actor
+            statuses.append(begun_under(task))
             # What the step spawns and wakes has it for a cause.
             self._origin = index
             goes_on = False
@@ -341,6 +359,9 @@ class Scheduler:
                 if touched:
                     noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
                     touched.clear()
+                if implied:
+                    self.implied[index] = tuple(implied)
+                    implied.clear()
                 steps.append((actor, enabled, choice, noted, clock.now, causes))
             if goes_on:
                 self._last_ready = True
@@ -487,11 +508,13 @@ class Scheduler:
         # Who wakes now has not just been running: all are in path order.
         self._last = None
         if seam.wake_idle_waiters():
+            self.rests.append(len(self.steps))
             return
         deadline = seam.next_deadline()
         if deadline < inf:
             self._clock.now = deadline
             self._clock_moved_at = len(self.steps)
+            self.rests.append(len(self.steps))
             seam.expire(deadline)
         elif self.given_up:
             self._close_by_force()

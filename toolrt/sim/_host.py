@@ -31,6 +31,7 @@ from toolrt.sim._clock import VirtualClock
 from toolrt.sim._execution import Execution
 from toolrt.sim._hook import RawStep, Scheduler
 from toolrt.sim._trio_internals import Seam, check_supported, controlled, outside_run, seam_of_this_run
+from toolrt.sim._trio_internals_accesses import Reports
 from toolrt.sim.policies._policy import Policy, RunInfo
 
 __all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "checked_job", "current_scheduler", "simulate"]
@@ -128,6 +129,7 @@ class _Host:
         self._job: Job | None = None
         self._answer: outcome.Outcome[Any] | None = None
         self._clock = VirtualClock(self._rest)
+        self._reports = Reports()
         self.seam: Seam | None = None
         self.scheduler: Scheduler | None = None
         # The task that closes async generators, and the passes it may still take.
@@ -144,6 +146,7 @@ class _Host:
                 # Even when Trio itself fails, whoever observed before observes again.
                 with (
                     controlled(self._tick, lambda: self.seam),
+                    self._reports.installed(),
                     probe.observed_by(probe.sink, inline=probe.threads_inline),
                 ):
                     trio.run(self._harness, clock=self._clock)
@@ -260,12 +263,16 @@ class _Host:
         except Exception as error:
             self._hand_over(seam, outcome.Error(error))
             return True, True
-        scheduler = Scheduler(seam, self._clock, job.program, job.policy, info, steps, nursery, harness, job.pass_limit)
+        things = self._reports.new_things()
+        scheduler = Scheduler(
+            seam, self._clock, job.program, job.policy, info, steps, nursery, harness, things, job.pass_limit
+        )
         collecting = gc.isenabled()
         gc.disable()
         try:
             with probe.observed_by(scheduler, inline=True):
                 self.scheduler = scheduler
+                self._reports.things = things
                 nursery.start_soon(scheduler.root, name="main")
                 await _until_ended(scheduler)
                 if seam.callbacks or seam.callbacks_once:
@@ -274,7 +281,7 @@ class _Host:
                 if seam.has_async_generators() and not await self._close_async_generators(seam, nursery):
                     scheduler.spoiled = True
         finally:
-            self.scheduler = None
+            self.scheduler = self._reports.things = None
             if collecting:
                 gc.enable()
         if seam.strangers():

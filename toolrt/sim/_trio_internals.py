@@ -39,6 +39,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated, UnsupportedTrio
+from toolrt.sim._trio_internals_accesses import REQUIRED as _REQUIRED_BY_ACCESSES
 
 __all__ = ["Seam", "can_step_inside", "check_supported", "controlled", "outside_run", "seam_of_this_run"]
 
@@ -166,13 +167,13 @@ def check_supported() -> None:
         UnsupportedTrio: some are not there; nothing was changed.
     """
     differences = []
-    for shown, module, owner, names in _REQUIRED:
+    for shown, module, owner, names in _REQUIRED + _REQUIRED_BY_ACCESSES:
         holder = module if owner is None else getattr(module, owner, None)
         if holder is None:
             differences.append(f"{shown} is gone")
             continue
         # A plain class sets its attributes in __init__.
-        made = getattr(getattr(holder, "__init__", None), "__code__", None)
+        made = getattr(inspect.unwrap(getattr(holder, "__init__", object)), "__code__", None)
         set_there = made.co_names if made is not None else ()
         differences.extend(
             f"{shown}.{name} is gone" for name in names if not hasattr(holder, name) and name not in set_there

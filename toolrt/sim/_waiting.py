@@ -13,12 +13,15 @@ from types import FrameType
 import trio
 from trio.lowlevel import Task
 
+from toolrt.sim import _trio_internals_accesses
 from toolrt.sim._paths import key_of_path
 
 __all__ = ["waits_for"]
 
 _TRIO_HOME = PurePath(trio.__file__).parent
 _SIM_HOME = PurePath(__file__).parent
+# Its frames stand between Trio's own.
+_REPORTS = _trio_internals_accesses.__file__
 
 
 def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: bool) -> str:
@@ -26,6 +29,8 @@ def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: boo
     own: list[tuple[FrameType, int]] = []
     trios: list[FrameType] = []
     for frame, line in task.iter_await_frames():
+        if frame.f_code.co_filename == _REPORTS:
+            continue
         home = PurePath(frame.f_code.co_filename)
         if home.is_relative_to(_SIM_HOME) and not own:
             continue
