@@ -37,13 +37,14 @@ from toolrt.sim._explore import explore, replay, run
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.policies import Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
-from toolrt.sim.strategies import Random, Redundant, Search, Strategy
+from toolrt.sim.strategies import DPOR, Random, Redundant, Search, Strategy
 
 PASS = Verdict.PASS
 FAIL = Verdict.FAIL
 INCONCLUSIVE = Verdict.INCONCLUSIVE
 
 __all__ = [
+    "DPOR",
     "FAIL",
     "INCONCLUSIVE",
     "PASS",

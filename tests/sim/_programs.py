@@ -1,0 +1,251 @@
+"""Programs made of a few operations each, to hold the reduction against its oracle.
+
+A program is a tuple of tasks, a task a tuple of operations, an operation a tuple of its name and numbers.  Each task
+writes down what it saw; what they wrote is the outcome, also of an execution that ends in a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+
+Operation = tuple[Any, ...]
+
+#: How many there are of each thing that operations name by number.
+THINGS = 2
+
+
+class World:
+    """What the tasks of one execution share."""
+
+    def __init__(self) -> None:
+        self.cells = [sim.Cell(0) for _ in range(THINGS)]
+        self.locks = [trio.Lock() for _ in range(THINGS)]
+        self.events = [trio.Event() for _ in range(THINGS)]
+        self.scopes = [trio.CancelScope() for _ in range(THINGS)]
+        self.channels = [trio.open_memory_channel[int](size) for size in (0, 1)]
+        self.semaphores = [trio.Semaphore(1), trio.Semaphore(2)]
+        self.limiters = [trio.CapacityLimiter(1), trio.CapacityLimiter(2)]
+        self.condition = trio.Condition()
+        self.lot = trio.lowlevel.ParkingLot()
+
+
+async def _set(world: World, log: list[Any], me: int, which: int) -> None:
+    world.cells[which].set(me + 1)
+
+
+async def _get(world: World, log: list[Any], me: int, which: int) -> None:
+    log.append(world.cells[which].get())
+
+
+async def _add(world: World, log: list[Any], me: int, which: int) -> None:
+    seen = world.cells[which].get()
+    await checkpoint()
+    world.cells[which].set(seen + 1)
+
+
+async def _choose(world: World, log: list[Any], me: int, which: int) -> None:
+    """Touch one cell or another, as a third says."""
+    if world.cells[which].get():
+        world.cells[1 - which].set(7)
+    else:
+        log.append("no")
+
+
+async def _checkpoint(world: World, log: list[Any], me: int, which: int) -> None:
+    await checkpoint()
+
+
+async def _lock(world: World, log: list[Any], me: int, which: int) -> None:
+    async with world.locks[which]:
+        seen = world.cells[0].get()
+        world.cells[0].set(seen + 1)
+        log.append(seen)
+
+
+async def _nested_locks(world: World, log: list[Any], me: int, which: int) -> None:
+    async with world.locks[which], world.locks[1 - which]:
+        pass
+
+
+async def _try_lock(world: World, log: list[Any], me: int, which: int) -> None:
+    try:
+        world.locks[which].acquire_nowait()
+    except trio.WouldBlock:
+        log.append("held")
+    else:
+        await checkpoint()
+        world.locks[which].release()
+
+
+async def _wait(world: World, log: list[Any], me: int, which: int) -> None:
+    await world.events[which].wait()
+
+
+async def _fire(world: World, log: list[Any], me: int, which: int) -> None:
+    world.events[which].set()
+
+
+async def _is_set(world: World, log: list[Any], me: int, which: int) -> None:
+    log.append(world.events[which].is_set())
+
+
+async def _send(world: World, log: list[Any], me: int, which: int) -> None:
+    try:
+        await world.channels[which][0].send(me)
+    except (trio.ClosedResourceError, trio.BrokenResourceError) as error:
+        log.append(type(error).__name__)
+
+
+async def _receive(world: World, log: list[Any], me: int, which: int) -> None:
+    try:
+        log.append(await world.channels[which][1].receive())
+    except (trio.ClosedResourceError, trio.EndOfChannel) as error:
+        log.append(type(error).__name__)
+
+
+async def _close(world: World, log: list[Any], me: int, which: int) -> None:
+    world.channels[0][which].close()
+
+
+async def _semaphore(world: World, log: list[Any], me: int, which: int) -> None:
+    async with world.semaphores[which]:
+        log.append(world.cells[0].get())
+
+
+async def _limiter(world: World, log: list[Any], me: int, which: int) -> None:
+    async with world.limiters[which]:
+        world.cells[1].set(me)
+
+
+async def _condition_wait(world: World, log: list[Any], me: int, which: int) -> None:
+    async with world.condition:
+        await world.condition.wait()
+
+
+async def _notify(world: World, log: list[Any], me: int, which: int) -> None:
+    async with world.condition:
+        world.condition.notify(which + 1)
+
+
+async def _park(world: World, log: list[Any], me: int, which: int) -> None:
+    await world.lot.park()
+
+
+async def _unpark(world: World, log: list[Any], me: int, which: int) -> None:
+    log.append(len(world.lot.unpark(count=which + 1)))
+
+
+async def _sleep(world: World, log: list[Any], me: int, which: int) -> None:
+    await trio.sleep(1 + which)
+    log.append(trio.current_time())
+
+
+async def _timeout(world: World, log: list[Any], me: int, which: int) -> None:
+    with trio.move_on_after(1 + which) as scope:
+        await world.events[which].wait()
+    log.append(scope.cancelled_caught)
+
+
+async def _cancel(world: World, log: list[Any], me: int, which: int) -> None:
+    world.scopes[which].cancel()
+
+
+async def _deadline(world: World, log: list[Any], me: int, which: int) -> None:
+    world.scopes[which].deadline = which
+
+
+async def _is_cancelled(world: World, log: list[Any], me: int, which: int) -> None:
+    log.append(world.scopes[which].cancel_called)
+
+
+async def _shield(world: World, log: list[Any], me: int, which: int) -> None:
+    with trio.CancelScope(shield=True):
+        await _add(world, log, me, which)
+
+
+async def _family(world: World, log: list[Any], me: int, which: int) -> None:
+    """Two children: one fails, or both add."""
+
+    async def child(number: int) -> None:
+        if number and which:
+            raise ValueError(number)
+        await _add(world, log, me, 0)
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child, 0)
+            nursery.start_soon(child, 1)
+    except* ValueError:
+        log.append("failed")
+
+
+OPERATIONS: dict[str, Callable[[World, list[Any], int, int], Awaitable[None]]] = {
+    function.__name__[1:]: function
+    for function in (
+        _set,
+        _get,
+        _add,
+        _choose,
+        _checkpoint,
+        _lock,
+        _nested_locks,
+        _try_lock,
+        _wait,
+        _fire,
+        _is_set,
+        _send,
+        _receive,
+        _close,
+        _semaphore,
+        _limiter,
+        _condition_wait,
+        _notify,
+        _park,
+        _unpark,
+        _sleep,
+        _timeout,
+        _cancel,
+        _deadline,
+        _is_cancelled,
+        _shield,
+        _family,
+    )
+}
+
+
+def program_of(tasks: tuple[tuple[int | None, tuple[Operation, ...]], ...]) -> Callable[[], Awaitable[Any]]:
+    """Make a program of tasks; each is the number of the scope it runs in, or None, and its operations.
+
+    A scope is entered by the first task that is in it.
+    """
+
+    async def program() -> list[Any]:
+        world = World()
+        logs: list[list[Any]] = [[] for _ in tasks]
+        entered: set[int] = set()
+
+        async def run(me: int, scope: int | None, operations: tuple[Operation, ...]) -> None:
+            if scope is not None:
+                with world.scopes[scope]:
+                    await run(me, None, operations)
+                    return
+                logs[me].append("cancelled")
+                return
+            for name, which in operations:
+                await OPERATIONS[name](world, logs[me], me, which)
+
+        async with trio.open_nursery() as nursery:
+            for me, (scope, operations) in enumerate(tasks):
+                own = scope if scope is not None and scope not in entered else None
+                if own is not None:
+                    entered.add(own)
+                nursery.start_soon(run, me, own, operations)
+        return logs
+
+    return program

@@ -1,0 +1,374 @@
+"""One execution of each Mazurkiewicz trace, held against an oracle that runs every schedule."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from _programs import OPERATIONS, THINGS, program_of
+from _traces import TooMany, count_traces, reduced
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, ReplayDiverged
+
+
+def lost_update(tasks: int, rounds: int):
+    """Read, checkpoint, write."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, name="x")
+
+        async def add() -> None:
+            for _ in range(rounds):
+                seen = cell.get()
+                await checkpoint()
+                cell.set(seen + 1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks):
+                nursery.start_soon(add)
+        return cell.get()
+
+    return program
+
+
+def reorder(tasks: int):
+    """All but one set two cells, the last reads both."""
+
+    async def program() -> tuple[int, int]:
+        one, two = sim.Cell(0, "one"), sim.Cell(0, "two")
+        seen = []
+
+        async def put() -> None:
+            one.set(1)
+            await checkpoint()
+            two.set(-1)
+
+        async def look() -> None:
+            first = one.get()
+            await checkpoint()
+            seen.append((first, two.get()))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks - 1):
+                nursery.start_soon(put)
+            nursery.start_soon(look)
+        return seen[0]
+
+    return program
+
+
+def dining(count: int):
+    """Everyone takes the left fork first."""
+
+    async def program() -> None:
+        forks = [trio.Lock() for _ in range(count)]
+
+        async def eat(left: trio.Lock, right: trio.Lock) -> None:
+            async with left, right:
+                pass
+
+        async with trio.open_nursery() as nursery:
+            for index in range(count):
+                nursery.start_soon(eat, forks[index], forks[(index + 1) % count])
+
+    return program
+
+
+def tools(count: int, files: int):
+    """Three steps each; the one in the middle writes one of the files."""
+
+    async def program() -> tuple[int, ...]:
+        contents = [sim.Cell(-1, f"file {index}") for index in range(files)]
+
+        async def tool(index: int) -> None:
+            progress = sim.Cell(0)
+            progress.set(1)
+            await checkpoint()
+            contents[index % files].set(index)
+            await checkpoint()
+            progress.set(2)
+
+        async with trio.open_nursery() as nursery:
+            for index in range(count):
+                nursery.start_soon(tool, index)
+        return tuple(content.get() for content in contents)
+
+    return program
+
+
+#: Program, traces, schedules (None: too many to run them all here).
+LISTED = {
+    "lost update 2x1": (lost_update(2, 1), 4, 6),
+    "lost update 3x1": (lost_update(3, 1), 36, 90),
+    "lost update 3x2": (lost_update(3, 2), 762, 1_680),
+    "reorder 3": (reorder(3), 36, 90),
+    "reorder 4": (reorder(4), 576, 2_520),
+    "dining 2": (dining(2), 5, 8),
+    "dining 3": (dining(3), 37, 285),
+    "dining 4": (dining(4), 185, None),
+    "tools 4 on 2": (tools(4, 2), 4, None),
+    "tools 6 on 3": (tools(6, 3), 8, None),
+    "tools 5 on 5": (tools(5, 5), 1, None),
+    "tools 5 on 1": (tools(5, 1), 120, None),
+    "tools 3 on 1": (tools(3, 1), 6, 1_680),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_reduction_runs_one_execution_of_each_trace(name: str) -> None:
+    """As many executions as traces, and none of them twice."""
+    program, traces, _ = LISTED[name]
+    report, strategy, _ = reduced(program)
+    assert (report.executions, strategy.redundant) == (traces, 0)
+    assert report.complete
+    assert report.claim == f"exhaustive(traces={traces})"
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, schedules) in LISTED.items() if schedules])
+def test_reduction_agrees_with_every_schedule(name: str) -> None:
+    """The oracle runs every schedule and finds as many traces, and the same outcomes."""
+    program, traces, schedules = LISTED[name]
+    counted = count_traces(program)
+    assert (counted.schedules, len(counted.traces)) == (schedules, traces)
+    assert reduced(program)[2] == counted.outcomes
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_reduction_finds_the_one_deadlock(count: int) -> None:
+    """Philosophers deadlock in exactly one trace; the last one reversed, in none."""
+    assert reduced(dining(count))[0].outcomes["Deadlock"] == 1
+
+
+def test_reduction_runs_reorder_5() -> None:
+    """(5!)**2 traces of 113,400 schedules."""
+    assert reduced(reorder(5))[0].executions == 14_400
+
+
+_SPECS = st.lists(
+    st.tuples(
+        st.sampled_from([None, None, 0, 1]),
+        st.lists(
+            st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, THINGS - 1)), min_size=1, max_size=3
+        ).map(tuple),
+    ),
+    min_size=2,
+    max_size=3,
+).map(tuple)
+
+
+@settings(max_examples=60, deadline=None)
+@given(spec=_SPECS, declared=st.booleans())
+def test_reduction_agrees_on_generated_programs(spec, declared: bool) -> None:
+    """Law: same outcomes as every schedule, one execution of each trace, and one outcome for each trace."""
+    program = program_of(spec)
+    try:
+        counted = count_traces(program, declared, limit=400)
+    except TooMany:
+        return
+    report, _, outcomes = reduced(program, "declared" if declared else "reported")
+    assert [seen for seen in counted.traces.values() if len(seen) > 1] == []
+    assert outcomes == counted.outcomes
+    assert report.executions == len(counted.traces)
+    assert report.complete
+
+
+#: Programs on which an earlier reduction was wrong: their tasks, and whether accesses were declared.
+REGRESSIONS = {
+    "a step that touches less once it is cancelled": (((None, (("family", 1),)), (None, (("set", 0),))), True),
+    "an attempt that touches more when the lock is held": (
+        ((None, (("try_lock", 0), ("cancel", 0))), (0, (("try_lock", 0),)), (None, (("cancel", 0),))),
+        False,
+    ),
+    "a deadline in the past of a scope that was left": (
+        (
+            (None, (("deadline", 0),)),
+            (None, (("choose", 0), ("park", 0))),
+            (0, (("try_lock", 0), ("is_cancelled", 0))),
+        ),
+        False,
+    ),
+    "two tokens of a semaphore": (
+        ((None, (("notify", 1), ("semaphore", 1))), (None, (("choose", 1),)), (None, (("semaphore", 1),))),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_reduction_agrees_where_it_did_not(name: str) -> None:
+    """Programs that Hypothesis once found."""
+    spec, declared = REGRESSIONS[name]
+    program = program_of(spec)
+    counted = count_traces(program, declared)
+    report, _, outcomes = reduced(program, "declared" if declared else "reported")
+    assert outcomes == counted.outcomes
+    assert report.executions == len(counted.traces)
+
+
+def test_independent_tasks_are_one_execution() -> None:
+    """Eight tasks that share nothing: 16! / 2**8 schedules, one trace."""
+
+    async def program() -> None:
+        async def work() -> None:
+            cell = sim.Cell(0)
+            cell.set(1)
+            await checkpoint()
+            cell.set(2)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(8):
+                nursery.start_soon(work)
+
+    assert reduced(program)[0].executions == 1
+
+
+def _silent(tasks: int):
+    """Tasks that append to a list nobody reports."""
+
+    async def program() -> str:
+        order = []
+
+        async def arrive(name: str) -> None:
+            order.append(name)
+
+        async with trio.open_nursery() as nursery:
+            for name in "abc"[:tasks]:
+                nursery.start_soon(arrive, name)
+        return "".join(order)
+
+    return program
+
+
+def test_silent_steps_conflict_with_everything() -> None:
+    """A step that reported nothing may have done anything."""
+    report, _, outcomes = reduced(_silent(3))
+    assert len(outcomes) == report.executions == 6
+
+
+def test_declared_takes_the_callers_word() -> None:
+    """With accesses="declared" silent steps commute, and the claim says whose word that is."""
+    report, _, _ = reduced(_silent(3), "declared")
+    assert report.executions == 1
+    assert report.claim == "exhaustive(traces=1, accesses=declared)"
+
+
+def test_declared_is_held_against_a_sample() -> None:
+    """A random schedule with an outcome that no trace had: the caller's word was wrong, and nothing was shown."""
+    report = sim.explore(_silent(3), sim.DPOR("declared"), lambda execution: True)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.unfinished == "a random schedule had an outcome that no trace had"
+
+
+def test_declared_is_held_against_so_many() -> None:
+    """A sample that shows nothing new is part of the claim."""
+    report = sim.explore(lost_update(2, 1), sim.DPOR("declared", samples=7), lambda execution: True)
+    assert report.verdict is sim.PASS
+    assert report.claim == "exhaustive(traces=4, accesses=declared, sampled=7)"
+
+
+def test_nothing_is_complete_when_the_budget_ends() -> None:
+    """Fewer executions than traces: the claim says so."""
+    report = sim.explore(lost_update(3, 1), sim.DPOR(), max_executions=10)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.claim == "incomplete(traces=10)"
+
+
+def test_step_limit_is_a_doubt() -> None:
+    """An execution that was cut off was not looked at to its end."""
+
+    async def program() -> None:
+        while True:
+            await checkpoint()
+
+    report = sim.explore(program, sim.DPOR(), lambda execution: True, step_limit=20)
+    assert report.claim == "incomplete(traces=1)"
+    assert report.unfinished == "the step limit ended an execution"
+
+
+def test_system_tasks_are_a_doubt() -> None:
+    """What a callback does belongs to no step."""
+
+    async def program() -> None:
+        event = trio.Event()
+        trio.lowlevel.current_trio_token().run_sync_soon(event.set)
+        await event.wait()
+
+    report = reduced(program)[0]
+    assert not report.complete
+    assert report.unfinished == "system tasks or callbacks ran"
+
+
+def _shrinking(begin: int):
+    """A program that spawns four tasks, and from its execution number `begin` none."""
+    runs = []
+
+    async def program() -> None:
+        runs.append(1)
+        cell = sim.Cell(0, "x")
+
+        async def touch() -> None:
+            cell.set(1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(4 if len(runs) < begin else 0):
+                nursery.start_soon(touch)
+
+    return program
+
+
+def test_a_program_that_is_not_determined_is_refused() -> None:
+    """What can run must follow from the steps before."""
+    with pytest.raises(ReplayDiverged, match=r"main\.0"):
+        sim.explore(_shrinking(3), sim.DPOR())
+
+
+def test_a_task_that_should_be_able_to_step_is_a_doubt() -> None:
+    """A step whose absence changed what another does had an effect it did not report."""
+    runs = []
+
+    async def program() -> None:
+        runs.append(1)
+        cells = [sim.Cell(0), sim.Cell(0)]
+        order = []
+
+        async def first() -> None:
+            cells[0].set(1)
+            order.append(1)
+
+        async def second() -> None:
+            if not order:
+                await trio.sleep_forever()
+            cells[1].set(1)
+            await checkpoint()
+            cells[0].set(2)
+
+        with trio.move_on_after(1):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(first)
+                nursery.start_soon(second)
+
+    report = reduced(program)[0]
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.unfinished == "a step had an effect it did not report"
+
+
+def test_samples_are_a_number() -> None:
+    """Fewer than none is none."""
+    with pytest.raises(DefinitionRefused, match="samples"):
+        sim.DPOR("declared", samples=-1)
+
+
+def test_unknown_accesses_are_refused() -> None:
+    """The word is one of two."""
+    with pytest.raises(DefinitionRefused, match="reported"):
+        sim.DPOR("guessed")
+
+
+def test_reduction_can_be_used_twice() -> None:
+    """A strategy begins anew with each exploration."""
+    strategy = sim.DPOR()
+    for _ in range(2):
+        assert sim.explore(lost_update(2, 1), strategy).executions == 4
