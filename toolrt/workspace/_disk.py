@@ -208,8 +208,10 @@ class Unsynced(OSError):
         super().__init__(number, "changed, but not known to outlive a loss of power")
 
 
-def failure(number: int, entry: Entry) -> OSError:
-    """The error `number` at `entry`; its text shows no path above the root."""
+def failure(number: int, entry: Entry | None = None) -> OSError:
+    """The error `number` at `entry`; its text shows no path above the root, and with None no path at all."""
+    if entry is None:
+        return OSError(number, os.strerror(number))
     return OSError(number, os.strerror(number), "/".join(entry) or ".")
 
 

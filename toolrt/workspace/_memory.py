@@ -38,7 +38,7 @@ from toolrt.workspace._disk import (
     is_own,
 )
 from toolrt.workspace._memory_rest import COPY_LIMIT, DiskAtRest, Fault
-from toolrt.workspace._memory_tree import READ, SEARCH, STICKY, WRITE
+from toolrt.workspace._memory_tree import READ, SEARCH, WRITE
 from toolrt.workspace._nodes import Branch, File, Other, Saved, nodes_of
 from toolrt.workspace._real_recover import mixture
 
@@ -47,8 +47,9 @@ __all__ = ["COPY_LIMIT", "Fault", "MemoryDisk"]
 #: The mode bits that a new file or directory does not get.
 _UMASK = 0o022
 
-#: A directory's bit that gives its group to what is made in it.
-_SET_GROUP = 0o2000
+#: A file's bits that let others run it as its owner, or in its group; the latter, on a directory, gives its group to
+#: what is made in it.
+_SET_USER, _SET_GROUP = 0o4000, 0o2000
 
 #: The bytes of a recovery copy's head.
 _HEAD = 4096
@@ -92,7 +93,7 @@ class MemoryDisk(DiskAtRest):
             for name, node in sorted(above.names.values(), key=lambda found: found[0]):
                 if not is_own(name) or isinstance(node, Other) or node.held:
                     continue
-                if not self._may_remove(above, node):
+                if not self._may_remove(above, node, (*entry, name)):
                     continue
                 mended = name
                 if isinstance(node, File) and name.endswith(COPY):
@@ -296,17 +297,22 @@ class MemoryDisk(DiskAtRest):
                 raise
             finally:
                 self._take_away(seen.above, (*seen.entry[:-1], whole))
-            if self._tree.user is None or self._tree.user.uid == file.uid:
-                file.mode = mode
+            user = self._tree.user
+            if user is None or user.uid == file.uid:
+                # Nobody gives away the right to run as a group that he is not in.
+                file.mode = mode if user is None or file.gid in user.gids else mode & ~_SET_GROUP
 
     def _overwrite(self, seen: _Seen, file: File, content: bytes) -> None:
         self._tree.require_room(len(content), len(file.content), seen.entry)
         file.content = content
         file.mtime_ns = self.now_ns()
         file.changes += 1
-        if self._tree.user is not None:
-            # Who writes takes away the bits that would let others run it as its owner.
-            file.mode &= ~0o6000 if file.mode & 0o010 else ~0o4000
+        user = self._tree.user
+        if user is not None:
+            # Who writes takes away the bits that let others run it as its owner.
+            file.mode &= ~_SET_USER
+            if file.mode & 0o010 or file.gid not in user.gids:
+                file.mode &= ~_SET_GROUP
         self._tree.touch_content((*self._below, *seen.entry), file, write=True)
 
     @contextmanager
@@ -393,14 +399,17 @@ class MemoryDisk(DiskAtRest):
             if isinstance(below, Branch):
                 self._require_all_removable(below, (*entry, name))
 
-    def _may_remove(self, above: Branch, node: File | Branch) -> bool:
+    def _may_remove(self, above: Branch, node: File | Branch, entry: Entry) -> bool:
         """Whether a dead writer's name can be taken away by us."""
-        user = self._tree.user
-        if user is None:
-            return True
-        sticky = above.mode & STICKY and user.uid not in (above.uid, node.uid)
-        needed = READ if isinstance(node, Branch) else 0
-        return self._tree.allows(above, WRITE | SEARCH) and not sticky and self._tree.allows(node, needed)
+        try:
+            if isinstance(node, Branch):
+                self._require_all_removable(node, entry)
+            elif not (self._tree.allows(node, READ) or self._tree.allows(node, WRITE)):
+                return False
+            self._tree.require_removable(above, node, entry)
+        except OSError:
+            return False
+        return True
 
     def _new_owner(self, above: Branch) -> tuple[int, int]:
         uid, gid = self._tree.owner()

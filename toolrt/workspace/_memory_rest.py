@@ -148,7 +148,7 @@ class DiskAtRest:
 
         Args:
             path: relative to the root, or absolute.
-            mode: permission bits of a file.
+            mode: permission bits of a file or a special file.
             owner: the numbers of its user and its group; None: who works on the disk.
 
         Raises:
@@ -174,7 +174,7 @@ class DiskAtRest:
         elif isinstance(what, Symlink):
             node = Other(Kind.SYMLINK, what.target, self._tree.next_inode(), uid, gid)
         elif isinstance(what, Special):
-            node = Other(what.kind, "", self._tree.next_inode(), uid, gid)
+            node = Other(what.kind, "", self._tree.next_inode(), uid, gid, mode)
         elif isinstance(what, HardLink):
             node = self._planted_link(path, what)
         else:
@@ -250,7 +250,7 @@ class DiskAtRest:
         self._tree.touch_way(parts)
         node = self._tree.find(parts)
         if not isinstance(node, Other) or node.kind is not Kind.SYMLINK:
-            raise failure(errno.EINVAL, parts)
+            raise failure(errno.EINVAL)
         return node.target
 
     def listdir(self, path: str) -> list[str]:
@@ -260,8 +260,8 @@ class DiskAtRest:
         self._tree.touch_list(parts, made=False)
         node = self._tree.find(parts)
         if not isinstance(node, Branch):
-            raise failure(errno.ENOTDIR, parts)
-        self._tree.require(node, READ, parts)
+            raise failure(errno.ENOTDIR)
+        self._tree.require(node, READ)
         return sorted(name for name, _ in node.names.values())
 
     def folds(self, path: str) -> Folding:

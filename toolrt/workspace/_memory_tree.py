@@ -81,11 +81,11 @@ class Tree:
         node: Node = self.top
         for part in parts:
             if not isinstance(node, Branch):
-                raise failure(errno.ENOTDIR, parts)
-            self.require(node, SEARCH, parts)
+                raise failure(errno.ENOTDIR)
+            self.require(node, SEARCH)
             found = node.names.get(node.folding.fold(part))
             if found is None:
-                raise failure(errno.ENOENT, parts)
+                raise failure(errno.ENOENT)
             node = found[1]
         return node
 
@@ -148,7 +148,7 @@ class Tree:
             granted = node.mode
         return granted & wanted == wanted
 
-    def require(self, node: Node, wanted: int, entry: Entry) -> None:
+    def require(self, node: Node, wanted: int, entry: Entry | None = None) -> None:
         """Refuse what the user may not do."""
         if self.user is not None and not self.allows(node, wanted):
             raise failure(errno.EACCES, entry)
@@ -183,7 +183,7 @@ class Tree:
                 probe.sink.access(_file(node), False)
             return Stat(Kind.FILE, node.mode, len(node.content), node.mtime_ns, node.inode, 1, node.links)
         if isinstance(node, Other):
-            return Stat(node.kind, 0o777, len(os.fsencode(node.target)), 0, node.inode, 1, 1)
+            return Stat(node.kind, node.mode, len(os.fsencode(node.target)), 0, node.inode, 1, 1)
         return Stat(Kind.DIRECTORY, node.mode, 0, 0, node.inode, 1, 2)
 
     def touch(self, parts: Entry, *, write: bool) -> None:
@@ -257,5 +257,5 @@ def checked_parts(path: str) -> Entry:
     if 4 * len(path) > NAME_MAX and (
         len(os.fsencode(path)) > PATH_MAX or any(len(os.fsencode(part)) > NAME_MAX for part in parts)
     ):
-        raise failure(errno.ENAMETOOLONG, parts)
+        raise failure(errno.ENAMETOOLONG)
     return parts

@@ -118,6 +118,7 @@ class Other:
     inode: int
     uid: int = 0
     gid: int = 0
+    mode: int = 0o777
 
 
 @attrs.define(eq=False)

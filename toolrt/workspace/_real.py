@@ -112,7 +112,11 @@ class RealDisk:
     def listdir(self, path: str) -> list[str]:
         """The names in the directory at `path`, sorted."""
         with _pathless():
-            return sorted(os.listdir(path))
+            listed = os.open(path, LISTED)
+            try:
+                return sorted(os.listdir(listed))
+            finally:
+                os.close(listed)
 
     def folds(self, path: str) -> Folding:
         """Which spellings the directory at `path` takes for the same name.
@@ -172,25 +176,29 @@ class RealDisk:
     async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
         last_call = _nothing if probe.threads_inline else trio.from_thread.check_cancelled
-        return await self._in_thread(
+        return await self._changed(
             lambda: revise(self._root, entry, limit, change, sync=self._fsync, last_call=last_call)
         )
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
-        await self._in_thread(lambda: make_dirs(self._root, entry, sync=self._fsync))
+        await self._changed(lambda: make_dirs(self._root, entry, sync=self._fsync))
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""
-        await self._in_thread(lambda: remove(self._root, entry, expected, sync=self._fsync))
+        await self._changed(lambda: remove(self._root, entry, expected, sync=self._fsync))
 
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
-        await self._in_thread(lambda: remove_tree(self._root, entry, sync=self._fsync))
+        await self._changed(lambda: remove_tree(self._root, entry, sync=self._fsync))
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
-        await self._in_thread(lambda: move(self._root, source, target, sync=self._fsync))
+        await self._changed(lambda: move(self._root, source, target, sync=self._fsync))
+
+    async def _changed(self, work: Callable[[], T]) -> T:
+        """Do what changes the tree; `GuardedDisk` does it while no other process does."""
+        return await self._in_thread(work)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         if probe.threads_inline:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 
 from toolrt.workspace._disk import COPY, Entry, is_own
 from toolrt.workspace._real_walk import LISTED, READ_ONLY, READ_WRITE, directory, open_below, read_all, shown_as
-from toolrt.workspace._real_write import delete_tree, overwrite, synced_directory
+from toolrt.workspace._real_write import delete_tree, overwrite, require_removable, synced_directory
 
 __all__ = ["mixture", "recover"]
 
@@ -95,6 +95,9 @@ def _mended(above: int, name: str, sync: bool) -> str | None:
             return None  # its writer lives, or nobody can tell
         mended = name
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            require_removable(descriptor)
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=above, effective_ids=True):
+                return None
             delete_tree(descriptor)
             os.rmdir(name, dir_fd=above)
         else:

@@ -65,6 +65,7 @@ __all__ = [
     "overwrite",
     "remove",
     "remove_tree",
+    "require_removable",
     "revise",
     "synced_directory",
 ]
@@ -323,7 +324,7 @@ def remove_tree(root: str, entry: Entry, *, sync: bool) -> None:
         else:
             tree = open_below(entry[-1], above, LISTED)
             try:
-                _require_removable(tree)
+                require_removable(tree)
                 _lock(tree)
                 aside = _own_name(PARTIAL)
                 _rename_new(entry[-1], above, aside, above)
@@ -339,7 +340,7 @@ def remove_tree(root: str, entry: Entry, *, sync: bool) -> None:
             synced_directory(above)
 
 
-def _require_removable(tree: int) -> None:
+def require_removable(tree: int) -> None:
     """Refuse a tree in which something may not be removed, before any of it is."""
     names = sorted(os.listdir(tree))
     if not names:
@@ -354,7 +355,7 @@ def _require_removable(tree: int) -> None:
         if stat.S_ISDIR(found.st_mode):
             below = open_below(name, tree, LISTED)
             try:
-                _require_removable(below)
+                require_removable(below)
             finally:
                 os.close(below)
 
