@@ -194,6 +194,7 @@ steps = st.lists(
         st.tuples(st.just("scan"), st.sampled_from(PATHS)),
         st.tuples(st.just("revise"), st.sampled_from(PATHS), st.sampled_from([b"x\ny", b"xx\ny", b"z", None])),
         st.tuples(st.just("put"), st.sampled_from(["a", "b", "d/c"]), st.sampled_from(["x\ny", "y\nx", "zz\nz"])),
+        st.tuples(st.just("scribble"), st.sampled_from(["b", "h"]), st.sampled_from([b"x\ny", b"y\nx", b"zz\nz"])),
         st.tuples(st.just("move"), st.sampled_from(["a", "b", "d", "l"]), st.sampled_from(["a", "e", "d/f"])),
         st.tuples(st.just("sleep"), st.sampled_from([0.0, 0.001, 0.02, 1.0])),
         st.tuples(st.just("undo")),
@@ -213,6 +214,9 @@ async def answers(steps: list[Any], limits: Limits) -> list[Any]:
                 await trio.sleep(step[1])
             elif step[0] == "put":
                 disk.put(step[1], step[2])
+            elif step[0] == "scribble":
+                # In place while it has two names, so its number stays; its time may, too.
+                await disk.revise((step[1],), 100, lambda found, step=step: step[2])
             elif step[0] == "undo":
                 told.append(await workspace.history.undo("batch"))
             elif step[0] == "move":
