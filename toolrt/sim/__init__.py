@@ -36,6 +36,7 @@ from toolrt.sim._execution import Execution
 from toolrt.sim._explore import explore, replay, run
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
+from toolrt.sim._watch import watch
 from toolrt.sim.policies import Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
 from toolrt.sim.strategies import DPOR, Random, Redundant, Search, Strategy
 
@@ -67,4 +68,5 @@ __all__ = [
     "explore",
     "replay",
     "run",
+    "watch",
 ]
