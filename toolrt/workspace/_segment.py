@@ -28,6 +28,9 @@ __all__ = ["Record", "Segment", "records_of", "segments_in"]
 _HEAD = struct.Struct("<4sIIQ")
 _MARK = b"trt1"
 
+#: Made once: `json.dumps` with options makes one at every call.
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+
 _PREFIX, _SUFFIX = "segment-", ".log"
 
 
@@ -152,7 +155,7 @@ class Segment:
         Raises:
             OSError: it could not be written.
         """
-        text = json.dumps(said, separators=(",", ":")).encode("ascii")
+        text = _encoded(said).encode("ascii")
         head = _HEAD.pack(_MARK, zlib.crc32(text), len(text), sum(map(len, contents)))
         blocks = [head + text, *contents]
         size = sum(map(len, blocks))
