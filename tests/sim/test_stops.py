@@ -72,6 +72,29 @@ def test_deadlock_describes_what_is_waited_for(wait, words: str) -> None:
     assert error.waiting[0][1].startswith(words)
 
 
+def test_deadlock_describes_somebody_elses_primitive() -> None:
+    """One that parks its caller by itself is named by its class and method."""
+
+    class Gate:
+        async def pass_through(self) -> None:
+            await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
+
+    error = sim.run(Gate().pass_through).error
+    assert isinstance(error, Deadlock)
+    assert error.waiting[0][1].startswith("Gate.pass_through at test_stops.py:")
+
+
+def test_deadlock_describes_a_task_that_parks_itself() -> None:
+    """Where there is no primitive, nobody knows whom it waits for."""
+
+    async def program() -> None:
+        await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
+
+    error = sim.run(program).error
+    assert isinstance(error, Deadlock)
+    assert error.waiting[0][1].startswith("a task or callback that reschedules it at ")
+
+
 def test_deadlock_describes_a_full_channel() -> None:
     """A sender that nobody receives from waits for its memory channel."""
 

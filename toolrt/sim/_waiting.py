@@ -20,6 +20,9 @@ __all__ = ["waits_for"]
 
 _TRIO_HOME = PurePath(trio.__file__).parent
 _SIM_HOME = PurePath(__file__).parent
+
+# Frames of Trio's that say nothing about what is waited for.
+_NO_WORDS = ("__aenter__", "__aexit__", "wait_task_rescheduled", "_async_yield", "_real_async_yield")
 # Its frames stand between Trio's own.
 _REPORTS = _trio_internals_accesses.__file__
 
@@ -40,12 +43,14 @@ def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: boo
             own.append((frame, line))
             trios.clear()
     place = f" at {PurePath(own[-1][0].f_code.co_filename).name}:{own[-1][1]}" if own else ""
-    what = "its turn (it can run)" if runnable else _in_words(trios, name_of, task)
+    what = "its turn (it can run)" if runnable else _in_words(trios, name_of, task, own[-1][0] if own else None)
     return what + place
 
 
-def _in_words(frames: list[FrameType], name_of: Callable[[object], str | None], task: Task) -> str:
-    """Name what the innermost frames of Trio, outermost first, are doing."""
+def _in_words(
+    frames: list[FrameType], name_of: Callable[[object], str | None], task: Task, caller: FrameType | None
+) -> str:
+    """Name what the innermost frames of Trio, outermost first, are doing for `caller`."""
     words = None
     for frame in frames:
         owner = frame.f_locals.get("self")
@@ -53,9 +58,15 @@ def _in_words(frames: list[FrameType], name_of: Callable[[object], str | None], 
         said = _known(owner, name, frame, name_of, task)
         if said is not None:
             return said
-        if words is None and name not in ("__aenter__", "__aexit__", "wait_task_rescheduled"):
+        if words is None and name not in _NO_WORDS:
             words = name if owner is None else f"{type(owner).__name__}.{name}"
-    return f"trio {words}" if words else "a task or callback that reschedules it"
+    if words is not None:
+        return f"trio {words}"
+    # It parks by itself: a primitive of somebody else's, or the program.
+    owner = None if caller is None else caller.f_locals.get("self")
+    if caller is not None and owner is not None:
+        return f"{type(owner).__name__}.{caller.f_code.co_name}"
+    return "a task or callback that reschedules it"
 
 
 def _known(
