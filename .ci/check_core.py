@@ -22,7 +22,7 @@ from toolrt.interop import record
 EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcontainers", "pip", "setuptools"}
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
-EXTRAS = ["cyclopts", "hypothesis", "jsonschema_rs", "msgspec", "pytest", "rich"]
+EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "msgspec", "pytest", "rich"]
 ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "runtime", "sim", "trace", "workspace"]
 
 SCHEMA = {

@@ -23,7 +23,7 @@ from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of, path_on
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._version import Row, Standing, Store
 
-__all__ = ["opened_store", "settled"]
+__all__ = ["opened_store", "settled", "state_directory"]
 
 
 def settled(disk: RealDisk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[int, bool]]:
@@ -119,12 +119,12 @@ def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions:
     """
     if not isinstance(disk, RealDisk):
         return MemoryStore(versions, size)
-    journal = Journal(_directory_of(disk, state_dir), versions, size, sync=disk.fsync)
+    journal = Journal(state_directory(disk, state_dir), versions, size, sync=disk.fsync)
     journal.start(lambda pending, journal: settled(disk, pending, journal))
     return journal
 
 
-def _directory_of(disk: RealDisk, state_dir: str | os.PathLike[str] | None) -> str | None:
+def state_directory(disk: RealDisk, state_dir: str | os.PathLike[str] | None) -> str | None:
     """Where to keep the history of what is below the disk's root; None: nowhere."""
     given = os.environ.get("TOOLRT_STATE_DIR") if state_dir is None else os.fspath(state_dir)
     if given:
