@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError
 from toolrt.cli._exit import MEANINGS, Exit
 from toolrt.cli._explore import explore
 from toolrt.cli._failure import version
+from toolrt.cli._history import history, restore, undo
 from toolrt.cli._input import STANDARD_INPUT
 from toolrt.cli._laws import laws
 from toolrt.cli._litmus import litmus
@@ -41,7 +42,7 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for command in (run, explore, replay, litmus, laws):
+    for command in (run, history, undo, restore, explore, replay, litmus, laws):
         app.command(command, help=_help(command.__doc__ or ""))
     return app
 

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -26,8 +27,10 @@ from toolrt.cli._escape import on_one_line, shown_lines
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import tally
 from toolrt.cli._failure import versions
-from toolrt.cli._input import checked_directory, checked_target, load_response, write_target
+from toolrt.cli._history import print_way_back
+from toolrt.cli._input import STANDARD_INPUT, checked_directory, checked_target, load_response, write_target
 from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_one
+from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
@@ -37,6 +40,8 @@ from toolrt.runtime import Batch, Runtime
 from toolrt.workspace import Workspace
 
 __all__ = ["Performed", "perform", "run"]
+
+_Patterns = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
 
 FormatName = Literal["anthropic", "openai", "chat", "json", "text"]
 
@@ -56,6 +61,9 @@ def run(
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
     trace: Annotated[str | None, Parameter(help="Write what happened to this file, as JSON.")] = None,
+    allow: Annotated[_Patterns, Parameter(help="Allow what matches [TOOL:]PATTERN; all else is asked about.")] = (),
+    ask: Annotated[_Patterns, Parameter(help="Ask before what matches [TOOL:]PATTERN; outranks --allow.")] = (),
+    deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks the others.")] = (),
     dry_run: Annotated[bool, Parameter(help="Print the plan and run nothing.", negative=())] = False,
     format: Annotated[
         FormatName, Parameter(help="Print only the message to send back, in that API's form; text is for people.")
@@ -64,9 +72,10 @@ def run(
     """Execute the tool calls of a recorded model response on a directory.
 
     The response is a message of the Anthropic API, a response or a chat completion of OpenAI's, or a list of calls.
-    The tools are read_file, write_file and edit_file. Lanes and progress are shown while the calls run, then the
-    results in call order. With --format anthropic, openai, chat or json, standard output has the message to send
-    back and nothing else. Ctrl-C cancels the calls and still prints every result.
+    The tools are the workspace's file tools. Lanes and progress are shown while the calls run, then the results in
+    call order. With --format anthropic, openai, chat or json, standard output has the message to send back and
+    nothing else. Ctrl-C cancels the calls and still prints every result. What the calls changed can be put back by
+    toolrt undo.
     """
     loaded = load_response(response)
     at_least_one("--limit", limit)
@@ -77,7 +86,9 @@ def run(
     if dry_run and format not in ("text", "json"):
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
-    registry = Registry(Workspace(root).tools())
+    files = Workspace(root)
+    registry = Registry(files.tools())
+    approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     if dry_run:
         plan = plan_of(loaded.calls, registry, LANE_POLICIES[lanes])
         if format == "json":
@@ -86,15 +97,18 @@ def run(
             print_plan(plan, screen)
         return Exit.OK
     screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
-    runtime = Runtime(registry, LANE_POLICIES[lanes], limit, timeout=timeout)
+    runtime = Runtime(registry, LANE_POLICIES[lanes], limit, timeout=timeout, approve=approve)
+    # History outlives this process, and a counter would begin anew in each.
+    batch_id = f"run-{uuid.uuid4().hex[:8]}"
     if target is None:
-        performed = trio.run(perform, runtime, loaded.calls, screen)
+        performed = trio.run(perform, runtime, loaded.calls, screen, batch_id)
     else:
         with record() as recorder:
-            performed = trio.run(perform, runtime, loaded.calls, screen)
+            performed = trio.run(perform, runtime, loaded.calls, screen, batch_id)
     if format == "text":
         _print_results(performed, loaded.calls, screen)
     _print_summary(performed, screen)
+    print_way_back(files, batch_id, screen)
     if format != "text":
         print_json(render_results(performed.results, format))
     if target is not None:
@@ -117,7 +131,9 @@ class Performed:
     seconds: float
 
 
-async def perform(runtime: Runtime, calls: Sequence[ToolCall], screen: Screen) -> Performed:
+async def perform(
+    runtime: Runtime, calls: Sequence[ToolCall], screen: Screen, batch_id: str | None = None
+) -> Performed:
     """Run `calls` as one batch, show it on `screen`, and give what came of it, complete also after Ctrl-C.
 
     A second Ctrl-C ends the process.
@@ -127,7 +143,7 @@ async def perform(runtime: Runtime, calls: Sequence[ToolCall], screen: Screen) -
     began = time.perf_counter()
     interrupts: list[str] = []
     async with trio.open_nursery() as nursery:
-        batch = runtime.open_batch(expected_reads=len(calls))
+        batch = runtime.open_batch(batch_id=batch_id, expected_reads=len(calls))
         if threading.current_thread() is threading.main_thread():
             await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
         board = Board(screen, batch)

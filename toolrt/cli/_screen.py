@@ -12,6 +12,8 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
@@ -37,6 +39,7 @@ class Screen:
         self._console = _Console(file=stream, highlight=False, markup=False, emoji=False)
         self._wraps = stream.isatty()
         self._live: Live | None = None
+        self._is_held = False
 
     def fits(self, width: int) -> bool:
         """Whether lines of `width` characters are shown whole."""
@@ -57,6 +60,8 @@ class Screen:
 
     def draw(self, picture: RenderableType) -> None:
         """Put `picture` in place of the one drawn before; only when `is_live`."""
+        if self._is_held:
+            return
         try:
             if self._live is None:
                 self._live = Live(picture, console=self._console, auto_refresh=False, transient=True)
@@ -73,6 +78,16 @@ class Screen:
                 live.stop()
             except OSError:
                 self._fall_silent()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No picture is drawn inside: somebody is asked something."""
+        self.wipe()
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
 
     def _print(self, text: Text) -> None:
         try:

@@ -107,6 +107,16 @@ class History:
         dropped, rows = await self._ask(lambda: self._store.rows_of_file(key))
         return [_version(dropped + place, row, key) for place, row in enumerate(rows, 1)]
 
+    async def changed_by(self, batch_id: str) -> tuple[str, ...]:
+        """The files and directories that a batch changed so far, relative to the workspace's root, sorted.
+
+        Empty where it changed none, or none that history still knows of.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        return _paths_of(await self._ask(lambda: self._store.rows_of_batch(batch_id)))
+
     async def restore(
         self, path: str, version: int, state: State | None = None, *, ctx: CallContext | None = None
     ) -> Undone:
@@ -207,10 +217,7 @@ class History:
         if lost:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
         done = await self._workspace.files.carry_out(owner, plan, contents)
-        return Undone(
-            owner.batch_id,
-            tuple(sorted({path for row in done for path in (row.path, "/".join(row.target or row.entry))})),
-        )
+        return Undone(owner.batch_id, _paths_of(done))
 
     async def _content(self, digest: bytes) -> bytes | None:
         return await self._ask(lambda: self._store.content(digest))
@@ -272,6 +279,10 @@ class _Turn:
     ) -> None:
         if self._ticket is not None:
             self._ticket.release()
+
+
+def _paths_of(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(sorted({path for row in rows for path in (row.path, "/".join(row.target or row.entry))}))
 
 
 def _key(identity: Identity) -> Entry:
