@@ -190,6 +190,10 @@ REGRESSIONS = {
         ),
         False,
     ),
+    "a first step that reports only when its scope was cancelled before": (
+        ((0, (("sleep", 0),)), (None, (("deadline", 0),)), (None, (("send", 0), ("sleep", 1)))),
+        False,
+    ),
     "two tokens of a semaphore": (
         ((None, (("notify", 1), ("semaphore", 1))), (None, (("choose", 1),)), (None, (("semaphore", 1),))),
         True,

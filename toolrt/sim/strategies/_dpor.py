@@ -17,11 +17,12 @@ to turn it round; unless what is asleep at that place would lead there too, it i
 place.  Nothing is ever disabled in Trio: a task that waits has made its attempt, which is a step like any other,
 so there is no rule for blocking, and a lock that is taken and a lock that is waited for are both found.
 
-Differences from the paper.  Races among steps that an earlier execution has made already are not looked at again.
-What a step would touch once its race is turned round is not known before it is run: it is taken to touch all that
-the same step of that task has touched so far.  Where that is too much, an execution may turn out to be of a trace
-that has been run; it is ended there, and not counted.  It is never too little: a task is asleep because everything
-after its step has been run, the step in question among it, so that a conflict between the two has been seen.
+Differences from the paper.  Races among steps that an earlier execution has made already are looked at again only
+where the second of the two has been seen to touch different things.  What a step would touch once its race is turned
+round is not known before it is run: it is taken to touch all that the same step of that task has touched so far.
+Where that is too much, an execution may turn out to be of a trace that has been run; it is ended there, and not
+counted.  It is never too little: a task is asleep because everything after its step has been run, the step in
+question among it, so that a conflict between the two has been seen.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ Tree = dict[str, tuple[Footprint, "Tree"]]
 class _Node:
     """One step of the current execution."""
 
-    __slots__ = ("before", "footprint", "key", "name", "previous", "sleep", "tree")
+    __slots__ = ("before", "footprint", "key", "name", "previous", "races", "sleep", "tree")
 
     def __init__(self, sleep: dict[str, Footprint], tree: Tree) -> None:
         self.name = ""
@@ -122,6 +123,8 @@ class _Node:
         self.footprint: Footprint = _NOTHING
         #: The steps that happen before it, and itself, as a bit each.
         self.before = 0
+        #: The earlier steps it is in a race with.
+        self.races: list[int] = []
         #: The same task's step before, or -1.
         self.previous = -1
         #: The tasks whose next step has been dealt with, with what it touches.
@@ -312,6 +315,8 @@ class _Tree:
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
         self._ever: dict[tuple[str, int], Footprint] = {}
+        # True once a step has touched different things at different times.
+        self._unsteady = False
         # The steps that may have done anything.
         self._wild: list[int] = []
         #: True when nothing is left to run.
@@ -321,10 +326,15 @@ class _Tree:
 
     def take_in(self, scheduler: Scheduler, redundant: bool) -> None:
         """Take an execution in, and find the next path."""
-        races = self._read(scheduler)
+        kept = self._kept
+        self._read(scheduler)
         if not redundant:
-            for first, second in races:
-                self._turn_round(first, second)
+            nodes, ever = self._nodes, self._ever
+            for second in range(0 if self._unsteady else kept, len(nodes)):
+                node = nodes[second]
+                if node.races and (second >= kept or ever[node.key] is not node.footprint):
+                    for first in node.races:
+                        self._turn_round(first, second)
         self._backtrack()
 
     def sleep_at(self, index: int) -> dict[str, Footprint]:
@@ -343,11 +353,10 @@ class _Tree:
 
     # ------------------------------------------------------------------ one execution
 
-    def _read(self, scheduler: Scheduler) -> list[tuple[int, int]]:
+    def _read(self, scheduler: Scheduler) -> None:
         """Make the nodes of the new steps, and find the races they are the second step of."""
         nodes, steps, latest, users, wild = self._nodes, scheduler.steps, self._latest, self._users, self._wild
         ever = self._ever
-        races: list[tuple[int, int]] = []
         rests = iter([*scheduler.rests, len(steps) + 1])
         rest, next_rest = 0, next(rests)
         for index in range(self._kept, len(steps)):
@@ -379,11 +388,13 @@ class _Tree:
             known = ever.setdefault(key, footprint)
             if known is not footprint:
                 ever[key] = self._footprints.joint(known, footprint)
+                self._unsteady = True
             for cause in causes:
                 before |= nodes[cause].before
+            node.races = races = []
             for other in self._dependent(footprint, index, rest):
                 if not before >> other & 1:
-                    races.append((other, index))
+                    races.append(other)
                     before |= nodes[other].before
             node.before = before | 1 << index
             latest[name] = index
@@ -392,7 +403,6 @@ class _Tree:
             for resource, write in footprint.pairs:
                 users.setdefault(resource, []).append(2 * index + write)
         del nodes[len(steps) :]
-        return races
 
     def _dependent(self, footprint: Footprint, index: int, rest: int) -> list[int]:
         """Give the earlier steps that could be in a race with a step, the latest first."""
