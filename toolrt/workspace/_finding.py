@@ -11,7 +11,6 @@ of a file: it goes past the freshness memory and the caches of the file service.
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ import trio
 
 from toolrt import probe
 from toolrt.model import READ, Claim, State
-from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._disk import Disk, Entry, Folding, Kind
 from toolrt.workspace._encoding import decoded
 from toolrt.workspace._files import SIZE_LIMIT, CallContext
 from toolrt.workspace._held import held, looked_up, missing
@@ -120,18 +119,18 @@ async def search(
     sought = wanted_in(pattern, literal, ignore_case)
     if not 1 <= limit <= _LINES_MOST:
         raise FileProblem("limit", f"1 to {_LINES_MOST}", _number(limit), "Say how many lines to show at most.")
-    names = None if glob is None else _Patterns.of(glob if "/" in glob else f"**/{glob}", "glob")
+    names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
     shown = _Shown(workspace, ctx, base)
     if base.found.kind is Kind.FILE:
         lines = await _lines_of_file(workspace, ctx, base, sought, limit + 1, alone=True)
         return _answer([f"{shown.path(())}:{number}: {_cut(line)}" for number, line in lines], limit, [])
     walk = await _walk(workspace, base, ignored, names)
     found: list[str] = []
+    identities = _Identities(workspace.disk, base)
     while len(found) <= limit and (one := await _next(walk, base)) is not None:
         if one.stat.kind is Kind.FILE and one.stat.size <= SIZE_LIMIT and (names is None or names.match(one.names)):
-            identity = _identity_of(workspace, base, one)
             try:
-                lines = await _lines_of_file(workspace, ctx, identity, sought, limit + 1 - len(found))
+                lines = await _lines_of_file(workspace, ctx, identities.of(one), sought, limit + 1 - len(found))
             except _Unsearchable:
                 continue
             found += [f"{shown.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
@@ -173,11 +172,15 @@ class _Patterns:
     _globs: tuple[Glob, ...]
 
     @classmethod
-    def of(cls, pattern: str, name: str) -> _Patterns:
+    def of(cls, pattern: str, name: str, *, names_alone: bool = False) -> _Patterns:
         """What `pattern` stands for, braces included.
 
+        Args:
+            name: the parameter it is.
+            names_alone: a pattern without a slash is for names at any depth.
+
         Raises:
-            FileProblem: it cannot match anything below a directory; `name` is the parameter.
+            FileProblem: it cannot match any file below a directory.
         """
         why = ""
         if not pattern:
@@ -186,6 +189,10 @@ class _Patterns:
             why = f"one of {len(pattern)} characters, and {_PATTERN_LONGEST} are the most"
         elif pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
             why = "one that leads elsewhere"
+        elif pattern.endswith("/"):
+            why = "one for directories"
+        elif names_alone and "/" not in pattern:
+            pattern = f"**/{pattern}"
         if not why:
             try:
                 return cls(tuple(Glob.of(one) for one in braces_expanded(pattern)))
@@ -228,21 +235,39 @@ class _Shown:
 
     def __init__(self, workspace: Workspace, ctx: CallContext, base: Identity) -> None:
         here = workspace.identify(".", ctx.state, Wanted.DIRECTORY)
-        self._base = posixpath.relpath("/".join(("", *base.entry)), "/".join(("", *here.entry)))
+        self._base = posixpath.relpath("/" + "/".join(base.entry), "/" + "/".join(here.entry))
 
     def path(self, names: Entry) -> str:
         """What leads to `names` below the directory."""
         return "/".join(names if self._base == "." and names else (self._base, *names))
 
 
-def _identity_of(workspace: Workspace, base: Identity, found: Found) -> Identity:
-    """What a walk found, as the file service knows it: for events, so keys are folded only for those."""
-    entry = (*base.entry, *found.names)
-    key = entry
-    if probe.sink is not None:
-        disk, root = workspace.disk, workspace.disk.root.rstrip("/")
-        key = tuple(disk.folds("/".join((root, *entry[:depth])) or "/").fold(name) for depth, name in enumerate(entry))
-    return Identity(key, entry, found.stat, (), None)
+class _Identities:
+    """What a walk finds, as the file service knows it."""
+
+    def __init__(self, disk: Disk, base: Identity) -> None:
+        self._disk = disk
+        self._base = base
+        #: The keys of the directories met so far, by their entries, and how each folds names.
+        self._directories: dict[Entry, tuple[Entry, Folding]] = {}
+
+    def of(self, found: Found) -> Identity:
+        """The identity of a file below the base."""
+        entry = (*self._base.entry, *found.names)
+        key, folding = self._directory(entry[:-1])
+        return Identity((*key, folding.fold(entry[-1])), entry, found.stat, (), None)
+
+    def _directory(self, entry: Entry) -> tuple[Entry, Folding]:
+        known = self._directories.get(entry)
+        if known is None:
+            if entry == self._base.entry:
+                key = self._base.key or ()
+            else:
+                above, folding = self._directory(entry[:-1])
+                key = (*above, folding.fold(entry[-1]))
+            path = "/".join((self._disk.root.rstrip("/"), *entry)) or "/"
+            known = self._directories[entry] = key, self._disk.folds(path)
+        return known
 
 
 class _Unsearchable(Exception):
@@ -259,13 +284,11 @@ async def _lines_of_file(
         _Unsearchable: it is one of many, and cannot be.
     """
     try:
-        found = await workspace.disk.read(identity.entry, SIZE_LIMIT)
-    except OSError as error:
-        raise (from_os_error(identity.path, error) if alone else _Unsearchable()) from None
-    if probe.sink is not None:
-        version = hashlib.sha256(found.content).hexdigest()[:12]
-        fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name, "version": version}
-        probe.sink.event("file.read", fields)
+        found = await workspace.files.scan(ctx, identity)
+    except FileProblem:
+        if alone:
+            raise
+        raise _Unsearchable from None
 
     def lines(still_wanted: Any) -> list[tuple[int, str]]:
         if not alone and sought.cannot_be_in(found.content):

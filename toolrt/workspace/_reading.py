@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolrt.model import READ
-from toolrt.workspace._disk import Kind, Stat, is_own
+from toolrt.workspace._disk import Kind, Snapshot, Stat, is_own
 from toolrt.workspace._encoding import decoded, named
 from toolrt.workspace._files import CallContext
 from toolrt.workspace._held import held, missing
@@ -40,9 +40,12 @@ async def read_file(
     """
     identity = held(workspace, ctx, path, READ)
     chosen = named(identity.path, encoding)
-    found = await workspace.files.read(ctx, identity)
-    text = slice_of(identity.path, decoded(identity.path, found.content, chosen), offset, limit)
-    return numbered(text, offset or 1) if line_numbers else text
+
+    def rendered(found: Snapshot) -> str:
+        text = slice_of(identity.path, decoded(identity.path, found.content, chosen), offset, limit)
+        return numbered(text, offset or 1) if line_numbers else text
+
+    return await workspace.files.read_as(ctx, identity, (offset, limit, line_numbers, chosen), rendered)
 
 
 async def list_dir(workspace: Workspace, ctx: CallContext, path: str = ".") -> str:

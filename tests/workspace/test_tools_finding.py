@@ -1,0 +1,365 @@
+"""list_dir, glob and search, alike on the real disk and on the twin."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolrt.model import READ, WRITE, Claim, State
+from toolrt.workspace import (
+    SIZE_LIMIT,
+    Directory,
+    FileProblem,
+    HardLink,
+    MemoryDisk,
+    Special,
+    Symlink,
+    Workspace,
+    _finding,
+    _reading,
+    _walk,
+)
+
+
+async def refusal(call, tree, name, **input):
+    with pytest.raises(FileProblem) as caught:
+        await call(tree, name, **input)
+    assert tree.root not in str(caught.value)
+    assert tree.outside not in str(caught.value)
+    return caught.value
+
+
+def claims(tree, name, **input):
+    tool = next(tool for tool in tree.workspace.tools() if tool.name == name)
+    return tool.claims_for(input, State())
+
+
+FINDING = {"list_dir": {}, "glob": {"pattern": "**"}, "search": {"pattern": "x"}}
+
+
+# All three
+
+
+@pytest.mark.parametrize("name", FINDING)
+async def test_missing_directory_is_refused(tree, call, name):
+    """The refusal says how to make one."""
+    problem = await refusal(call, tree, name, path="d", **FINDING[name])
+    assert str(problem) == (
+        "d: expected a directory, got nothing of that name. Check the name, or make the directory with make_dir."
+    )
+
+
+@pytest.mark.parametrize("name", FINDING)
+@pytest.mark.parametrize("path", ["../outside", "out", "", "a\0b", "x" * 300, "loop", "pipe", "file/x", "~/outside"])
+async def test_names_of_no_directory_are_refused(tree, call, name, path):
+    """Nothing outside is looked at, and no name makes a tool hang."""
+    tree.put(f"{tree.outside}/secret", "x")
+    tree.put("out", Symlink(tree.outside))
+    tree.put("loop", Symlink("loop"))
+    tree.put("pipe", Special())
+    tree.put("file", "s")
+    assert "secret" not in str(await refusal(call, tree, name, path=path, **FINDING[name]))
+
+
+@pytest.mark.parametrize("name", FINDING)
+async def test_directory_that_became_another_is_a_retryable_error(tree, call, name):
+    """RULE 18: what the name meant is claimed, not what it means."""
+    tree.put("d/a", "x")
+    tree.put("e/b", "x")
+    tree.put("way", Symlink("d"))
+    with pytest.raises(FileProblem) as caught:
+        await call(tree, name, path="way", between=lambda: tree.put("way", Symlink("e")), **FINDING[name])
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("name", FINDING)
+def test_all_below_is_claimed(tree, name):
+    """A write to any file below waits, and so does one through a file's other names."""
+    tree.put("d/a", "x")
+    found = claims(tree, name, path="d", **FINDING[name])
+    assert Claim(("file", "d"), READ, subtree=True) in found
+    assert Claim(("links",), READ, subtree=True) in found
+    assert any(claim.conflicts_with(Claim(("file", "d", "x", "y"), WRITE)) for claim in found)
+    assert all(claim.mode is READ for claim in found)
+
+
+@pytest.mark.parametrize("name", FINDING)
+async def test_links_are_not_followed(tree, call, name):
+    """Neither to a file nor to a directory, and where they lead is not told."""
+    tree.put(f"{tree.outside}/secret", "x")
+    tree.put("d/a", "x")
+    tree.put("way", Symlink("d"))
+    tree.put("out", Symlink(f"{tree.outside}/secret"))
+    answer = await call(tree, name, **FINDING[name])
+    assert "secret" not in answer
+    assert "way/a" not in answer
+    assert "out:" not in answer
+
+
+# list_dir
+
+
+async def test_list_shows_names_and_what_they_are(tree, call):
+    """Sorted, and sizes of files in bytes."""
+    tree.put("b", "12345")
+    tree.put("a/x", "")
+    tree.put("link", Symlink("b"))
+    tree.put("pipe", Special())
+    assert await call(tree, "list_dir") == "a/\nb (5 bytes)\nlink (a symbolic link)\npipe (a named pipe)"
+    assert await call(tree, "list_dir", path="a") == "x (0 bytes)"
+
+
+async def test_list_of_an_empty_directory_says_so(tree, call):
+    """An empty answer would say nothing."""
+    tree.put("d", Directory())
+    assert await call(tree, "list_dir", path="d") == "d is empty"
+
+
+async def test_list_is_bounded(tree, call, monkeypatch):
+    """The rest is counted."""
+    monkeypatch.setattr(_reading, "LISTED_MOST", 2)
+    for name in "abcd":
+        tree.put(name)
+    assert (await call(tree, "list_dir")).splitlines() == [
+        "a (0 bytes)", "b (0 bytes)", "(2 more names are not shown; use glob)"
+    ]  # fmt: skip
+
+
+# glob
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("*.py", ".", "a.py"),
+        ("**/*.py", ".", "a.py d/b.py d/e/c.py"),
+        ("**/*.py", "d", "d/b.py d/e/c.py"),
+        ("d/*", ".", "d/b.py d/n.txt"),
+        ("**/{c,n}.*", ".", "d/e/c.py d/n.txt"),
+        ("d", ".", ""),
+        ("x*", ".", ""),
+    ],
+)
+async def test_glob_finds_files(tree, call, pattern, path, found):
+    """In sorted order, files alone."""
+    for name in ("a.py", "d/b.py", "d/n.txt", "d/e/c.py"):
+        tree.put(name)
+    assert await call(tree, "glob", pattern=pattern, path=path) == ("\n".join(found.split()) or "no file matches")
+
+
+async def test_what_is_found_is_relative_to_the_working_directory(tree, call):
+    """So that it can be given to another tool as it is, and shows nothing of the machine."""
+    tree.put("d/e/a", "x")
+    tree.put("b", "x")
+    state = State(working_dir="d")
+    assert await call(tree, "glob", pattern="**", state=state) == "e/a"
+    assert await call(tree, "glob", pattern="*", path="..", state=state) == "../b"
+    assert await call(tree, "glob", pattern="*", path=f"{tree.root}/d/e", state=state) == "e/a"
+    assert await call(tree, "search", pattern="x", path="../b", state=state) == "../b:1: x"
+    assert await call(tree, "search", pattern="x", path=f"{tree.root}/b") == "b:1: x"
+
+
+@pytest.mark.parametrize("pattern", ["", "/a", "a/", "../a", "a/../b", "~/a", "{a,b}" * 9, "x" * 1001])
+async def test_glob_refuses_patterns_that_lead_elsewhere(tree, call, pattern):
+    """What cannot match below a directory is not answered with nothing."""
+    assert (await refusal(call, tree, "glob", pattern=pattern)).path == "pattern"
+    assert (await refusal(call, tree, "search", pattern="x", glob=pattern)).path == "glob"
+
+
+async def test_glob_is_bounded(tree, call, monkeypatch):
+    """The rest is counted."""
+    monkeypatch.setattr(_finding, "_GLOBBED_MOST", 1)
+    for name in "abc":
+        tree.put(name)
+    assert await call(tree, "glob", pattern="*") == "a\n(2 more are not shown; use a narrower pattern)"
+
+
+async def test_huge_tree_is_walked_in_part(tree, call, monkeypatch):
+    """The answer says so."""
+    monkeypatch.setattr(_walk, "VISITED_MOST", 2)
+    for name in ("a/1", "b/1", "c/1"):
+        tree.put(name)
+    assert "names were looked at" in await call(tree, "glob", pattern="**")
+
+
+# What is left out
+
+
+async def test_gitignore_leaves_out(tree, call):
+    """Nested files too, and .git always."""
+    tree.put(".gitignore", "*.o\nbuild/\n")
+    tree.put("a.o", "x")
+    tree.put("a", "x")
+    tree.put("build/b", "x")
+    tree.put("d/.gitignore", "!keep.o\n/c\n")
+    tree.put("d/keep.o", "x")
+    tree.put("d/c", "x")
+    tree.put("d/e/c", "x")
+    tree.put(".git/config", "x")
+    assert (await call(tree, "glob", pattern="**")).split() == [".gitignore", "a", "d/.gitignore", "d/e/c", "d/keep.o"]
+    assert (await call(tree, "search", pattern="^x$")).split("\n") == ["a:1: x", "d/e/c:1: x", "d/keep.o:1: x"]
+    everything = await call(tree, "glob", pattern="**", ignored=True)
+    assert {"a.o", "build/b", "d/c"} < set(everything.split())
+    assert ".git/config" not in everything
+
+
+async def test_gitignore_above_the_directory_counts(tree, call):
+    """It is the same file, wherever the search begins; who names a directory that is left out wants it."""
+    tree.put(".gitignore", "*.o\n/d/e/x\nbuild\n")
+    tree.put("d/e/a.o", "x")
+    tree.put("d/e/x", "x")
+    tree.put("d/e/y", "x")
+    tree.put("build/a.o", "x")
+    assert await call(tree, "glob", pattern="**", path="d/e") == "d/e/y"
+    assert await call(tree, "glob", pattern="**", path="build") == "build/a.o"
+
+
+def test_gitignore_above_is_claimed(tree):
+    """Who writes it changes the answer."""
+    tree.put("d/e/a", "x")
+    for name in ("glob", "search"):
+        found = claims(tree, name, path="d/e", **FINDING[name])
+        for file in ((".gitignore",), ("d", ".gitignore"), ("d", "e", ".gitignore")):
+            assert any(claim.conflicts_with(Claim(("file", *file), WRITE)) for claim in found)
+        assert Claim(("file", ".gitignore"), READ) not in claims(tree, name, path="d/e", ignored=True, **FINDING[name])
+
+
+async def test_gitignore_that_is_a_link_counts_for_nothing(tree, call):
+    """As for git; it may lead outside."""
+    tree.put(f"{tree.outside}/rules", "a\n")
+    tree.put(".gitignore", Symlink(f"{tree.outside}/rules"))
+    tree.put("a", "x")
+    assert "a" in (await call(tree, "glob", pattern="*")).split()
+
+
+# search
+
+
+async def test_search_shows_line_and_text(tree, call):
+    """Lines are counted from 1, and end where any line end is."""
+    tree.put("a", "one\r\ntwo\rthree\nfour two")
+    tree.put("d/b", "two")
+    assert await call(tree, "search", pattern="tw[o]") == "a:2: two\na:4: four two\nd/b:1: two"
+    assert await call(tree, "search", pattern="nothing") == "no line matches"
+
+
+async def test_search_of_one_file(tree, call):
+    """A file may be named in a directory's place."""
+    tree.put("d/b", "1\ntwo\n")
+    assert await call(tree, "search", pattern="two", path="d/b") == "d/b:2: two"
+
+
+async def test_search_of_one_file_that_is_no_text_is_refused(tree, call):
+    """Among others it is passed over; alone it is an error."""
+    tree.put("a", b"x\0")
+    tree.put("b", "x")
+    assert await call(tree, "search", pattern="x") == "b:1: x"
+    assert "2 bytes of binary data" in str(await refusal(call, tree, "search", pattern="x", path="a"))
+
+
+async def test_search_takes_a_plain_text_and_any_case(tree, call):
+    """The same options as everywhere."""
+    tree.put("a", "f(x)\nF(X)\nfx\n")
+    assert await call(tree, "search", pattern="f(x)") == "a:3: fx"
+    assert await call(tree, "search", pattern="f(x)", literal=True) == "a:1: f(x)"
+    assert await call(tree, "search", pattern="f(x)", literal=True, ignore_case=True) == "a:1: f(x)\na:2: F(X)"
+    assert await call(tree, "search", pattern="^f.x", ignore_case=True) == "a:1: f(x)\na:2: F(X)"
+
+
+async def test_search_narrows_files(tree, call):
+    """A pattern without a slash is for names at any depth."""
+    for name in ("a.py", "d/b.py", "d/c.txt"):
+        tree.put(name, "x")
+    assert await call(tree, "search", pattern="x", glob="*.py") == "a.py:1: x\nd/b.py:1: x"
+    assert await call(tree, "search", pattern="x", glob="d/*") == "d/b.py:1: x\nd/c.txt:1: x"
+
+
+async def test_search_reads_every_encoding(tree, call):
+    """UTF-16 and UTF-32 with their marks, also where nothing but a plain text is searched for."""
+    tree.put("16", codecs.BOM_UTF16_LE + "né\n日本".encode("utf-16-le"))
+    tree.put("32", codecs.BOM_UTF32_BE + "日本".encode("utf-32-be"))
+    tree.put("8", "日本")
+    tree.put("latin", "né".encode("latin-1"))
+    assert (await call(tree, "search", pattern="日本", literal=True)).split("\n") == [
+        "16:2: 日本",
+        "32:1: \ufeff日本",
+        "8:1: 日本",
+    ]
+
+
+async def test_search_is_bounded(tree, call):
+    """By lines and by their length, and it says so."""
+    tree.put("a", "x\n" * 5 + "y" * 1000)
+    tree.put("b", "x")
+    narrower = "(only the first {} lines are shown; search for something narrower)"
+    assert await call(tree, "search", pattern="x", limit=2) == f"a:1: x\na:2: x\n{narrower.format(2)}"
+    assert await call(tree, "search", pattern="x", limit=5, path="a") == "\n".join(f"a:{n}: x" for n in range(1, 6))
+    assert narrower.format(5) in await call(tree, "search", pattern="x", limit=5)
+    assert await call(tree, "search", pattern="y") == f"a:6: {'y' * 300} ..."
+
+
+async def test_search_passes_over_what_is_too_large(tree, call):
+    """Its size is seen before it is read."""
+    tree.put("a", b"x" * (SIZE_LIMIT + 1))
+    assert await call(tree, "search", pattern="x") == "no line matches"
+
+
+@pytest.mark.parametrize(
+    ("input", "path"),
+    [
+        ({"pattern": ""}, "pattern"),
+        ({"pattern": "("}, "pattern"),
+        ({"pattern": "a\nb", "literal": True}, "pattern"),
+        ({"pattern": "x", "limit": 0}, "limit"),
+        ({"pattern": "x", "limit": 10**5000}, "limit"),
+    ],
+)
+async def test_search_refuses_what_cannot_be_meant(tree, call, input, path):
+    """The refusal names the parameter."""
+    tree.put("a", "x")
+    assert (await refusal(call, tree, "search", **input)).path == path
+
+
+async def test_search_of_a_large_file_is_the_same(tree, call, monkeypatch):
+    """What goes to a worker thread gives what would be found here."""
+    tree.put("a", "one\ntwo\n" * 5000)
+    first = await call(tree, "search", pattern="tw.", limit=3)
+    monkeypatch.setattr(_finding, "_THREAD_FROM", 10**9)
+    assert await call(tree, "search", pattern="tw.", limit=3) == first
+
+
+async def test_search_finds_a_file_under_each_of_its_names(tree, call):
+    """Hard links are names like others."""
+    tree.put("a", "x")
+    tree.put("b", HardLink("a"))
+    assert await call(tree, "search", pattern="x") == "a:1: x\nb:1: x"
+
+
+LINES = st.lists(st.text("ab é", max_size=5), max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    files=st.dictionaries(st.text("abc/", min_size=1, max_size=5), LINES, max_size=5),
+    wanted=st.text("ab é", min_size=1, max_size=2),
+)
+async def test_search_finds_what_python_finds(call, files, wanted):
+    """The lines that have the text, of all files, in order."""
+
+    class Tree:
+        workspace = Workspace(MemoryDisk())
+
+    for path, lines in files.items():
+        parts = [part for part in path.split("/") if part]
+        if parts and not any(name.startswith(parts[0]) for name in Tree.workspace.snapshot()):
+            Tree.workspace.disk.put("/".join(parts), "\n".join(lines))
+    expected = [
+        f"{path}:{number}: {line}"
+        for path, content in sorted(Tree.workspace.snapshot().items(), key=lambda item: item[0].split("/"))
+        for number, line in enumerate(content.decode().split("\n"), 1)
+        if wanted in line
+    ]
+    assert await call(Tree, "search", pattern=wanted, literal=True) == ("\n".join(expected) or "no line matches")
