@@ -35,7 +35,7 @@ from toolrt.order import (
     serial,
 )
 from toolrt.runtime import Allow, ApprovalRequest, Batch, Deny, Rewrite, Runtime, ToolContext
-from toolrt.workspace import MemoryDisk, Workspace
+from toolrt.workspace import MemoryDisk, Permissions, Permit, Rule, Workspace
 
 __all__ = [
     "EVERYTHING",
@@ -52,11 +52,14 @@ __all__ = [
     "MemoryDisk",
     "Mode",
     "Outcome",
+    "Permissions",
+    "Permit",
     "Progress",
     "Registry",
     "RejectedModifier",
     "ResultReady",
     "Rewrite",
+    "Rule",
     "Runtime",
     "State",
     "StateMerged",

@@ -15,7 +15,7 @@ import trio
 
 from toolrt import Registry, Runtime, ToolCall, Workspace
 from toolrt.errors import InputRefused, MissingExtra
-from toolrt.workspace._guard import GuardedDisk
+from toolrt.workspace import GuardedDisk
 
 pytest.importorskip("filelock", reason="the edit extra is not installed")
 
@@ -25,8 +25,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 _COUNTER = """
 import sys, time
 import trio
-from toolrt.workspace import RealDisk
-from toolrt.workspace._guard import GuardedDisk
+from toolrt.workspace import GuardedDisk, RealDisk
 
 kind, root, lock, rounds = sys.argv[1:]
 disk = GuardedDisk(root, lock=lock) if kind == "guarded" else RealDisk(root)
@@ -54,7 +53,7 @@ _EDITOR = """
 import sys
 import toolrt, trio
 from toolrt import WRITE, Registry, Runtime, ToolCall, Workspace
-from toolrt.workspace._guard import GuardedDisk
+from toolrt.workspace import GuardedDisk
 
 root, lock, mine, rounds = sys.argv[1:]
 workspace = Workspace(GuardedDisk(root, lock=lock))

@@ -17,6 +17,7 @@ from toolrt.workspace._disk import (
     is_own,
 )
 from toolrt.workspace._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
+from toolrt.workspace._guard import GuardedDisk
 from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
@@ -41,6 +42,7 @@ __all__ = [
     "Files",
     "Folding",
     "Grant",
+    "GuardedDisk",
     "HardLink",
     "History",
     "Identity",
