@@ -186,6 +186,20 @@ async def test_removal_of_a_changed_file_is_a_conflict(tree):
     assert tree.workspace.snapshot() == {"d/a": b"theirs"}
 
 
+async def test_removal_sees_siblings_through_every_name(tree):
+    """An edit under one name is no stranger's to who removes another name of that file."""
+    tree.put("a", "one")
+    tree.put("b", HardLink("a"))
+    tree.put("d/c", HardLink("a"))
+    workspace = tree.workspace
+    for path in ("b", "d/c"):
+        await read(workspace, path)
+    await revise(workspace, "a", b"two")
+    await workspace.files.remove(context(workspace), entry(workspace, "b"))
+    await workspace.files.remove(context(workspace), entry(workspace, "d"), recursive=True)
+    assert workspace.snapshot() == {"a": b"two"}
+
+
 async def test_memory_of_contents_moves_with_the_file(tree):
     """A change under the old name, unseen, conflicts under the new one; the old name is known to be free."""
     tree.put("a", "one")

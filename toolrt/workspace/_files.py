@@ -416,7 +416,7 @@ class Files:
         if content is not None and standing.digest is not None:
             if sum(map(len, contents.values())) + len(content) <= self._workspace.limits.history_bytes // 4:
                 contents[standing.digest] = content
-            expected = self._seen.expected_at(key)
+            expected = self._seen.expected_at(key, found.stat)
             if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
                 raise changed_since("/".join(entry))
         if standing.kind is Kind.DIRECTORY:

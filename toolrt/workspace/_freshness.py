@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from toolrt import probe
-from toolrt.workspace._disk import Entry
+from toolrt.workspace._disk import Entry, Kind, Stat
 from toolrt.workspace._identity import Identity
 
 __all__ = ["Freshness"]
@@ -44,7 +44,7 @@ class Freshness:
         Args:
             own: whether a mutation of this workspace made it so.
         """
-        for name in _names(identity):
+        for name in _names_of(identity.key or (), identity.found):
             self._touch(name, write=own)
             self._seen[name] = digest
             self._seen.move_to_end(name)
@@ -56,17 +56,16 @@ class Freshness:
 
     def expected(self, identity: Identity) -> tuple[bytes | None, ...] | None:
         """What a mutation may find there; None: anything."""
+        return self.expected_at(identity.key or (), identity.found)
+
+    def expected_at(self, key: Entry, stat: Stat | None) -> tuple[bytes | None, ...] | None:
+        """As `expected`, for a name that was listed and a look at it."""
         known: list[bytes | None] = []
-        for name in _names(identity):
+        for name in _names_of(key, stat):
             self._touch(name, write=True)
             if name in self._seen:
                 known.append(self._seen[name])
         return tuple(known) or None
-
-    def expected_at(self, key: Entry) -> tuple[bytes | None, ...] | None:
-        """As `expected`, for a name that was listed."""
-        self._touch(key, write=True)
-        return (self._seen[key],) if key in self._seen else None
 
     def saw_at(self, key: Entry, digest: bytes | None) -> None:
         """As `saw` of an own mutation, for a file that history put back."""
@@ -95,9 +94,9 @@ class Freshness:
             probe.sink.access(("files", "seen", *name), write)
 
 
-def _names(identity: Identity) -> list[Entry]:
+def _names_of(key: Entry, stat: Stat | None) -> list[Entry]:
     """What the file is remembered under; no part of a key is empty, so the second can be nobody's key."""
-    names: list[Entry] = [identity.key or ()]
-    if identity.found is not None and identity.shared:
-        names.append(("", str(identity.found.inode)))
+    names: list[Entry] = [key]
+    if stat is not None and stat.kind is Kind.FILE and stat.links > 1:
+        names.append(("", str(stat.inode)))
     return names
