@@ -14,7 +14,7 @@ import attrs
 
 from toolrt import sim
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals_accesses import ANYTHING
+from toolrt.sim._trio_internals_things import ANYTHING
 
 Program = Callable[[], Awaitable[Any]]
 

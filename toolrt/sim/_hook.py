@@ -37,7 +37,7 @@ from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._paths import ROOT
 from toolrt.sim._trio_internals import Seam, can_step_inside
-from toolrt.sim._trio_internals_accesses import Things, begun_under
+from toolrt.sim._trio_internals_things import Things, begun_under
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
 

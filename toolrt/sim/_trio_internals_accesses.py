@@ -24,8 +24,9 @@ Limits.  ``cancelled_caught`` is not seen.  Memory streams and unbounded queues 
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from math import inf
@@ -33,11 +34,22 @@ from types import ModuleType
 from typing import Any
 
 import trio
-from trio.lowlevel import Task
 
 from toolrt.probe import Resource
+from toolrt.sim._trio_internals_things import (
+    ANYTHING,
+    Things,
+    cancels,
+    changes,
+    imply,
+    is_inside,
+    only_cancelled,
+    reads,
+    touch,
+    writes,
+)
 
-__all__ = ["ANYTHING", "REQUIRED", "Reports", "Things", "begun_under"]
+__all__ = ["REQUIRED", "Reports"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -114,79 +126,6 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
     ("trio.lowlevel.Task", _run, "Task", ("_parent_nursery",)),
     ("trio.lowlevel.RunVar", _local, "RunVar", ("get", "set", "reset", "_name")),
 )
-
-Access = tuple[Resource, bool]
-
-#: Written by a step that did something nobody can name: its order with any other matters.
-ANYTHING: Resource = ("anything",)
-
-# The second part of the name of what was made outside an execution, as `Cell` has it.
-_OUTSIDE = "outside"
-
-
-def begun_under(task: Task) -> Any:
-    """Give the cancel status that `task` would step under."""
-    private: Any = task
-    return private._cancel_status
-
-
-class Things:
-    """Trio's objects in one execution: what each is called, and what the running step did with them."""
-
-    def __init__(self, outside: dict[int, Resource], kept: list[Any]) -> None:
-        #: What the running step touched of its own accord, and what follows from where it runs.
-        self.touched: list[Access] = []
-        self.implied: list[Access] = []
-        #: The program's tasks; each has a `name`.
-        self.actors: Container[Task] = ()
-        self.actor_of: Callable[[Task], Any] = lambda task: None
-        self._names: dict[int, Resource] = {}
-        self._counts: dict[tuple[str, str], int] = {}
-        # An id is an object's as long as it lives.
-        self._kept: list[Any] = []
-        self._outside = outside
-        self._kept_outside = kept
-        self.nursery_scopes: set[int] = set()
-        #: The scope made last, by whom, and in which of its steps: within that step nobody else has it.
-        self.fresh: tuple[object, Any, int] = (None, None, 0)
-
-    def made(self, thing: Any, kind: str, maker: str) -> Resource:
-        """Name something new; made again under another kind, it gets that one's name."""
-        count = self._counts.get((kind, maker), 0)
-        self._counts[kind, maker] = count + 1
-        name = (kind, maker, count)
-        self._names[id(thing)] = name
-        self._kept.append(thing)
-        return name
-
-    def same(self, part: Any, name: Resource) -> None:
-        """Let `part` be called `name` too."""
-        self._names[id(part)] = name
-        self._kept.append(part)
-
-    def name(self, thing: Any) -> Resource:
-        """Give what `thing` is called."""
-        found = self._names.get(id(thing))
-        if found is None:
-            found = self._outside.get(id(thing))
-            if found is None:
-                found = ("cell", _OUTSIDE, type(thing).__name__, len(self._outside))
-                self._outside[id(thing)] = found
-                self._kept_outside.append(thing)
-        return found
-
-    def own_name(self, thing: Any) -> Resource | None:
-        """Give what `thing` is called, when it was made in this execution."""
-        return self._names.get(id(thing))
-
-    def is_fresh(self, scope: Any) -> bool:
-        """Say whether `scope` was made in the running step, and is the last that was."""
-        made, task, point = self.fresh
-        return scope is made and task is _run.GLOBAL_RUN_CONTEXT.task and bool(task._schedule_points == point)
-
-    def scope_of(self, status: Any) -> Resource | None:
-        """Give the name of the scope of a cancel status; None for one outside the program."""
-        return None if status is None else self._names.get(id(status._scope))
 
 
 class Reports:
@@ -329,57 +268,57 @@ class Reports:
         for holder in (lock, semaphore, limiter, _sync.Condition):
             self._named(holder, its_lot)
 
-        self._before(event, "set", lambda things, self: _touch(things, self, not self._flag))
-        self._before(event, "is_set", _reads)
-        self._before(event, "statistics", _writes)
-        self._before_await(event, "wait", _reads)
+        self._before(event, "set", lambda things, self: touch(things, self, not self._flag))
+        self._before(event, "is_set", reads)
+        self._before(event, "statistics", writes)
+        self._before_await(event, "wait", reads)
 
-        self._before_await(lot, "park", _writes)
+        self._before_await(lot, "park", writes)
         # Nobody there, nobody woken.
-        self._before(lot, "unpark", lambda things, self, **_: _touch(things, self, bool(self._parked)))
-        self._before(lot, "break_lot", _writes)
+        self._before(lot, "unpark", lambda things, self, **_: touch(things, self, bool(self._parked)))
+        self._before(lot, "break_lot", writes)
         own = (_sync.__dict__, _parking_lot.__dict__)
 
         def looks(things: Things, self: Any) -> None:
             # Trio's own primitives report for themselves.
             if sys._getframe(2).f_globals not in own:
-                _touch(things, self, False)
+                touch(things, self, False)
 
         for name in ("__len__", "__bool__", "statistics"):
             self._before(lot, name, looks)
 
         def repark(things: Things, self: Any, new_lot: Any, **_: Any) -> None:
-            _touch(things, self, True)
-            _touch(things, new_lot, True)
+            touch(things, self, True)
+            touch(things, new_lot, True)
 
         self._before(lot, "repark", repark)
 
         for name in ("acquire_nowait", "release"):
-            self._before(lock, name, _writes)
-        self._before(lock, "locked", _reads)
+            self._before(lock, name, writes)
+        self._before(lock, "locked", reads)
 
         # Two tokens can be taken in any order as long as both are there, but whether they are depends on who else has
         # taken one: a report that said so would change when two of them are swapped.
         for name in ("acquire_nowait", "release"):
-            self._before(semaphore, name, _writes)
-        self._before(semaphore, "value", _reads)
+            self._before(semaphore, name, writes)
+        self._before(semaphore, "value", reads)
 
         def borrow(things: Things, self: Any, borrower: Any) -> None:
             # Nobody can tell how many have one of infinitely many, but by asking.
-            _touch(things, self, self._total_tokens != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
+            touch(things, self, self._total_tokens != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
 
         for name in ("acquire_on_behalf_of_nowait", "release_on_behalf_of"):
             self._before(limiter, name, borrow)
         for name in ("borrowed_tokens", "available_tokens", "statistics"):
-            self._before(limiter, name, _writes)
-        self._before(limiter, "total_tokens", _reads)
-        self._before_setting(limiter, "total_tokens", _writes)
+            self._before(limiter, name, writes)
+        self._before(limiter, "total_tokens", reads)
+        self._before_setting(limiter, "total_tokens", writes)
 
     def _replace_channels(self) -> None:
         self._named(_channel.MemoryChannelState, kind="MemoryChannel")
 
         def touches_state(things: Things, self: Any, *_: Any) -> None:
-            _touch(things, self._state, True)
+            touch(things, self._state, True)
 
         for holder, operation in (
             (_channel.MemorySendChannel, "send_nowait"),
@@ -399,19 +338,19 @@ class Reports:
         self._before(scope, "__attrs_post_init__", made)
 
         def enter(things: Things, self: Any) -> None:
-            _imply(things, things.scope_of(context.task._cancel_status))
+            imply(things, things.scope_of(context.task._cancel_status))
             if not things.is_fresh(self):
                 name = things.name(self)
-                _imply(things, name)
-                _imply(things, (*name, "deadline"))
+                imply(things, name)
+                imply(things, (*name, "deadline"))
 
         self._before(scope, "__enter__", enter)
 
         def close(things: Things, self: Any, _: object) -> None:
             status = self._cancel_status
             if status is not None:
-                _imply(things, things.scope_of(status))
-                _imply(things, things.scope_of(status._parent))
+                imply(things, things.scope_of(status))
+                imply(things, things.scope_of(status._parent))
 
         self._before(scope, "_close", close)
 
@@ -420,23 +359,23 @@ class Reports:
 
         def cancelled(things: Things, self: Any, *_: object) -> None:
             if is_quiet():
-                _imply(things, (*things.name(self), "called"))
+                imply(things, (*things.name(self), "called"))
             elif things.is_fresh(self):
                 # The one that a cancelled checkpoint makes for itself.
-                _imply(things, things.name(self))
+                imply(things, things.name(self))
             elif self._cancel_called:
-                _touch(things, self, False)
+                touch(things, self, False)
             else:
-                _cancels(things, self)
+                cancels(things, self)
 
         self._before(scope, "_cancel", cancelled)
-        recalculating = _inner(_run.CancelStatus.recalculate).__code__
+        recalculating = inspect.unwrap(_run.CancelStatus.recalculate).__code__
 
         def asked(things: Things, self: Any) -> None:
             if sys._getframe(2).f_code is recalculating:
                 # Trio asks itself.
                 return
-            _touch(things, self, False)
+            touch(things, self, False)
             if id(self) in things.nursery_scopes:
                 things.touched.append(((*things.name(self), "called"), True))
 
@@ -446,7 +385,7 @@ class Reports:
             things.touched.append(((*things.name(self), "deadline"), True))
             if deadline <= trio.current_time():
                 # It expires before the next step, as part of this one.
-                _cancels(things, self)
+                cancels(things, self)
 
         def moved_by(things: Things, self: Any, seconds: float) -> None:
             moved(things, self, trio.current_time() + seconds)
@@ -461,18 +400,18 @@ class Reports:
 
         def shielded(things: Things, self: Any, shield: bool) -> None:
             status = self._cancel_status
-            _touch(things, self, True)
+            touch(things, self, True)
             if status is not None:
                 above = status._parent is not None and status._parent.effectively_cancelled
-                _changes(things, status, self._cancel_called or (above and not shield))
+                changes(things, status, self._cancel_called or (above and not shield))
 
         self._before_setting(scope, "shield", shielded)
 
         def effective(things: Things, status: Any) -> None:
             name = things.scope_of(status)
             if name is not None:
-                _imply(things, name)
-                _imply(things, (*name, "deadline"))
+                imply(things, name)
+                imply(things, (*name, "deadline"))
 
         self._before(_run.CancelStatus, "effective_deadline", effective)
 
@@ -498,7 +437,7 @@ class Reports:
                 things = self._here()
                 if things is None:
                     real(self_, exc, reason)
-                elif self_._cancel_status.effectively_cancelled and _only_cancelled(exc):
+                elif self_._cancel_status.effectively_cancelled and only_cancelled(exc):
                     # What its siblings do at the same time, with the same effect.
                     self._quiet = True
                     try:
@@ -506,36 +445,36 @@ class Reports:
                     finally:
                         self._quiet = False
                 else:
-                    _touch(things, self_, True)
+                    touch(things, self_, True)
                     real(self_, exc, reason)
 
             return add
 
         self._replace(nursery, "_add_exc", make_add)
-        self._before(nursery, "_check_nursery_closed", lambda things, self: _imply(things, things.own_name(self)))
-        self._before(nursery, "child_tasks", _writes)
+        self._before(nursery, "_check_nursery_closed", lambda things, self: imply(things, things.own_name(self)))
+        self._before(nursery, "child_tasks", writes)
 
         def started(things: Things, self: Any, *_: object) -> None:
             for each in (self._old_nursery, self._new_nursery):
-                _imply(things, things.name(each))
-                _imply(things, things.scope_of(each._cancel_status))
+                imply(things, things.name(each))
+                imply(things, things.scope_of(each._cancel_status))
 
         self._before(_run._TaskStatus, "started", started)
 
         def spawned(things: Things, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
             if more.get("system_task"):
                 things.touched.append((ANYTHING, True))
-            elif _is_inside(context.task, into):
-                _imply(things, things.name(into))
+            elif is_inside(context.task, into):
+                imply(things, things.name(into))
             else:
-                _touch(things, into, True)
+                touch(things, into, True)
 
         self._before(_run.Runner, "spawn_impl", spawned)
 
         def woken(things: Things, runner: Any, task: Any, *value: Any) -> None:
             # A new task is sent None; whoever wakes one that waits comes before or after whoever cancels it.
             if task is not context.task and value != (None,):
-                _imply(things, things.scope_of(task._cancel_status))
+                imply(things, things.scope_of(task._cancel_status))
 
         self._before(_run.Runner, "reschedule", woken)
 
@@ -546,82 +485,3 @@ class Reports:
                 things.touched.append((("RunVar", self._name), write))
 
             self._before(_local.RunVar, name, note)
-
-
-def _touch(things: Things, thing: Any, write: bool) -> None:
-    things.touched.append((things.name(thing), write))
-
-
-def _reads(things: Things, thing: Any, *_: Any, **__: Any) -> None:
-    things.touched.append((things.name(thing), False))
-
-
-def _writes(things: Things, thing: Any, *_: Any, **__: Any) -> None:
-    things.touched.append((things.name(thing), True))
-
-
-def _imply(things: Things, name: Resource | None) -> None:
-    if name is not None:
-        things.implied.append((name, False))
-
-
-def _cancels(things: Things, scope: Any) -> None:
-    _touch(things, scope, True)
-    if scope._cancel_status is not None:
-        _changes(things, scope._cancel_status, True)
-
-
-def _changes(things: Things, root: Any, cancelled: bool) -> None:
-    """Report what Trio touches when the status `root` becomes cancelled, or becomes free again."""
-    todo = [(root, cancelled)]
-    while todo:
-        status, after = todo.pop()
-        name = things.scope_of(status)
-        changed = after != status.effectively_cancelled
-        if name is not None:
-            things.touched.append((name, changed))
-        if not changed:
-            continue
-        for task in status._tasks:
-            if after and task._abort_func is not None:
-                _leaves(things, task)
-        for child in status._children:
-            below = child._scope
-            todo.append((child, below._cancel_called or (after and not below._shield)))
-
-
-def _leaves(things: Things, task: Any) -> None:
-    """Report the queue that a parked task is taken out of when it is cancelled."""
-    place = task.custom_sleep_data
-    if isinstance(place, _parking_lot.ParkingLot):
-        _touch(things, place, True)
-    elif isinstance(place, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
-        _touch(things, place._state, True)
-    elif (getattr(task._abort_func, "__module__", None) or "").partition(".")[0] != "trio":
-        # Somebody's own abort function: it may touch anything.
-        things.touched.append((ANYTHING, True))
-
-
-def _inner(function: Any) -> Any:
-    """Give what `functools.wraps` has wrapped."""
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
-
-
-def _is_inside(task: Any, nursery: Any) -> bool:
-    """Say whether `nursery` cannot close as long as `task` runs."""
-    while task is not None:
-        if nursery._parent_task is task:
-            return True
-        above = task._parent_nursery
-        if above is nursery:
-            return True
-        task = None if above is None else above._parent_task
-    return False
-
-
-def _only_cancelled(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(_only_cancelled, error.exceptions))
-    return isinstance(error, trio.Cancelled)

@@ -8,132 +8,30 @@ Rules.
 - What a step wakes, spawns or joins comes after it, and so does everything after a moment at which nothing could
   run: no choice could turn that round.
 - Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
-  limit, system tasks that ran in between) is said in the claim, and then nothing is complete.
+  limit, system tasks that ran in between) is said (`Report.unfinished`), and then nothing is complete.
 
-Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014; Source sets, JACM
-2017): source sets, sleep sets and wakeup trees.  A race is a pair of dependent steps of two tasks with nothing
-between them that orders them.  For each, the steps that do not depend on the first, and then the second, are a way
-to turn it round; unless what is asleep at that place would lead there too, it is put into the wakeup tree of that
-place.  Nothing is ever disabled in Trio: a task that waits has made its attempt, which is a step like any other,
-so there is no rule for blocking, and a lock that is taken and a lock that is waited for are both found.
-
-Differences from the paper.  Races among steps that an earlier execution has made already are looked at again only
-where the second of the two has been seen to touch different things.  What a step would touch once its race is turned
-round is not known before it is run: it is taken to touch all that the same step of that task has touched so far.
-Where that is too much, an execution may turn out to be of a trace that has been run; it is ended there, and not
-counted.  It is never too little: a task is asleep because everything after its step has been run, the step in
-question among it, so that a conflict between the two has been seen.
+Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014).  The search itself
+is `_dpor_tree`'s; here are its contract with an exploration and its claims.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused, ReplayDiverged, StepLimit
-from toolrt.probe import Resource
 from toolrt.sim._execution import Execution
-from toolrt.sim._trio_internals_accesses import ANYTHING
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
+from toolrt.sim.strategies._dpor_tree import Tree
 from toolrt.sim.strategies._strategy import Redundant, Search
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
 
-__all__ = ["DPOR", "DPORSearch", "Footprint", "Footprints"]
-
-
-class Footprint:
-    """What one step touched."""
-
-    __slots__ = ("anything", "pairs", "reads", "writes")
-
-    def __init__(self, pairs: dict[Resource, bool], anything: bool) -> None:
-        #: Each resource, and whether it was written.
-        self.pairs = tuple(pairs.items())
-        self.reads = frozenset(resource for resource, write in pairs.items() if not write)
-        self.writes = frozenset(resource for resource, write in pairs.items() if write)
-        #: True when nobody knows.
-        self.anything = anything
-
-    def conflicts_with(self, other: Footprint) -> bool:
-        """Say whether the order of the two steps matters."""
-        return (
-            self.anything
-            or other.anything
-            or not self.writes.isdisjoint(other.writes)
-            or not self.writes.isdisjoint(other.reads)
-            or not self.reads.isdisjoint(other.writes)
-        )
-
-
-class Footprints:
-    """Makes the footprints of an execution's steps; equal ones are one object."""
-
-    def __init__(self, declared: bool) -> None:
-        self._declared = declared
-        self._known: dict[Any, Footprint] = {}
-        self._joint: dict[tuple[Footprint, Footprint], Footprint] = {}
-
-    def of(self, scheduler: Scheduler, index: int) -> Footprint:
-        """Give what step `index` touched."""
-        touched = scheduler.steps[index][3]
-        implied = scheduler.implied.get(index, ())
-        scope = scheduler.things.scope_of(scheduler.begun_under[index])
-        key = (touched, implied, scope)
-        found = self._known.get(key)
-        if found is None:
-            pairs: dict[Resource, bool] = {} if scope is None else {scope: False}
-            for resource, write in (*touched, *implied):
-                pairs[resource] = write or pairs.get(resource, False)
-            anything = pairs.pop(ANYTHING, False) or not (touched or self._declared)
-            found = self._known[key] = Footprint(pairs, anything)
-        return found
-
-    def joint(self, one: Footprint, other: Footprint) -> Footprint:
-        """Give one that touches what either touches."""
-        found = self._joint.get((one, other))
-        if found is None:
-            pairs = dict(one.pairs)
-            for resource, write in other.pairs:
-                pairs[resource] = write or pairs.get(resource, False)
-            found = Footprint(pairs, one.anything or other.anything)
-            if found.pairs == one.pairs and found.anything == one.anything:
-                found = one
-            self._joint[one, other] = found
-        return found
-
-
-#: A wakeup tree: for each task that may step first, what it is taken to touch and the tree after its step.
-Tree = dict[str, tuple[Footprint, "Tree"]]
-
-
-class _Node:
-    """One step of the current execution."""
-
-    __slots__ = ("before", "footprint", "key", "name", "previous", "races", "sleep", "tree")
-
-    def __init__(self, sleep: dict[str, Footprint], tree: Tree) -> None:
-        self.name = ""
-        #: Its task, and its number among that task's steps.
-        self.key: tuple[str, int] = ("", 0)
-        self.footprint: Footprint = _NOTHING
-        #: The steps that happen before it, and itself, as a bit each.
-        self.before = 0
-        #: The earlier steps it is in a race with.
-        self.races: list[int] = []
-        #: The same task's step before, or -1.
-        self.previous = -1
-        #: The tasks whose next step has been dealt with, with what it touches.
-        self.sleep = sleep
-        #: What else is to be run from here.
-        self.tree = tree
-
-
-_NOTHING = Footprint({}, False)
+__all__ = ["DPOR", "DPORSearch"]
 
 
 @attrs.frozen
@@ -186,7 +84,7 @@ class DPORSearch(Search):
     def __init__(self, declared: bool, samples: int) -> None:
         self._declared = declared
         self._samples = samples
-        self._tree = _Tree(declared)
+        self._tree = Tree(declared)
         #: How many traces were run.
         self.traces = 0
         #: How many executions turned out to be of a trace that had been run, and were ended there.
@@ -258,7 +156,7 @@ class DPORSearch(Search):
 class _Follow:
     """Step the tasks that the tree says, then whoever is not asleep."""
 
-    def __init__(self, tree: _Tree) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._tasks, self._known = tree.path
         self._sleep = tree.sleep_at(self._known)
@@ -300,232 +198,3 @@ class _Follow:
             if task not in sleep:
                 return choice
         raise Redundant
-
-
-class _Tree:
-    """The tree of executions, as far as it is needed: the current one, and what is left to run beside it."""
-
-    def __init__(self, declared: bool) -> None:
-        self._footprints = Footprints(declared)
-        self._nodes: list[_Node] = []
-        # How many of the nodes are those of the execution before.
-        self._kept = 0
-        # For each resource the steps that touched it, in order: 2 * index, plus 1 for a write.
-        self._users: dict[Resource, list[int]] = {}
-        self._latest: dict[str, int] = {}
-        # All that the n-th step of a task has ever touched.
-        self._ever: dict[tuple[str, int], Footprint] = {}
-        # True once a step has touched different things at different times.
-        self._unsteady = False
-        # The steps that may have done anything.
-        self._wild: list[int] = []
-        #: True when nothing is left to run.
-        self.done = False
-        #: The tasks to step in the next execution, and how many of them have stepped in this order before.
-        self.path: tuple[tuple[str, ...], int] = ((), 0)
-
-    def take_in(self, scheduler: Scheduler, redundant: bool) -> None:
-        """Take an execution in, and find the next path."""
-        kept = self._kept
-        self._read(scheduler)
-        if not redundant:
-            nodes, ever = self._nodes, self._ever
-            for second in range(0 if self._unsteady else kept, len(nodes)):
-                node = nodes[second]
-                if node.races and (second >= kept or ever[node.key] is not node.footprint):
-                    for first in node.races:
-                        self._turn_round(first, second)
-        self._backtrack()
-
-    def sleep_at(self, index: int) -> dict[str, Footprint]:
-        """Give the tasks that are asleep before step `index` of the next path."""
-        return self._nodes[index].sleep if index < len(self._nodes) else {}
-
-    def still_asleep(
-        self, sleep: dict[str, Footprint], scheduler: Scheduler | None, index: int
-    ) -> dict[str, Footprint]:
-        """Give the tasks that sleep on after step `index`."""
-        assert scheduler is not None
-        name, footprint = scheduler.steps[index][0].name, self._footprints.of(scheduler, index)
-        return {
-            task: touches for task, touches in sleep.items() if task != name and not touches.conflicts_with(footprint)
-        }
-
-    # ------------------------------------------------------------------ one execution
-
-    def _read(self, scheduler: Scheduler) -> None:
-        """Make the nodes of the new steps, and find the races they are the second step of."""
-        nodes, steps, latest, users, wild = self._nodes, scheduler.steps, self._latest, self._users, self._wild
-        ever = self._ever
-        rests = iter([*scheduler.rests, len(steps) + 1])
-        rest, next_rest = 0, next(rests)
-        for index in range(self._kept, len(steps)):
-            while next_rest <= index:
-                rest, next_rest = next_rest, next(rests)
-            actor, _, _, _, _, causes = steps[index]
-            if index < len(nodes):
-                node = nodes[index]
-            else:
-                node = _Node({}, {})
-                nodes.append(node)
-            if index > self._kept:
-                above = nodes[index - 1]
-                if above.sleep:
-                    node.sleep = {
-                        name: footprint
-                        for name, footprint in above.sleep.items()
-                        if name != above.name and not footprint.conflicts_with(above.footprint)
-                    }
-            name = node.name = actor.name
-            footprint = node.footprint = self._footprints.of(scheduler, index)
-            previous = node.previous = latest.get(name, -1)
-            before = (1 << rest) - 1
-            if previous >= 0:
-                before |= nodes[previous].before
-                key = node.key = (name, nodes[previous].key[1] + 1)
-            else:
-                key = node.key = (name, 0)
-            known = ever.setdefault(key, footprint)
-            if known is not footprint:
-                ever[key] = self._footprints.joint(known, footprint)
-                self._unsteady = True
-            for cause in causes:
-                before |= nodes[cause].before
-            node.races = races = []
-            for other in self._dependent(footprint, index, rest):
-                if not before >> other & 1:
-                    races.append(other)
-                    before |= nodes[other].before
-            node.before = before | 1 << index
-            latest[name] = index
-            if footprint.anything:
-                wild.append(index)
-            for resource, write in footprint.pairs:
-                users.setdefault(resource, []).append(2 * index + write)
-        del nodes[len(steps) :]
-
-    def _dependent(self, footprint: Footprint, index: int, rest: int) -> list[int]:
-        """Give the earlier steps that could be in a race with a step, the latest first."""
-        wild, users = self._wild, self._users
-        if footprint.anything:
-            return list(range(index - 1, (wild[-1] if wild else rest) - 1, -1))
-        found: list[int] = []
-        for resource, write in footprint.pairs:
-            entries = users.get(resource)
-            if not entries:
-                continue
-            if write:
-                for entry in reversed(entries):
-                    found.append(entry >> 1)
-                    if entry & 1:
-                        break
-            else:
-                for entry in reversed(entries):
-                    if entry & 1:
-                        found.append(entry >> 1)
-                        break
-        if wild:
-            found.append(wild[-1])
-        if len(found) > 1:
-            found.sort(reverse=True)
-        return found
-
-    # ------------------------------------------------------------------ turning a race round
-
-    def _turn_round(self, first: int, second: int) -> None:
-        """See to it that `second` is run before `first`, from the place where `first` was."""
-        nodes = self._nodes
-        place = nodes[first]
-        bit = 1 << first
-        sequence = [
-            index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
-        ]
-        sequence.append(second)
-        for name, footprint in place.sleep.items():
-            if self._starts(name, footprint, sequence) is not None:
-                return
-        self._insert(place.tree, sequence)
-
-    def _starts(self, name: str, footprint: Footprint, sequence: list[int]) -> int | None:
-        """Say where in `sequence` a step of `name` could be taken out and put first: -1 for beside it, None for no.
-
-        What the step touches is known from when it was run here, which `sequence` may have wrong.
-        """
-        nodes = self._nodes
-        last = sequence[-1] if sequence else -1
-        for index in sequence:
-            node = nodes[index]
-            if node.name == name:
-                return index
-            # What the last one would touch without the first of the race is not known: all that it ever has, then.
-            if footprint.conflicts_with(self._ever[node.key] if index == last else node.footprint):
-                return None
-        return -1
-
-    def _insert(self, tree: Tree, sequence: list[int]) -> None:
-        nodes = self._nodes
-        at_root = True
-        while tree:
-            within = _mask(sequence)
-            for name, (footprint, below) in tree.items():
-                at = self._starts(name, footprint, sequence)
-                if at is None or (at >= 0 and nodes[at].before & within & ~(1 << at)):
-                    continue
-                if at >= 0:
-                    sequence.remove(at)
-                tree, at_root = below, False
-                break
-            else:
-                break
-        if not tree and not at_root:
-            # A leaf: whatever follows it will be run.
-            return
-        for index in sequence:
-            below = {}
-            tree[nodes[index].name] = (nodes[index].footprint, below)
-            tree = below
-
-    # ------------------------------------------------------------------ the next execution
-
-    def _backtrack(self) -> None:
-        """Forget the steps back to the last place where something is left to run."""
-        nodes = self._nodes
-        while nodes:
-            node = nodes[-1]
-            self._forget(node)
-            node.sleep[node.name] = node.footprint
-            if node.tree:
-                break
-            nodes.pop()
-        else:
-            self.done = True
-            return
-        kept = self._kept = len(nodes) - 1
-        tasks = [node.name for node in nodes[:-1]]
-        tree = node.tree
-        while True:
-            name = next(iter(tree))
-            _, below = tree.pop(name)
-            tasks.append(name)
-            if not below:
-                break
-            nodes.append(_Node({}, below))
-            tree = below
-        self.path = tuple(tasks), kept
-
-    def _forget(self, node: _Node) -> None:
-        if node.previous >= 0:
-            self._latest[node.name] = node.previous
-        else:
-            del self._latest[node.name]
-        if node.footprint.anything:
-            self._wild.pop()
-        for resource, _ in node.footprint.pairs:
-            self._users[resource].pop()
-
-
-def _mask(indices: list[int]) -> int:
-    mask = 0
-    for index in indices:
-        mask |= 1 << index
-    return mask
