@@ -79,6 +79,16 @@ SPELLINGS = [
     *("new.txt", "./new.txt", "pipe", "loop", "out/x.txt", "../outside/x.txt", "a.txt/x", ".."),
 ]
 
+#: Where some tools have something to do.
+FITTING = {
+    "change_dir": ["d", "way", "e", ".", "..", "{root}"],
+    "list_dir": ["d", "way", "e", "."],
+    "glob": ["d", "way", "."],
+    "search": ["d", "way", "."],
+    "make_dir": ["later", "e/x", "way/later", "d"],
+    "target": ["moved", "d/moved", "way/new.txt", "later/x", "e/d"],
+}
+
 #: The same on a disk that folds: other cases, and letters composed otherwise.
 FOLDED = [
     ["a.txt", "A.TXT", "D/../A.txt", "HARD.txt", "Chain", "./a.Txt"],
@@ -89,7 +99,7 @@ FOLDED = [
 
 _TEXTS = st.sampled_from(["one\n", "one\ntwo\n", "", "x"])
 _PATCHED = st.sampled_from(["a.txt", "d/b.txt", "way/b.txt", "new.txt"])
-_OLD = st.sampled_from(["one", "two", "1", "\n", "o", "absent"])
+_OLD = st.just("one") | st.sampled_from(["two", "1", "\n", "o", "<", "absent"])
 
 
 @st.composite
@@ -104,15 +114,18 @@ def inputs(draw: st.DrawFn, tool: Tool, mark: str, spelled: st.SearchStrategy[st
         if name == "paths":
             input[name] = draw(st.lists(spelled, max_size=3))
         elif name in PATHS:
-            input[name] = draw(spelled)
+            fitting = "target" if name == "target" else tool.name
+            input[name] = draw(st.sampled_from(FITTING[fitting]) | spelled if fitting in FITTING else spelled)
         elif name == "content":
             input[name] = draw(_TEXTS) + mark
         elif name == "old":
             input[name] = draw(_OLD)
+        elif name == "encoding":
+            input[name] = draw(st.sampled_from(["utf-8", "latin-1"]))
         elif name == "new":
             input[name] = f"<{mark}>"
         elif name == "edits":
-            input[name] = [{"old": draw(_OLD), "new": f"<{mark}{n}>"} for n in range(draw(st.integers(1, 3)))]
+            input[name] = [{"old": draw(_OLD), "new": f"<{mark}{n}>"} for n in range(draw(st.integers(1, 2)))]
         elif name == "patch":
             named = draw(st.lists(_PATCHED, min_size=1, max_size=2))
             input[name] = "".join(patch_of(path, draw(_OLD).strip(), f"<{mark}>") for path in named)

@@ -60,8 +60,8 @@ POLICIES = {policy.__name__: policy for policy in (by_claims, parallel, by_safet
 
 #: What a fault may be, and where.
 ERRNOS = [errno.ENOSPC, errno.EIO, errno.EACCES]
-EFFECTS = ["read", "write", "move", "make directory"]
-PLACES = ["a.txt", "d/b.txt", "d/new.txt", "new.txt", "later", "hard.txt"]
+EFFECTS = ["read", "write", "move", "make directory", "overwrite", "look", "list", "remove"]
+PLACES = ["a.txt", "d/b.txt", "d/new.txt", "new.txt", "later", "hard.txt", "d", "e"]
 
 
 @attrs.frozen
@@ -291,6 +291,15 @@ def test_two_batches_end_as_one_after_the_other(
     if len(lanes) <= 2 and not any(CHANGED_MEANWHILE in str(result.error) for result in results):
         orders = [sim.run(lambda order=order: one_by_one(order)).value for order in ([0, 1], [1, 0])]
         assert workspace.snapshot() in orders
+
+
+def test_every_tool_comes_to_both_ends_in_what_is_drawn() -> None:
+    """The mixes have calls of every tool that succeed, and calls of every tool that are refused."""
+    found: set[tuple[str, str]] = set()
+    for calls in drawn(calls_of(TOOLS, least=5, most=10), 200):
+        value = FileMix(calls).oracle()
+        found |= {(result["name"], result["outcome"]) for result in value["results"]}
+    assert found >= {(name, outcome) for name in names_of(TOOLS) for outcome in ("ok", "error")}
 
 
 # At every single step.

@@ -21,6 +21,8 @@ import toolrt
 from toolrt import WRITE, Claim, Registry, Runtime, State, ToolCall, ToolOutput, sim
 from toolrt.workspace import Directory, HardLink, MemoryDisk, RealDisk, Special, Symlink, Workspace
 
+FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
+
 #: In every path that nobody may see.
 WORD = "zebra"
 
@@ -110,7 +112,9 @@ def test_no_answer_of_a_file_tool_shows_a_private_path(number: int | None) -> No
         if number is not None and effect != "read":
             raise OSError(number, f"cannot {effect} {ROOT}/{path}", f"{ROOT}/{path}", None, f"{OUTSIDE}/x")
 
-    for call in every_call(Workspace(twin()), ROOT):
+    # Names that are refused before the disk is asked need no disk that fails.
+    calls = every_call(Workspace(twin()), ROOT)
+    for call in calls if number is None else calls[:: 1 if FULL else 7]:
 
         async def program(call: ToolCall = call) -> str:
             workspace = Workspace(twin(fault=fault))
