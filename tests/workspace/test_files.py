@@ -200,6 +200,17 @@ async def test_removal_sees_siblings_through_every_name(tree):
     assert workspace.snapshot() == {"a": b"two"}
 
 
+async def test_siblings_never_conflict_when_names_go(tree):
+    """A file whose other name was edited and removed is what this workspace made it."""
+    tree.put("a", "one")
+    tree.put("b", HardLink("a"))
+    await read(tree.workspace, "a")
+    await revise(tree.workspace, "b", b"two")
+    await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, "b"))
+    await revise(tree.workspace, "a", b"three")
+    assert tree.workspace.snapshot() == {"a": b"three"}
+
+
 async def test_memory_of_contents_moves_with_the_file(tree):
     """A change under the old name, unseen, conflicts under the new one; the old name is known to be free."""
     tree.put("a", "one")

@@ -12,8 +12,8 @@ Accesses.  Readers remember what the disk showed them, and the disk's own access
 it; so for them it is a "read" of this memory, and readers of one file stay independent.  Mutations "write" it.
 
 Limits.  The memory is bounded, the least recently seen goes first, and a file that went has no condition again.  A
-file with several names is remembered by its number too; it conflicts when it is what neither its name nor its number
-was seen to have.
+file with several names is remembered by its number too, also when it has one name again; it conflicts when it is what
+neither its name nor its number was seen to have.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Freshness:
         Args:
             own: whether a mutation of this workspace made it so.
         """
-        for name in _names_of(identity.key or (), identity.found):
+        for name in _names_of(identity, digest):
             self._touch(name, write=own)
             self._seen[name] = digest
             self._seen.move_to_end(name)
@@ -61,10 +61,14 @@ class Freshness:
     def expected_at(self, key: Entry, stat: Stat | None) -> tuple[bytes | None, ...] | None:
         """As `expected`, for a name that was listed and a look at it."""
         known: list[bytes | None] = []
-        for name in _names_of(key, stat):
-            self._touch(name, write=True)
-            if name in self._seen:
-                known.append(self._seen[name])
+        self._touch(key, write=True)
+        if key in self._seen:
+            known.append(self._seen[key])
+        if stat is not None and stat.kind is Kind.FILE:
+            number = _by_number(stat)
+            if number in self._seen and (known or stat.links > 1):
+                self._touch(number, write=True)
+                known.append(self._seen[number])
         return tuple(known) or None
 
     def saw_at(self, key: Entry, digest: bytes | None) -> None:
@@ -94,9 +98,14 @@ class Freshness:
             probe.sink.access(("files", "seen", *name), write)
 
 
-def _names_of(key: Entry, stat: Stat | None) -> list[Entry]:
-    """What the file is remembered under; no part of a key is empty, so the second can be nobody's key."""
-    names: list[Entry] = [key]
-    if stat is not None and stat.kind is Kind.FILE and stat.links > 1:
-        names.append(("", str(stat.inode)))
+def _names_of(identity: Identity, digest: bytes | None) -> list[Entry]:
+    """What the file is remembered under: that one name is gone says nothing of the others."""
+    names: list[Entry] = [identity.key or ()]
+    if identity.found is not None and identity.shared and digest is not None:
+        names.append(_by_number(identity.found))
     return names
+
+
+def _by_number(stat: Stat) -> Entry:
+    """Stands for all names of a file; no part of a key is empty, so it can be nobody's key."""
+    return ("", str(stat.inode))
