@@ -132,24 +132,25 @@ def _require_writable(above: int, name: str) -> None:
 @contextlib.contextmanager
 def _temporary(above: int, mode: int) -> Iterator[tuple[str, int]]:
     """A new file of the disk's own, locked; who leaves by an error leaves nothing."""
-    while True:
-        name = _own_name(PARTIAL)
-        try:
-            descriptor = os.open(name, TEMPORARY, mode, dir_fd=above)
-        except FileExistsError:
-            continue  # a dead process had our number
-        _lock(descriptor)
-        if os.fstat(descriptor).st_nlink:
-            break
-        os.close(descriptor)  # taken for a dead writer's before it was locked
-    try:
-        yield name, descriptor
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=above)
-        raise
-    finally:
-        os.close(descriptor)
+    with contextlib.ExitStack() as stack:
+        while True:
+            name = _own_name(PARTIAL)
+            try:
+                descriptor = os.open(name, TEMPORARY, mode, dir_fd=above)
+            except FileExistsError:
+                continue  # a dead process had our number
+            stack.callback(os.close, descriptor)
+            try:
+                _lock(descriptor)
+                if not os.fstat(descriptor).st_nlink:
+                    stack.close()
+                    continue  # taken for a dead writer's before it was locked
+                yield name, descriptor
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=above)
+                raise
+            return
 
 
 def _lock(descriptor: int) -> None:
@@ -172,6 +173,8 @@ def _swapped_in(
             os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
         if sync:
             os.fsync(descriptor)
+        # From here on nothing may fail but the rename itself.
+        after = os.fstat(descriptor)
         last_look()
         if seen is None:
             try:
@@ -180,7 +183,6 @@ def _swapped_in(
                 raise Changed from None
         else:
             os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
-        after = os.fstat(descriptor)
     if sync:
         synced_directory(above)
     return after
@@ -236,7 +238,7 @@ def _written_in_place(
         os.rename(copy, whole, src_dir_fd=above, dst_dir_fd=above)
         try:
             if sync:
-                synced_directory(above)
+                _sync_directory(above)
             overwrite(target, content)
             if stat.S_IMODE(os.fstat(target).st_mode) != stat.S_IMODE(seen.found.st_mode):
                 # Writing takes the set-user bit away; only its owner can give it back.
@@ -244,6 +246,7 @@ def _written_in_place(
                     os.fchmod(target, stat.S_IMODE(seen.found.st_mode))
             if sync:
                 os.fsync(target)
+            after = os.fstat(target)
             os.unlink(whole, dir_fd=above)
         except BaseException:
             # Where this fails too, the copy stays for `recover`.
@@ -252,7 +255,6 @@ def _written_in_place(
                 os.fsync(target)
             os.unlink(whole, dir_fd=above)
             raise
-        after = os.fstat(target)
     if sync:
         synced_directory(above)
     return after
@@ -274,13 +276,17 @@ def _write_all(descriptor: int, content: bytes) -> None:
 def synced_directory(above: int, below: str = ".") -> None:
     """What was renamed, made or removed in the open directory outlives a loss of power."""
     try:
-        descriptor = os.open(below, LISTED, dir_fd=above)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync_directory(above, below)
     except OSError as error:
         raise Unsynced(error.errno or 0) from None
+
+
+def _sync_directory(above: int, below: str = ".") -> None:
+    descriptor = os.open(below, LISTED, dir_fd=above)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
