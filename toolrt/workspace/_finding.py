@@ -106,9 +106,10 @@ async def search(
     r"""Search the lines of text files for a regular expression and return each match as path:line: text.
 
     path is a directory, searched with all below it, or one file. glob narrows the files by a pattern as the glob
-    tool takes; one without a slash is for names at any depth (*.py). With literal the pattern is a plain text. The
-    expression may have sets, groups, |, repeats, \d \w \s \b, ^ and $, but no references and no looking around. At
-    most limit lines are returned. What .gitignore leaves out, and what is not text, is not searched.
+    tool takes; one without a slash is for names at any depth (*.py). With literal the pattern is a plain text; with
+    ignore_case upper and lower case are one. The expression may have sets, groups, |, repeats, \d \w \s \b, ^ and
+    $, but no references and no looking around. At most limit lines are returned. What is not text is not searched,
+    nor what .gitignore leaves out, unless ignored is true.
     """
     base = looked_up(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
     if base.found is None or base.found.kind is not Kind.FILE or base.key is None:
