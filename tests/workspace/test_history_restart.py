@@ -14,10 +14,11 @@ import pytest
 import trio
 
 from toolrt.model import EVERYTHING, State
-from toolrt.workspace import FileProblem, Limits, Symlink, Wanted, Workspace
+from toolrt.workspace import FileProblem, Limits, RealDisk, Symlink, Wanted, Workspace
 from toolrt.workspace._disk import Kind
 from toolrt.workspace._journal import Journal
 from toolrt.workspace._mutation import digest_of
+from toolrt.workspace._segment import Segment
 from toolrt.workspace._version import Row, Standing
 
 
@@ -249,6 +250,93 @@ async def test_unfinished_group_is_taken_back(opened, root):
     assert workspace.snapshot() == {"b": b"old", "c": b"theirs", "e": b"old", "f": b"old"}
     for path in ("d/a", "b", "c", "e", "f"):
         assert await workspace.history.versions(path) == []
+
+
+class Crash(BaseException):
+    """The process is gone: nothing that comes after happens."""
+
+
+class Crashes:
+    """Ends everything at one operation of the disk or the journal, before it or after it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+        self.count = 0
+        self.at = at
+        for name in ("revise", "make_dirs", "remove", "remove_tree", "move"):
+            monkeypatch.setattr(RealDisk, name, self.wrapped(getattr(RealDisk, name)))
+        append = Segment.append
+
+        def appended(segment: Segment, *args: Any, **options: Any) -> None:
+            self.step()
+            append(segment, *args, **options)
+            self.step()
+
+        monkeypatch.setattr(Segment, "append", appended)
+
+    def wrapped(self, operation: Any) -> Any:
+        async def run(*args: Any) -> Any:
+            self.step()
+            done = await operation(*args)
+            self.step()
+            return done
+
+        return run
+
+    def step(self) -> None:
+        self.count += 1
+        if 0 <= self.at < self.count:
+            raise Crash
+
+
+GROUP = {"a": b"new", "d/b": b"new", "c": None}
+
+
+async def change_group(workspace: Workspace) -> None:
+    revisions = [(workspace.identify(path), lambda found, new=new: new) for path, new in GROUP.items()]
+    await workspace.files.revise_all(context(), revisions)
+
+
+async def undo_group(workspace: Workspace) -> None:
+    await workspace.history.undo("batch")
+
+
+@pytest.mark.parametrize("what", [change_group, undo_group])
+async def test_group_is_whole_after_a_crash_at_every_operation(tmp_path, monkeypatch, what):
+    """Before or after any of them: all or nothing, and history knows which."""
+    at, ended_well = 0, False
+    outcomes = []
+    while not ended_well:
+        base = tmp_path / f"{at}"
+        (base / "work").mkdir(parents=True)
+        (base / "work" / "a").write_text("old")
+        (base / "work" / "c").write_text("old")
+        workspace = Workspace(base / "work", state_dir=base / "state")
+        await write(workspace, "first", b"", "before")
+        if what is undo_group:
+            await change_group(workspace)
+        with monkeypatch.context() as patch:
+            Crashes(patch, at)
+            try:
+                await what(workspace)
+                ended_well = True
+            except Crash:
+                pass
+        killed(workspace)
+        workspace = Workspace(base / "work", state_dir=base / "state")
+        assert workspace.history.problem is None
+        found = workspace.snapshot()
+        del found["first"]
+        assert found in ({"a": b"old", "c": b"old"}, {"a": b"new", "d/b": b"new"}), at
+        done = (found["a"] == b"new") == (what is change_group)
+        expected = (what is undo_group) + done
+        assert [len(await workspace.history.versions(path)) for path in GROUP] == [expected] * 3, at
+        outcomes.append(done)
+        ended(workspace)
+        at += 1
+    # Nothing happened up to one operation, and everything from there on.
+    assert outcomes == sorted(outcomes)
+    assert outcomes[-1]
+    assert len(outcomes) > 10
 
 
 async def test_finished_group_stays(opened, root):
