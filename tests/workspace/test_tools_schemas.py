@@ -27,9 +27,9 @@ def core_alone(monkeypatch):
 
     monkeypatch.setattr(_tool, "DerivedValidator", refuse)
     monkeypatch.setattr(_schema, "_checker", lambda schema, what: None)
-    _tools._validator.cache_clear()
+    _tools._prototype.cache_clear()
     yield
-    _tools._validator.cache_clear()
+    _tools._prototype.cache_clear()
 
 
 def test_schemas_are_shared_by_all_workspaces():
@@ -53,7 +53,7 @@ def test_tools_have_descriptions_for_models():
 def test_schema_of_the_core_alone_is_the_derived_one(name):
     """Written by hand from the same hints."""
     (kind,) = (kind for kind in _tools._FILE_TOOLS if kind.name == name)
-    assert _tools._schema_of(kind.function) == _tools._validator(kind).schema
+    assert _tools._schema_of(kind.function) == _tools._prototype(kind).schema
 
 
 WRONG = [

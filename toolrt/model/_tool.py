@@ -7,6 +7,7 @@ not promise is assumed to be the worst: undeclared is exclusive, a failing ``saf
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -77,7 +78,7 @@ class Tool:
     #: Whether the function is a coroutine function; others run in a worker thread.
     is_async: bool = attrs.field(init=False, repr=False)
     _validator: Validator | None = attrs.field(init=False, default=None, repr=False)
-    _wish: Schema | Validator | _Derived | None = attrs.field(default=DERIVED, alias="schema", repr=False)
+    _wish: Schema | _Derived | None = attrs.field(default=DERIVED, alias="schema", repr=False)
     _defaults: Mapping[str, Any] = attrs.field(init=False, factory=dict, repr=False)
     _bare: bool = attrs.field(init=False, default=False, repr=False)
 
@@ -121,6 +122,15 @@ class Tool:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
+    def rebound(self, function: Callable[..., Any], *, claims: ClaimsOf | None, owner: Any) -> Tool:
+        """The same tool for another owner: with a function of the same signature and kind, and other claims.
+
+        Nothing is looked at again, so this is cheap: what was derived from the signature is shared.
+        """
+        tool = copy.copy(self)
+        tool.function, tool.claims, tool.owner = function, claims, owner
+        return tool
+
     @property
     def validator(self) -> Validator:
         """The strict check of this tool's input.
@@ -134,8 +144,6 @@ class Tool:
                 self._validator = DerivedValidator(self.function, self.name)
             elif self._wish is None or isinstance(self._wish, _Derived):
                 self._validator = BareValidator(inspect.signature(self.function))
-            elif callable(self._wish):
-                self._validator = self._wish
             else:
                 self._validator = GivenValidator(inspect.signature(self.function), self._wish, self.name)
         return self._validator
@@ -240,7 +248,7 @@ def tool(
     timeout: float | None = ...,
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = ...,
     interrupt: Literal["cancel", "finish"] = ...,
-    schema: Schema | Validator | _Derived | None = ...,
+    schema: Schema | _Derived | None = ...,
     description: str | None = ...,
     owner: Any = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -254,7 +262,7 @@ def tool(
     timeout: float | None = None,
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = False,
     interrupt: Literal["cancel", "finish"] = "cancel",
-    schema: Schema | Validator | _Derived | None = DERIVED,
+    schema: Schema | _Derived | None = DERIVED,
     description: str | None = None,
     owner: Any = None,
 ) -> Any:
@@ -272,8 +280,7 @@ def tool(
         stops_batch: whether its failure skips every later call: a bool, or a function of the input.
         interrupt: "cancel" ends it when the batch is cancelled; "finish" lets it end by itself and keeps its result.
         schema: a JSON schema; None checks the names only; by default it is derived from the type hints, which
-            needs the ``schema`` extra.  The `validator` of another tool whose function takes the same input is taken
-            as it is, so that many tools of one kind share one.
+            needs the ``schema`` extra.
         description: what models are told it does; the docstring by default.
         owner: whose claim table orders it (a workspace); None is the runtime's own.
 

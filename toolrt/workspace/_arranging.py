@@ -29,8 +29,8 @@ async def make_dir(workspace: Workspace, ctx: CallContext, path: str) -> str:
 async def move_path(workspace: Workspace, ctx: CallContext, source: str, target: str) -> str:
     """Move or rename a file, a directory with all that is in it, or a symbolic link itself.
 
-    Both paths are relative to the working directory, or absolute. target is the new name itself, also for a move
-    into another directory, and nothing may be there yet; missing directories on the way to it are made.
+    source and target are relative to the working directory, or absolute. target is the new name itself, also for a
+    move into another directory, and nothing may be there yet; missing directories on the way to it are made.
     """
     moved = held(workspace, ctx, source, WRITE, Wanted.ENTRY, subtree=True)
     to = held(workspace, ctx, target, WRITE, Wanted.ENTRY, subtree=True)

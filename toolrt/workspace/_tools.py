@@ -89,28 +89,26 @@ def file_tools(workspace: Workspace) -> list[Tool]:
 
 
 def _tool_of(kind: _FileTool, workspace: Workspace) -> Tool:
-    claims = None
-    if kind.claims is not None:
-        claims = functools.partial(kind.claims, workspace)
-    return Tool(
-        name=kind.name,
-        function=functools.partial(kind.function, workspace),
-        safe=kind.reads,
-        claims=claims,
-        schema=_validator(kind),
-        description=inspect.getdoc(kind.function) or "",
+    return _prototype(kind).rebound(
+        functools.partial(kind.function, workspace),
+        claims=None if kind.claims is None else functools.partial(kind.claims, workspace),
         owner=workspace,
     )
 
 
 @functools.cache
-def _validator(kind: _FileTool) -> Any:
-    """The check of the tool's input, which all workspaces share."""
+def _prototype(kind: _FileTool) -> Tool:
+    """The tool without a workspace; all workspaces share what is derived from its signature."""
     function = functools.partial(kind.function, None)
+    described = inspect.getdoc(kind.function) or ""
+    tool = Tool(name=kind.name, function=function, safe=kind.reads, description=described)
     try:
-        return Tool(name=kind.name, function=function).validator
+        tool.validator  # noqa: B018  so that it is made here, once
     except MissingExtra:
-        return Tool(name=kind.name, function=function, schema=_schema_of(kind.function)).validator
+        schema = _schema_of(kind.function)
+        tool = Tool(name=kind.name, function=function, safe=kind.reads, description=described, schema=schema)
+        tool.validator  # noqa: B018
+    return tool
 
 
 _JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "None": "null"}
