@@ -22,9 +22,10 @@ from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
-from toolrt.workspace._permissions import Grant, Permissions, Permit, Question, Rule
+from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._rules import Rule
 from toolrt.workspace._version import Version
 from toolrt.workspace._workspace import Workspace
 

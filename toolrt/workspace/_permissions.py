@@ -30,7 +30,7 @@ import enum
 import fnmatch
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -48,18 +48,13 @@ from toolrt.model import (
     State,
     decision,
 )
-from toolrt.workspace._disk import EXACT, Disk, Entry, Folding, Kind
-from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
+from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._rules import WORDS, PathPattern, Rule, Word
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
 
-__all__ = ["Grant", "Permissions", "Permit", "Question", "Rule"]
-
-Word = Literal["allow", "deny", "ask"]
-
-#: From the mildest to the strictest.
-_WORDS: tuple[Word, ...] = ("allow", "ask", "deny")
+__all__ = ["Grant", "Permissions", "Permit", "Question"]
 
 
 class Permit(enum.Enum):
@@ -71,59 +66,6 @@ class Permit(enum.Enum):
     PATH = "path"
     #: This tool on every path that no rule denies, until the session ends.
     SESSION = "session"
-
-
-@attrs.frozen
-class Rule:
-    """What is to be answered to calls of some tools on some paths.
-
-    Raises:
-        DefinitionRefused: a field cannot be meant; the text says why.
-
-    Example::
-
-        Rule("edit_file", "src/**", "allow")
-    """
-
-    #: The tool's name, or a pattern of it with ``*``, ``?`` and ``[...]``.
-    tool: str = attrs.field(default="*")
-    #: The paths, from the workspace's root: ``src/**`` is ``src`` and all below it, ``**/.env`` any file of that name,
-    #: ``*.md`` those at the root alone; ``{a,b}`` is either.  None speaks of every call, also of one without paths.
-    path: str | None = attrs.field(default=None)
-    #: "allow", "deny" or "ask".
-    answer: Word = attrs.field(default="ask")
-    #: Why, told to the model that is denied or to the person who is asked; None for a text that says what and where.
-    reason: str | None = attrs.field(default=None)
-
-    @tool.validator
-    def _check_tool(self, _: object, tool: object) -> None:
-        if not isinstance(tool, str) or not tool:
-            raise DefinitionRefused("Rule(tool)", "a tool's name or a pattern of it", tool)
-
-    @path.validator
-    def _check_path(self, _: object, path: object) -> None:
-        if path is None:
-            return
-        if not isinstance(path, str) or not path:
-            raise DefinitionRefused("Rule(path)", "a pattern of paths below the workspace's root, or None", path)
-        if path.startswith(("/", "~")) or path.endswith("/") or {"", ".", ".."} & set(path.split("/")):
-            raise DefinitionRefused(
-                "Rule(path)", "names and wildcards from the workspace's root, such as src/** or **/*.md", path
-            )
-        try:
-            braces_expanded(path)
-        except PatternRefused as error:
-            raise DefinitionRefused("Rule(path)", f"a pattern without {error}", path) from None
-
-    @answer.validator
-    def _check_answer(self, _: object, answer: object) -> None:
-        if answer not in _WORDS:
-            raise DefinitionRefused("Rule(answer)", '"allow", "deny" or "ask"', answer)
-
-    @reason.validator
-    def _check_reason(self, _: object, reason: object) -> None:
-        if reason is not None and not isinstance(reason, str):
-            raise DefinitionRefused("Rule(reason)", "a sentence, or None", reason)
 
 
 @attrs.frozen
@@ -239,7 +181,7 @@ class Permissions:
                 raise DefinitionRefused("Permissions(rules)", "a toolrt.workspace.Rule", rule)
         if ask is not None and not callable(ask):
             raise DefinitionRefused("Permissions(ask)", "a function of a Question, or None", ask)
-        if default not in _WORDS:
+        if default not in WORDS:
             raise DefinitionRefused("Permissions(default)", '"allow", "deny" or "ask"', default)
         if not isinstance(grants, int) or isinstance(grants, bool) or grants < 1:
             raise DefinitionRefused("Permissions(grants)", "a whole number, 1 or more", grants)
@@ -248,7 +190,7 @@ class Permissions:
         self.ask = ask
         self.default = default
         self._most = grants
-        self._patterns = [None if rule.path is None else _PathPattern(rule.path) for rule in rules]
+        self._patterns = [None if rule.path is None else PathPattern(rule.path) for rule in rules]
         #: The grants, and for each the latest lane and call it was made for.
         self._grants: dict[Grant, tuple[int, int]] = {}
         self._lanes = 0
@@ -304,7 +246,7 @@ class Permissions:
     def _judge(self, request: ApprovalRequest, targets: tuple[_Target, ...]) -> _Judgement:
         """What the rules say; the strictest of what they say about each target."""
         found = [(self._of_target(request.name, target), target) for target in targets or (None,)]
-        strictest = max((one for one, _ in found), key=lambda one: _WORDS.index(one.answer))
+        strictest = max((one for one, _ in found), key=lambda one: WORDS.index(one.answer))
         return attrs.evolve(
             strictest,
             paths=tuple(sorted({target.path for target in targets})),
@@ -321,8 +263,9 @@ class Permissions:
         for rule, pattern in zip(self.rules, self._patterns, strict=True):
             if not fnmatch.fnmatchcase(tool, rule.tool):
                 continue
+            whole = rule.answer == "allow"
             if pattern is None or (
-                target is not None and pattern.matches(self.workspace.disk, target, whole=rule.answer == "allow")
+                target is not None and pattern.matches(self.workspace.disk, target.key, target.subtree, whole)
             ):
                 answer, why = rule.answer, rule.reason or f"a rule says {rule.answer}"
                 otherwise = otherwise or (pattern is not None and not pattern.is_everything)
@@ -464,64 +407,3 @@ class _LaneCheck:
 
 def _is_everything(claims: tuple[Claim, ...]) -> bool:
     return any(not claim.resource and claim.subtree for claim in claims)
-
-
-class _PathPattern:
-    """A rule's pattern, held against what a call touches as each directory on the way folds names."""
-
-    def __init__(self, pattern: str) -> None:
-        self._texts = braces_expanded(pattern)
-        #: For each way to fold: the pattern's alternatives, and for those that end in ``**`` what stands before it.
-        self._globs: dict[Folding, list[tuple[Glob, Glob | None]]] = {}
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether it matches every path there can be."""
-        return "**" in self._texts
-
-    def matches(self, disk: Disk, target: _Target, whole: bool) -> bool:
-        """Whether the target matches; of a subtree all must when `whole`, else what may be below it is enough."""
-        foldings = _foldings(disk, target.key)
-        return any(self._matches(number, target, foldings, whole) for number in range(len(self._texts)))
-
-    def _matches(self, number: int, target: _Target, foldings: list[Folding], whole: bool) -> bool:
-        glob, above = self._of(EXACT)[number]
-        place = glob.start
-        place_above = () if above is None else above.start
-        below = above is not None and above.accepts(place_above)
-        for name, folding in zip(target.key, foldings, strict=True):
-            # The foldings of one pattern differ in its letters only, so a place in one is a place in all.
-            glob, above = self._of(folding)[number]
-            place = glob.step(place, name)
-            if above is not None:
-                place_above = above.step(place_above, name)
-                below = below or above.accepts(place_above)
-        if target.subtree:
-            return below if whole else bool(place)
-        return glob.accepts(place)
-
-    def _of(self, folding: Folding) -> list[tuple[Glob, Glob | None]]:
-        found = self._globs.get(folding)
-        if found is None:
-            found = self._globs[folding] = []
-            for text in self._texts:
-                folded = folding.fold(text)
-                ends = folded == "**" or folded.endswith("/**")
-                found.append((Glob.of(folded), Glob.of(folded[:-2]) if ends else None))
-        return found
-
-
-def _foldings(disk: Disk, key: Entry) -> list[Folding]:
-    """How the directory that each part of `key` stands in folds names; a missing one as the one above it."""
-    root = disk.root.rstrip("/")
-    found: list[Folding] = []
-    for depth in range(len(key)):
-        path = "/".join((root, *key[:depth])) or "/"
-        if depth > 0:
-            try:
-                disk.lstat(path)
-            except OSError:
-                found.append(found[-1])
-                continue
-        found.append(disk.folds(path))
-    return found
