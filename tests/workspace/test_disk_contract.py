@@ -286,3 +286,62 @@ def test_snapshot_of_a_large_file_is_its_digest(tree):
     found = tree.workspace.snapshot()
     assert str(found["a"]).startswith("sha256:")
     assert found["b"] == b"x" * (1024 * 1024)
+
+
+async def test_make_link_makes_a_link_as_it_is_told(tree):
+    """It need not lead anywhere."""
+    tree.put("d", Directory())
+    await tree.disk.make_link(("d", "l"), "../nowhere")
+    assert tree.workspace.snapshot() == {"d/l": "-> ../nowhere"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "number"),
+    [
+        ((), "a", errno.EEXIST),
+        (("file",), "a", errno.EEXIST),
+        (("dangling",), "a", errno.EEXIST),
+        (("missing", "l"), "a", errno.ENOENT),
+        (("file", "l"), "a", errno.ENOTDIR),
+        (("way", "l"), "a", errno.ELOOP),
+        (("l",), "", errno.ENOENT),
+        (("l",), "x" * 4096, errno.ENAMETOOLONG),
+        (("x" * 256,), "a", errno.ENAMETOOLONG),
+    ],
+)
+async def test_make_link_fails_alike(tree, entry, text, number):
+    """Nothing is replaced."""
+    plant(tree)
+    before = tree.workspace.snapshot()
+    assert await errno_of(tree.disk.make_link(entry, text)) == number
+    assert tree.workspace.snapshot() == before
+
+
+async def test_set_mode_sets_permission_bits(tree, mode_of):
+    """Of a file under all its names, and of a directory; the content's time stays."""
+    tree.put("a", "one")
+    tree.put("b", HardLink("a"))
+    tree.put("d", Directory())
+    before = tree.disk.lstat(f"{tree.root}/a")
+    await tree.disk.set_mode(("a",), 0o751)
+    await tree.disk.set_mode(("d",), 0o700)
+    assert [mode_of(tree, path) for path in "abd"] == [0o751, 0o751, 0o700]
+    assert tree.disk.lstat(f"{tree.root}/a").mtime_ns == before.mtime_ns
+
+
+@pytest.mark.parametrize(
+    ("entry", "number"),
+    [
+        ((), errno.EBUSY),
+        (("missing",), errno.ENOENT),
+        (("file", "a"), errno.ENOTDIR),
+        (("dangling",), errno.ELOOP),
+        (("way", "a"), errno.ELOOP),
+        (("pipe",), errno.EINVAL),
+    ],
+)
+async def test_set_mode_fails_alike(tree, entry, number):
+    """A link is not followed, and what may block is not opened."""
+    plant(tree)
+    tree.put("pipe", Special())
+    assert await errno_of(tree.disk.set_mode(entry, 0o600)) == number

@@ -17,6 +17,7 @@ from toolrt.workspace import (
     HardLink,
     Limits,
     MemoryDisk,
+    Special,
     Symlink,
     Wanted,
     Workspace,
@@ -187,13 +188,31 @@ async def test_undo_puts_back_exactly_what_a_batch_changed(tree, hand):
 
 
 async def test_undo_keeps_the_mode_of_a_removed_file(tree, hand, mode_of):
-    """A script can be run again."""
-    tree.put("a", "old", mode=0o755)
+    """A script can be run again, also one from a directory that is gone."""
+    for path in ("a", "d/b"):
+        tree.put(path, "old", mode=0o755)
+    await tree.disk.set_mode(("d",), 0o700)
     await hand.write("a", None)
+    await hand.remove("d")
     await tree.workspace.history.undo("batch")
-    if not hasattr(tree.disk, "set_mode"):
-        pytest.skip("the disk port has no set_mode")
-    assert mode_of(tree, "a") == 0o755
+    assert [mode_of(tree, path) for path in ("a", "d/b", "d")] == [0o755, 0o755, 0o700]
+
+
+async def test_undo_puts_links_back(tree, hand):
+    """With their text, wherever that leads."""
+    tree.put("d/l", Symlink("/nowhere/at/all"))
+    await hand.remove("d")
+    assert tree.workspace.snapshot() == {}
+    await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {"d/l": "-> /nowhere/at/all"}
+
+
+async def test_undo_refuses_what_cannot_be_made_again(tree, hand):
+    """A pipe that was removed stays away, and the refusal names it."""
+    tree.put("p", Special())
+    await hand.remove("p")
+    with pytest.raises(FileProblem, match=r"^p: "):
+        await tree.workspace.history.undo("batch")
 
 
 async def test_undo_can_be_undone(tree, hand):

@@ -373,6 +373,29 @@ class Disk(Protocol):
         Checkpoint: always, once per directory.
         """
 
+    async def make_link(self, entry: Entry, text: str) -> None:
+        """A symbolic link with this text stands at `entry`, where nothing stood; it need not lead anywhere.
+
+        Raises:
+            OSError: EEXIST when something stands there, ENOENT when its directory is missing or `text` is empty;
+                ENOTDIR, ELOOP, EACCES, ENOSPC.
+            Unsynced: the link stands.
+
+        Checkpoint: always.
+        """
+
+    async def set_mode(self, entry: Entry, mode: int) -> None:
+        """The file or directory at `entry` has these permission bits.
+
+        Raises:
+            OSError: as `look`; ELOOP when it is a link, EACCES when it may not be read, EPERM when it is somebody
+                else's, EBUSY when it is the root.
+            NotRegular: it is a pipe, socket or device.
+            Unsynced: it has them.
+
+        Checkpoint: always.
+        """
+
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`, where a file, a link, a special file or an empty directory stood.
 

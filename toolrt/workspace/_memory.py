@@ -17,6 +17,7 @@ shown half written at one moment, where the real one has a moment for each block
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -27,9 +28,12 @@ from toolrt.workspace._disk import (
     COPY,
     OWN,
     PARTIAL,
+    PATH_MAX,
     Change,
     Changed,
     Entry,
+    Kind,
+    NotRegular,
     Revision,
     Snapshot,
     Stat,
@@ -171,6 +175,42 @@ class MemoryDisk(DiskAtRest):
             branch = Branch(above.folding, mode, self._tree.next_inode(), uid, gid)
             above.names[above.folding.fold(made[-1])] = (made[-1], branch)
             self._tree.touch_list(parts[:-1], made=True)
+
+    async def make_link(self, entry: Entry, text: str) -> None:
+        """A symbolic link stands at `entry`; see `Disk.make_link`."""
+        await self._effect("make link", entry)
+        if not entry:
+            raise failure(errno.EEXIST, entry)
+        if not text or len(os.fsencode(text)) > PATH_MAX:
+            raise failure(errno.ENAMETOOLONG if text else errno.ENOENT, entry)
+        parts = (*self._below, *entry)
+        above = self._tree.entered(entry[:-1])
+        if self._tree.named(above, entry[-1], entry) is not None:
+            raise failure(errno.EEXIST, entry)
+        self._tree.touch(parts, write=True)
+        self._tree.require(above, WRITE | SEARCH, entry)
+        uid, gid = self._new_owner(above)
+        link = Other(Kind.SYMLINK, text, self._tree.next_inode(), uid, gid)
+        above.names[above.folding.fold(entry[-1])] = (entry[-1], link)
+        self._tree.touch_list(parts[:-1], made=True)
+
+    async def set_mode(self, entry: Entry, mode: int) -> None:
+        """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
+        await self._effect("set mode", entry)
+        if not entry:
+            raise failure(errno.EBUSY, entry)
+        node = self._tree.standing(entry)[1]
+        if isinstance(node, Other):
+            raise failure(errno.ELOOP, entry) if node.kind is Kind.SYMLINK else NotRegular(node.kind)
+        self._tree.require(node, READ, entry)
+        user = self._tree.user
+        if user is not None and user.uid != node.uid:
+            raise failure(errno.EPERM, entry)
+        # Nobody gives away the right to run as a group that he is not in.
+        node.mode = mode if user is None or node.gid in user.gids else mode & ~_SET_GROUP
+        self._tree.touch((*self._below, *entry), write=True)
+        if isinstance(node, File):
+            self._tree.touch_content((*self._below, *entry), node, write=True)
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""

@@ -32,7 +32,7 @@ __all__ = ["COPY_LIMIT", "DiskAtRest", "Fault"]
 
 #: Called before each elementary effect with its name and the entry's path below the root; an OSError that it raises
 #: is what the disk does instead.  The names: "read", "look", "list"; "write" (a file of the disk's own), "overwrite"
-#: (a file in place, twice), "move", "remove", "make directory".
+#: (a file in place, twice), "move", "remove", "make directory", "make link", "set mode".
 Fault = Callable[[str, str], None]
 
 #: The most bytes `MemoryDisk.copy_of` copies unless told otherwise: 256 MiB.

@@ -12,6 +12,7 @@ roll back, to undo and to mend after a crash are one thing.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -229,8 +230,8 @@ class Carrier:
             return wanted
 
         await self.disk.revise(row.entry, SIZE_LIMIT, change)
-        if row.before is None and after.mode is not None:
-            await _set_mode(self.disk, row.entry, after.mode)
+        if row.before is None:
+            await self._set_mode(row.entry, after.mode)
 
     async def _make(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> bool:
         """Make a directory or a link; says whether there was anything to make."""
@@ -240,16 +241,22 @@ class Carrier:
                 return False
             await noted.begin()
             await self.disk.make_dirs(row.entry)
-            if row.after.mode is not None:
-                await _set_mode(self.disk, row.entry, row.after.mode)
+            await self._set_mode(row.entry, row.after.mode)
             return True
         text = None if row.after is None or row.after.digest is None else contents.get(row.after.digest)
-        link = getattr(self.disk, "link", None)
-        if found is not None or text is None or link is None:
+        if found is not None:
+            raise changed_since(row.path)
+        if row.after is None or row.after.kind is not Kind.SYMLINK or text is None:
             raise FileProblem(row.path, "to put back what stood there", "what cannot be made again", "It stays away.")
         await noted.begin()
-        await link(row.entry, text.decode(errors="surrogateescape"))
+        await self.disk.make_link(row.entry, text.decode(errors="surrogateescape"))
         return True
+
+    async def _set_mode(self, entry: Entry, mode: int | None) -> None:
+        """Give what was just made the mode it had, if it had one and may have it: its content stands in any case."""
+        if mode is not None:
+            with trio.CancelScope(shield=True), contextlib.suppress(OSError):
+                await self.disk.set_mode(entry, mode)
 
     async def _remove(self, row: Row, noted: _Note) -> bool:
         """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
@@ -301,12 +308,6 @@ class _Note:
         if self._store is not None and self.token is not None:
             self._store.end(self.token, landed)
             self.token = None
-
-
-async def _set_mode(disk: Disk, entry: Entry, mode: int) -> None:
-    set_mode = getattr(disk, "set_mode", None)
-    if set_mode is not None:
-        await set_mode(entry, mode)
 
 
 def problem_of(path: str, error: OSError) -> FileProblem:

@@ -33,7 +33,7 @@ from toolrt.workspace._disk import EXACT, Change, Entry, Folding, Revision, Snap
 from toolrt.workspace._real_fold import tried
 from toolrt.workspace._real_recover import recover
 from toolrt.workspace._real_walk import LISTED, directory, open_below, seen_or_none, shown_as, stat_of
-from toolrt.workspace._real_write import make_dirs, move, remove, remove_tree, revise
+from toolrt.workspace._real_write import make_dirs, make_link, move, remove, remove_tree, revise, set_mode
 
 __all__ = ["RealDisk"]
 
@@ -183,6 +183,14 @@ class RealDisk:
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
         await self._changed(lambda: make_dirs(self._root, entry, sync=self._fsync))
+
+    async def make_link(self, entry: Entry, text: str) -> None:
+        """A symbolic link stands at `entry`; see `Disk.make_link`."""
+        await self._changed(lambda: make_link(self._root, entry, text, sync=self._fsync))
+
+    async def set_mode(self, entry: Entry, mode: int) -> None:
+        """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
+        await self._changed(lambda: set_mode(self._root, entry, mode, sync=self._fsync))
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""

@@ -45,6 +45,7 @@ from toolrt.workspace._disk import (
 )
 from toolrt.workspace._real_walk import (
     LISTED,
+    READ_ONLY,
     READ_WRITE,
     TEMPORARY,
     Seen,
@@ -61,12 +62,14 @@ __all__ = [
     "COPY_HEAD",
     "delete_tree",
     "make_dirs",
+    "make_link",
     "move",
     "overwrite",
     "remove",
     "remove_tree",
     "require_removable",
     "revise",
+    "set_mode",
     "synced_directory",
 ]
 
@@ -302,6 +305,46 @@ def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
                 if sync:
                     synced_directory(above, made[-1])
                     synced_directory(above)
+
+
+def make_link(root: str, entry: Entry, text: str, *, sync: bool) -> None:
+    """See `Disk.make_link`."""
+    if not entry:
+        raise failure(errno.EEXIST, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        os.symlink(text, entry[-1], dir_fd=above)
+        if sync:
+            synced_directory(above)
+
+
+def set_mode(root: str, entry: Entry, mode: int, *, sync: bool) -> None:
+    """See `Disk.set_mode`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        _require_mode(os.lstat(entry[-1], dir_fd=above), entry)
+        # There is no way to set the mode of a name and be sure that it is no link; so what is open is set.
+        descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
+        try:
+            _require_mode(os.fstat(descriptor), entry)
+            os.fchmod(descriptor, mode)
+            if sync:
+                _synced(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _require_mode(found: os.stat_result, entry: Entry) -> None:
+    """Refuse what has no mode to set: all but files and directories."""
+    if not stat.S_ISDIR(found.st_mode):
+        require_regular(found, entry)
+
+
+def _synced(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise Unsynced(error.errno or 0) from None
 
 
 def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> None:
