@@ -194,6 +194,10 @@ REGRESSIONS = {
         ((0, (("sleep", 0),)), (None, (("deadline", 0),)), (None, (("send", 0), ("sleep", 1)))),
         False,
     ),
+    "a step that touches less than was feared": (
+        ((None, (("shield", 1),)), (1, (("choose", 1),)), (None, (("shield", 0), ("choose", 0)))),
+        True,
+    ),
     "two tokens of a semaphore": (
         ((None, (("notify", 1), ("semaphore", 1))), (None, (("choose", 1),)), (None, (("semaphore", 1),))),
         True,

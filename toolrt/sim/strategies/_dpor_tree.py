@@ -313,6 +313,9 @@ class Tree:
             node = nodes[-1]
             self._forget(node)
             node.sleep[node.name] = node.footprint
+            # What was put here before it was known what its first step would touch may be asleep by now.
+            for name in [name for name in node.tree if name in node.sleep]:
+                del node.tree[name]
             if node.tree:
                 break
             nodes.pop()
