@@ -262,6 +262,14 @@ class DiskMachine(RuleBasedStateMachine):
     def make_dirs(self, entry: Entry) -> None:
         self._both(f"make_dirs {entry}", lambda disk: disk.make_dirs(entry))
 
+    @rule(entry=entries, text=targets)
+    def make_link(self, entry: Entry, text: str) -> None:
+        self._both(f"make_link {entry} {text}", lambda disk: disk.make_link(entry, text))
+
+    @rule(entry=entries, mode=modes | directory_modes)
+    def set_mode(self, entry: Entry, mode: int) -> None:
+        self._both(f"set_mode {entry} {mode:o}", lambda disk: disk.set_mode(entry, mode))
+
     @rule(entry=entries)
     def remove(self, entry: Entry) -> None:
         self._both(f"remove {entry}", lambda disk: disk.remove(entry))
