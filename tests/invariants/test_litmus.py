@@ -6,13 +6,11 @@ import json
 
 import attrs
 import pytest
-import trio
 from trio.lowlevel import checkpoint
 
-from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import LAWS
-from toolrt.invariants.litmus import LITMUS, THEMES, Count, Litmus, class_of, in_order, method_of, verify
+from toolrt.invariants.litmus import LITMUS, THEMES, Count, Litmus, in_order, method_of, verify
 
 LOST_UPDATE = LITMUS["lost_update_3x1"]
 
@@ -71,18 +69,28 @@ def test_classes_are_counted(stated: int) -> None:
 
 def test_search_that_was_cut_short_verifies_nothing() -> None:
     """A program with many more schedules than may be run is not as stated, whatever was seen."""
-    found = verify(attrs.evolve(LOST_UPDATE, interleavings=Count(40)), most=40)
-    assert found.problems == ("more than 80 schedules",)
+    found = verify(attrs.evolve(LOST_UPDATE, interleavings=Count(40), classes=None), most=40)
+    assert found.problems == ("more than 80 schedules, or not all of them: the first(schedules=80)",)
+    found = verify(attrs.evolve(LOST_UPDATE, classes=Count(15)), most=15)
+    assert found.problems == ("more than 30 classes, or not all of them: incomplete(traces=30)",)
 
 
 def test_large_program_is_sampled() -> None:
     """With more schedules than may be run, a sample shows every outcome, and an argument that there is no other."""
-    proven = attrs.evolve(LOST_UPDATE, proof="somebody reads last")
+    proven = attrs.evolve(LOST_UPDATE, classes=None, proof="somebody reads last")
     assert method_of(proven, most=50) == "sampled"
     found = verify(proven, most=50)
     assert (found.ok, found.executions) == (True, 1_000)
     assert verify(attrs.evolve(proven, wrong={0, 1, 2}), most=50).problems == ("missing outcome 0",)
-    assert not verify(LOST_UPDATE, most=50).ok
+    assert not verify(attrs.evolve(LOST_UPDATE, classes=None), most=50).ok
+
+
+def test_program_of_few_classes_is_run_once_for_each() -> None:
+    """With too many schedules and few classes, the outcomes are those of the classes."""
+    found = verify(LOST_UPDATE, most=50)
+    assert (found.ok, found.method, found.executions, found.classes) == (True, "every class", 36, 36)
+    assert verify(attrs.evolve(LOST_UPDATE, wrong={0, 1, 2}), most=50).problems == ("missing outcome 0",)
+    assert verify(attrs.evolve(LOST_UPDATE, wrong={1}), most=50).problems == ("unexpected outcome 2",)
 
 
 @pytest.mark.parametrize("most", [0, True, 1.5])
@@ -144,51 +152,3 @@ def test_program_is_shown(name: str) -> None:
 def test_source_says_what_a_program_was_made_with() -> None:
     """The numbers that tell programs of one make apart come first."""
     assert LITMUS["lost_update_3x2"].source.startswith("rounds = 2\ntasks = 3\nasync def program() -> int:\n")
-
-
-def _classes(*tasks) -> int:  # type: ignore[no-untyped-def]
-    found = set()
-
-    async def program() -> None:
-        async with trio.open_nursery() as nursery:
-            for task in tasks:
-                nursery.start_soon(task)
-
-    def note(execution: sim.Execution) -> bool:
-        found.add(class_of(execution))
-        return True
-
-    sim.explore(program, sim.Random(sim.RandomWalk(seed=3), 200), note)
-    return len(found)
-
-
-def _toucher(*names: str):  # type: ignore[no-untyped-def]
-    """A task that reads, or with a ! writes, one cell in each step."""
-
-    async def touch() -> None:
-        for place, name in enumerate(names):
-            cell = sim.Cell(0, name=name.rstrip("!"))
-            if name.endswith("!"):
-                cell.set(1)
-            else:
-                cell.get()
-            if place + 1 < len(names):
-                await checkpoint()
-
-    return touch
-
-
-def test_independent_steps_are_one_class() -> None:
-    """Tasks that touch nothing in common differ in nothing."""
-    assert _classes(_toucher("x!", "x!"), _toucher("y!", "y!")) == 1
-
-
-def test_reads_change_places() -> None:
-    """The order of two reads makes no class, that of a read and a write does."""
-    assert _classes(_toucher("x", "x"), _toucher("x", "x")) == 1
-    assert _classes(_toucher("x", "x"), _toucher("x!")) == 3
-
-
-def test_silent_step_is_ordered_with_every_other() -> None:
-    """A step that reported nothing may have touched anything."""
-    assert _classes(checkpoint, _toucher("x!")) == 3

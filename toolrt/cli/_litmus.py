@@ -42,16 +42,16 @@ def litmus(
         bool, Parameter(help="Check outcomes and counts, and say only whether they are so.", negative=())
     ] = False,
     most: Annotated[
-        Whole, Parameter(help="A program with more schedules than this is sampled, not run under every one.")
+        Whole, Parameter(help="A program with more schedules and more classes than this is sampled.")
     ] = MOST,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
 ) -> int:
     """List small concurrent programs, show one, or verify them.
 
     Each program of the gallery has a story and an exact set of outcomes. With a name, its story and its source are
-    shown, it is run under every schedule (or a sample, where there are too many), and one that goes wrong is shown
-    step by step. With --verify, every outcome that is stated has to come, no other may, and the schedules and classes
-    have to be as many as stated.
+    shown, it is run under every schedule (or once for each class of them, or a sample, where there are too many), and
+    one that goes wrong is shown step by step. With --verify, every outcome that is stated has to come, no other may,
+    and the schedules and classes have to be as many as stated.
     """
     at_least_one("--most", most)
     programs = list(LITMUS.values()) if name is None else [_named(name)]

@@ -26,12 +26,11 @@ from toolrt.invariants.litmus._channels import CHANNELS
 from toolrt.invariants.litmus._laws import LAWS
 from toolrt.invariants.litmus._litmus import Count, Litmus
 from toolrt.invariants.litmus._locks import LOCKS
-from toolrt.invariants.litmus._search import class_of
 from toolrt.invariants.litmus._spaces import SPACES
 from toolrt.invariants.litmus._verify import MOST, Verified, in_order, method_of, verify
 from toolrt.invariants.litmus._waiting import WAITING
 
-__all__ = ["LITMUS", "MOST", "THEMES", "Count", "Litmus", "Verified", "class_of", "in_order", "method_of", "verify"]
+__all__ = ["LITMUS", "MOST", "THEMES", "Count", "Litmus", "Verified", "in_order", "method_of", "verify"]
 
 #: The programs by theme.
 THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(

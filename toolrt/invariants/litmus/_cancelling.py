@@ -289,6 +289,7 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"got the lock"},
         wrong={"the lock is broken"},
         interleavings=Count(50),
+        classes=Count(37),
     ),
     Litmus(
         "lock_in_a_with",
@@ -296,6 +297,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _between_lock_and_try(inside=True),
         right={"got the lock"},
         interleavings=Count(40),
+        classes=Count(29),
     ),
     Litmus(
         "cancel_or_result",
@@ -303,6 +305,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _cancel_or_result,
         right={"the result", "cancelled"},
         interleavings=Count(10),
+        classes=Count(9),
     ),
     Litmus(
         "taken_and_lost",
@@ -312,6 +315,7 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"handled", "still there"},
         wrong={"lost"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "taken_and_kept",
@@ -319,6 +323,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _taken_and_lost(at_once=True),
         right={"handled", "still there"},
         interleavings=Count(3),
+        classes=Count(3),
     ),
     Litmus(
         "timeout_tie",
@@ -327,6 +332,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _timeout_tie,
         right={"timed out"},
         interleavings=Count(1),
+        classes=Count(1),
     ),
     Litmus(
         "timeout_or_event",
@@ -335,6 +341,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _timeout_or_event,
         right={"timed out"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "nested_timeouts",
@@ -342,6 +349,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _nested_timeouts,
         right={"inner False, outer True"},
         interleavings=Count(1),
+        classes=Count(1),
     ),
     Litmus(
         "cleanup",
@@ -351,6 +359,7 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"all cleaned up"},
         wrong={"half cleaned up"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "cleanup_shielded",
@@ -358,6 +367,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _clean_up(shielded=True),
         right={"all cleaned up"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "send_or_time_out",
@@ -366,6 +376,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _send_or_time_out,
         right={"timed out, 0 received"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "cancel_or_send",
@@ -373,6 +384,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _cancel_or_send,
         right={"sent, 1 received", "not sent, 0 received"},
         interleavings=Count(21),
+        classes=Count(16),
     ),
     Litmus(
         "cancelled_in_line",
@@ -381,6 +393,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _cancelled_in_line,
         right={"a got it"},
         interleavings=Count(71),
+        classes=Count(37),
     ),
     Litmus(
         "notified_and_cancelled",
@@ -391,6 +404,7 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"the other is through"},
         wrong={_DEADLOCK},
         interleavings=Count(1491),
+        classes=Count(862),
     ),
     Litmus(
         "notified_and_passed_on",
@@ -398,6 +412,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _notified_and_cancelled(passes_on=True),
         right={"the other is through"},
         interleavings=Count(1509),
+        classes=Count(876),
     ),
     Litmus(
         "first_step",
@@ -406,6 +421,7 @@ CANCELLING: tuple[Litmus, ...] = (
         _first_step,
         right={"one step"},
         interleavings=Count(1),
+        classes=Count(1),
     ),
     Litmus(
         "swallowed_cancel",
@@ -415,6 +431,7 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"3 laps, not caught"},
         wrong={"0 laps, not caught", "1 laps, not caught", "2 laps, not caught"},
         interleavings=Count(5),
+        classes=Count(5),
     ),
     Litmus(
         "two_files",
@@ -424,6 +441,7 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"new new"},
         wrong={"new old"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "cancel_inside_cancel",
@@ -432,5 +450,6 @@ CANCELLING: tuple[Litmus, ...] = (
         _cancel_twice,
         right={"between after", "between", "nothing"},
         interleavings=Count(5),
+        classes=Count(5),
     ),
 )

@@ -344,6 +344,7 @@ CELLS: tuple[Litmus, ...] = (
         _lazily(locked=True),
         right={1},
         interleavings=Count(6),
+        classes=Count(4),
     ),
     Litmus(
         "peterson",

@@ -221,6 +221,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _close_or_receive,
         right={"an item", "closed"},
         interleavings=Count(21),
+        classes=Count(21),
     ),
     Litmus(
         "close_before_send",
@@ -229,6 +230,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _close_before_send,
         right={"broken", "sent"},
         interleavings=Count(24),
+        classes=Count(24),
     ),
     Litmus(
         "shared_sender",
@@ -238,6 +240,7 @@ CHANNELS: tuple[Litmus, ...] = (
         right={"ab"},
         wrong={"a, b not sent", "b, a not sent"},
         interleavings=Count(648),
+        classes=Count(648),
     ),
     Litmus(
         "work_queue",
@@ -245,6 +248,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _work_queue,
         right={"0 + 2", "1 + 1", "2 + 0"},
         interleavings=Count(40),
+        classes=Count(40),
     ),
     Litmus(
         "channel_keeps_order",
@@ -252,6 +256,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _channel_keeps_order,
         right={"abc"},
         interleavings=Count(76),
+        classes=Count(76),
     ),
     Litmus(
         "ask_each_other",
@@ -260,6 +265,7 @@ CHANNELS: tuple[Litmus, ...] = (
         right=(),
         wrong={_DEADLOCK},
         interleavings=Count(2),
+        classes=Count(1),
     ),
     Litmus(
         "first_failure",
@@ -268,6 +274,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _first_failure,
         right={"KeyError", "IndexError"},
         interleavings=Count(6),
+        classes=Count(6),
     ),
     Litmus(
         "failure_while_cleaning_up",
@@ -275,6 +282,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _failure_while_cleaning_up,
         right={"IndexError", "IndexError and KeyError"},
         interleavings=Count(10),
+        classes=Count(10),
     ),
     Litmus(
         "result_beside_failure",
@@ -284,6 +292,7 @@ CHANNELS: tuple[Litmus, ...] = (
         right={"no result"},
         wrong={"a result"},
         interleavings=Count(10),
+        classes=Count(10),
     ),
     Litmus(
         "started_or_failed",
@@ -292,6 +301,7 @@ CHANNELS: tuple[Litmus, ...] = (
         _started_or_failed,
         right={"serving", "refused"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "order_of_tasks",

@@ -203,6 +203,7 @@ LOCKS: tuple[Litmus, ...] = (
         _under_lock(2),
         right={2},
         interleavings=Count(6),
+        classes=Count(4),
     ),
     Litmus(
         "lock_3",
@@ -210,19 +211,28 @@ LOCKS: tuple[Litmus, ...] = (
         _under_lock(3),
         right={3},
         interleavings=Count(72),
+        classes=Count(30),
     ),
     *(
         Litmus(
             f"dining_{guests}",
             f"{guests} philosophers take the left fork, then the right one. When each holds the left one nobody ever"
-            " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens.",
+            " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
+            " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
+            " held is one, so that who waited for whom is told apart.",
             _dining(guests),
             right={"all ate"},
             wrong={_DEADLOCK},
-            interleavings=count,
+            interleavings=interleavings,
+            classes=Count(classes, "run by DPOR"),
             proof="all end, or all wait in a circle: who waits holds a left fork, and a circle needs all of them",
         )
-        for guests, count in ((2, Count(8)), (3, Count(285)), (4, Count(26_744)), (5, None))
+        for guests, interleavings, classes in (
+            (2, Count(8), 5),
+            (3, Count(285), 37),
+            (4, Count(26_744), 185),
+            (5, None, 841),
+        )
     ),
     Litmus(
         "dining_3_one_turns",
@@ -231,6 +241,7 @@ LOCKS: tuple[Litmus, ...] = (
         _dining(3, last_one_turns=True),
         right={"all ate"},
         interleavings=Count(218),
+        classes=Count(36),
     ),
     Litmus(
         "two_locks",
@@ -239,6 +250,7 @@ LOCKS: tuple[Litmus, ...] = (
         right={"moved both"},
         wrong={_DEADLOCK},
         interleavings=Count(22),
+        classes=Count(12),
     ),
     Litmus(
         "two_stages",
@@ -248,6 +260,7 @@ LOCKS: tuple[Litmus, ...] = (
         _two_stages(between=False),
         right={"all or nothing"},
         interleavings=Count(10),
+        classes=Count(8),
     ),
     Litmus(
         "two_stages_apart",
@@ -256,6 +269,7 @@ LOCKS: tuple[Litmus, ...] = (
         right={"all or nothing"},
         wrong={"half"},
         interleavings=Count(18),
+        classes=Count(12),
     ),
     Litmus(
         "two_stages_6",
@@ -271,6 +285,7 @@ LOCKS: tuple[Litmus, ...] = (
         _order_of_waiting,
         right={"as asked"},
         interleavings=Count(636),
+        classes=Count(636),
     ),
     Litmus(
         "upgrade",
@@ -279,6 +294,7 @@ LOCKS: tuple[Litmus, ...] = (
         right={"both wrote"},
         wrong={_DEADLOCK},
         interleavings=Count(28),
+        classes=Count(28),
     ),
     Litmus(
         "readers_and_writer",
@@ -287,6 +303,7 @@ LOCKS: tuple[Litmus, ...] = (
         _readers_and_writer,
         right={"00 00", "00 11", "11 11"},
         interleavings=Count(206),
+        classes=Count(40),
     ),
     Litmus(
         "livelock",
@@ -296,5 +313,6 @@ LOCKS: tuple[Litmus, ...] = (
         right={"2 ate", "1 ate"},
         wrong={"0 ate"},
         interleavings=Count(730),
+        classes=Count(68),
     ),
 )

@@ -1,23 +1,10 @@
-"""The searches a litmus program is verified by.
-
-Every schedule is visited in depth-first order, as an odometer turns; the classes among them are counted by brute
-force.  Two schedules are in one class when each resource was touched in the same order, reads of one resource
-between two writes being free to change places (Mazurkiewicz, "Concurrent program schemes and their
-interpretations", 1977).  A step that reported nothing is ordered with every other.  This counter knows nothing of
-partial-order reduction, so it can be held against it.
-"""
+"""Every schedule of a program, in depth-first order, as an odometer turns."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
-
 from toolrt import sim
 
-__all__ = ["EverySchedule", "class_of"]
-
-# What a step touches that has reported nothing; whoever has reported something reads it.
-_ANYTHING = ("anything",)
+__all__ = ["EverySchedule"]
 
 
 class EverySchedule:
@@ -73,28 +60,3 @@ class _Prefix:
             if choices[index] + 1 < self._widths[index]:
                 return [*choices[:index], choices[index] + 1]
         return None
-
-
-def class_of(execution: sim.Execution) -> Hashable:
-    """What executions of one program have in common that differ only in the order of independent steps."""
-    places: dict[str, int] = {}
-    # For each resource: the steps that wrote it, and between them those that read it.
-    orders: dict[Any, list[Any]] = {}
-    for step in execution.schedule.steps:
-        place = places[step.task] = places.get(step.task, -1) + 1
-        label = (step.task, place)
-        touched: dict[Any, bool] = {_ANYTHING: not step.accesses}
-        for access in step.accesses:
-            touched[access.resource] = touched.get(access.resource, False) or access.write
-        for resource, write in touched.items():
-            order = orders.setdefault(resource, [])
-            if write:
-                order.append(label)
-            elif order and isinstance(order[-1], set):
-                order[-1].add(label)
-            else:
-                order.append({label})
-    return frozenset(
-        (resource, tuple(frozenset(part) if isinstance(part, set) else part for part in order))
-        for resource, order in orders.items()
-    )

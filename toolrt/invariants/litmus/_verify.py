@@ -2,26 +2,28 @@
 
 Rules.
     1. A program that is small enough is run under every schedule.  Its outcomes must be exactly those stated: one
-       that is not stated fails, one that is stated and never comes fails too.  Where counts are stated, the
-       schedules are counted, and the classes among them.
-    2. One that is not small enough but has few classes is run once for each class.
+       that is not stated fails, one that is stated and never comes fails too.  Where the schedules are counted, they
+       must be as many.
+    2. Where the classes are counted, and are few enough, it is run once for each (`toolrt.sim.DPOR`): again the
+       outcomes must be exactly those, and the executions as many as the classes.  For a program that is too large
+       for the first rule this is the verification.
     3. Any other is sampled.  A sample cannot show that an outcome never comes, so the program says by which argument
        its outcomes are all there are; it can show that each does come, and must.
-    4. A run that was cut short verifies nothing.
+    4. A search that was cut short verifies nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import attrs
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants.litmus._litmus import Litmus
-from toolrt.invariants.litmus._search import EverySchedule, class_of
+from toolrt.invariants.litmus._litmus import Count, Litmus
+from toolrt.invariants.litmus._search import EverySchedule
 
 __all__ = ["MOST", "Verified", "verify"]
 
@@ -42,7 +44,7 @@ class Verified:
     executions: int
     #: How often each outcome came.
     seen: Mapping[Any, int]
-    #: How many classes there were, or None when they were not counted.
+    #: How many classes were run, one execution each; None when that was not done.
     classes: int | None
     #: What is not as it is stated; empty when all is well.
     problems: tuple[str, ...]
@@ -80,8 +82,16 @@ def in_order(outcomes: Iterable[Any]) -> list[Any]:
 def method_of(litmus: Litmus, most: int = MOST) -> Method:
     """How `verify` runs a program."""
     if litmus.interleavings is None:
-        return "sampled" if litmus.proof else "every schedule"
-    return "every schedule" if litmus.interleavings.number <= most else "sampled"
+        small = not litmus.proof
+    else:
+        small = litmus.interleavings.number <= most
+    if small:
+        return "every schedule"
+    return "every class" if _has_few_classes(litmus, most) else "sampled"
+
+
+def _has_few_classes(litmus: Litmus, most: int) -> bool:
+    return litmus.classes is not None and litmus.classes.number <= most
 
 
 def verify(litmus: Litmus, most: int = MOST) -> Verified:
@@ -89,7 +99,8 @@ def verify(litmus: Litmus, most: int = MOST) -> Verified:
 
     Args:
         litmus: the program.
-        most: how many executions one program may take, 1 or more; with more schedules it is sampled.
+        most: how many executions one search of it may take, 1 or more; a program with more schedules and more
+            classes than this is sampled.
 
     Raises:
         DefinitionRefused: `most` is no such number.
@@ -97,65 +108,48 @@ def verify(litmus: Litmus, most: int = MOST) -> Verified:
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise DefinitionRefused("verify(most)", "a whole number, 1 or more", most)
     method = method_of(litmus, most)
+    problems: list[str] = []
+    classes = None
     if method == "every schedule":
-        return _enumerated(litmus, most)
-    return _sampled(litmus)
+        report, seen = _searched(litmus, EverySchedule(), most, "schedules", litmus.interleavings, problems)
+    elif method == "sampled":
+        report, seen = _explored(litmus, sim.Random(sim.RandomWalk(seed=0), litmus.sample), litmus.sample)
+        problems += _differences(litmus, seen)
+        if not litmus.proof:
+            problems.append("sampled, and nothing is said of how the outcomes are known")
+    if _has_few_classes(litmus, most):
+        reduced, seen_reduced = _searched(litmus, sim.DPOR(), most, "classes", litmus.classes, problems)
+        classes = reduced.executions
+        if method == "every class":
+            report, seen = reduced, seen_reduced
+    failure = report.failures[0] if report.failures else None
+    return Verified(litmus, method, report.executions, seen, classes, tuple(problems), report.claim, failure)
 
 
-def _enumerated(litmus: Litmus, most: int) -> Verified:
-    classes: set[Hashable] = set()
-
-    def count(execution: sim.Execution) -> None:
-        if litmus.classes is not None:
-            classes.add(class_of(execution))
-
-    # A program that has more schedules than stated is not run for ever.
-    report, seen = _explored(litmus, EverySchedule(), count, 2 * most)
-    problems = _differences(litmus, seen)
-    stated = litmus.interleavings
-    if not report.complete:
-        problems.append(f"more than {report.executions:,} schedules")
-    elif stated is not None and report.executions != stated.number:
-        problems.append(f"{report.executions:,} schedules, expected {stated}")
-    if litmus.classes is not None and report.complete and len(classes) != litmus.classes.number:
-        problems.append(f"{len(classes):,} classes, expected {litmus.classes}")
-    return _verified(litmus, "every schedule", report, seen, len(classes) or None, problems)
-
-
-def _sampled(litmus: Litmus) -> Verified:
-    sample = sim.Random(sim.RandomWalk(seed=0), litmus.sample)
-    report, seen = _explored(litmus, sample, lambda execution: None, litmus.sample)
-    problems = _differences(litmus, seen)
-    if not litmus.proof:
-        problems.append("sampled, and nothing is said of how the outcomes are known")
-    return _verified(litmus, "sampled", report, seen, None, problems)
-
-
-def _explored(
-    litmus: Litmus, strategy: sim.Strategy, count: Callable[[sim.Execution], None], most: int
+def _searched(
+    litmus: Litmus, strategy: sim.Strategy, most: int, what: str, stated: Count | None, problems: list[str]
 ) -> tuple[sim.Report, dict[Any, int]]:
+    """Search the whole space of `strategy`, and note what is not as it is stated."""
+    # A program that has more than is stated is not run for ever.
+    report, seen = _explored(litmus, strategy, 2 * most)
+    problems += (problem for problem in _differences(litmus, seen) if problem not in problems)
+    if not report.complete:
+        problems.append(f"more than {report.executions:,} {what}, or not all of them: {report.claim}")
+    elif stated is not None and report.executions != stated.number:
+        problems.append(f"{report.executions:,} {what}, expected {stated}")
+    return report, seen
+
+
+def _explored(litmus: Litmus, strategy: sim.Strategy, most: int) -> tuple[sim.Report, dict[Any, int]]:
     seen: Counter[Any] = Counter()
 
     def note(execution: sim.Execution) -> bool | list[str]:
         seen[litmus.read(execution)] += 1
-        count(execution)
         return litmus.check(execution)
 
     report = sim.explore(litmus.program, strategy, note, max_executions=most)
     # A copy: the report's failures are judged again when somebody asks for a simpler schedule.
     return report, dict(seen)
-
-
-def _verified(
-    litmus: Litmus,
-    method: Method,
-    report: sim.Report,
-    seen: Mapping[Any, int],
-    classes: int | None,
-    problems: Sequence[str],
-) -> Verified:
-    failure = report.failures[0] if report.failures else None
-    return Verified(litmus, method, report.executions, seen, classes, tuple(problems), report.claim, failure)
 
 
 def _differences(litmus: Litmus, seen: Mapping[Any, int]) -> list[str]:

@@ -246,6 +246,7 @@ WAITING: tuple[Litmus, ...] = (
         _event_set_before_wait,
         right={"heard"},
         interleavings=Count(2),
+        classes=Count(2),
     ),
     Litmus(
         "event_after_data",
@@ -253,6 +254,7 @@ WAITING: tuple[Litmus, ...] = (
         _event_with_data(data_first=True),
         right={1},
         interleavings=Count(3),
+        classes=Count(2),
     ),
     Litmus(
         "event_before_data",
@@ -261,6 +263,7 @@ WAITING: tuple[Litmus, ...] = (
         right={1},
         wrong={0},
         interleavings=Count(5),
+        classes=Count(4),
     ),
     Litmus(
         "lost_wakeup",
@@ -270,6 +273,7 @@ WAITING: tuple[Litmus, ...] = (
         right={"woken"},
         wrong={_DEADLOCK},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "wakeup_with_predicate",
@@ -277,6 +281,7 @@ WAITING: tuple[Litmus, ...] = (
         _wakeup_with_predicate,
         right={"woken"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "stolen_wakeup",
@@ -286,6 +291,7 @@ WAITING: tuple[Litmus, ...] = (
         right={"all taken"},
         wrong={"below zero"},
         interleavings=Count(46),
+        classes=Count(46),
     ),
     Litmus(
         "bounded_buffer_1p2c",
@@ -294,6 +300,7 @@ WAITING: tuple[Litmus, ...] = (
         _bounded_buffer(1, 2, 1, wake_all=False),
         right={"empty"},
         interleavings=Count(50),
+        classes=Count(50),
     ),
     Litmus(
         "bounded_buffer_2p2c",
@@ -302,6 +309,7 @@ WAITING: tuple[Litmus, ...] = (
         right={"empty"},
         wrong={_DEADLOCK},
         interleavings=Count(480),
+        classes=Count(480),
     ),
     Litmus(
         "bounded_buffer_2p2c_all",
@@ -309,6 +317,7 @@ WAITING: tuple[Litmus, ...] = (
         _bounded_buffer(2, 2, 1, wake_all=True),
         right={"empty"},
         interleavings=Count(480),
+        classes=Count(480),
     ),
     Litmus(
         "rendezvous",
@@ -316,6 +325,7 @@ WAITING: tuple[Litmus, ...] = (
         _rendezvous(release_first=True),
         right={"met"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "rendezvous_backwards",
@@ -324,6 +334,7 @@ WAITING: tuple[Litmus, ...] = (
         right=(),
         wrong={_DEADLOCK},
         interleavings=Count(2),
+        classes=Count(1),
     ),
     Litmus(
         "barrier",
@@ -332,6 +343,7 @@ WAITING: tuple[Litmus, ...] = (
         _barrier(1, checked=False),
         right={"together"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
     Litmus(
         "barrier_used_again",
@@ -340,6 +352,7 @@ WAITING: tuple[Litmus, ...] = (
         _barrier(3, checked=False),
         right={"together"},
         interleavings=Count(16),
+        classes=Count(16),
     ),
     Litmus(
         "barrier_used_again_apart",
@@ -349,6 +362,7 @@ WAITING: tuple[Litmus, ...] = (
         right={"together"},
         wrong={"apart", _DEADLOCK},
         interleavings=Count(1168),
+        classes=Count(1168),
     ),
     Litmus(
         "at_most_2",
@@ -357,6 +371,7 @@ WAITING: tuple[Litmus, ...] = (
         _at_most(2, 3),
         right={1, 2},
         interleavings=Count(852),
+        classes=Count(366),
     ),
     Litmus(
         "sleep_order",
@@ -364,6 +379,7 @@ WAITING: tuple[Litmus, ...] = (
         _sleep_order,
         right={"1 2"},
         interleavings=Count(2),
+        classes=Count(2),
     ),
     Litmus(
         "sleep_tie",
@@ -371,5 +387,6 @@ WAITING: tuple[Litmus, ...] = (
         _sleep_tie,
         right={"ab", "ba"},
         interleavings=Count(4),
+        classes=Count(4),
     ),
 )

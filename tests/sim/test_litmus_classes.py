@@ -1,0 +1,26 @@
+"""The classes that the litmus gallery states, counted by brute force."""
+
+from __future__ import annotations
+
+import pytest
+from _traces import count_traces
+
+from toolrt.invariants.litmus import LITMUS
+
+#: So many schedules can be compared step by step with each other.
+_FEW = 500
+
+_COUNTED = [
+    name
+    for name, litmus in LITMUS.items()
+    if litmus.classes is not None and litmus.interleavings is not None and litmus.interleavings.number <= _FEW
+]
+
+
+@pytest.mark.parametrize("name", _COUNTED)
+def test_classes_are_those_of_the_oracle(name: str) -> None:
+    """Running every schedule and telling traces apart pair by pair gives the number that is stated."""
+    litmus = LITMUS[name]
+    counted = count_traces(litmus.program)
+    assert (counted.schedules, len(counted.traces)) == (litmus.interleavings.number, litmus.classes.number)
+    assert all(len(outcomes) == 1 for outcomes in counted.traces.values())
