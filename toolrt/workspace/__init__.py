@@ -18,6 +18,7 @@ from toolrt.workspace._disk import (
 )
 from toolrt.workspace._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
 from toolrt.workspace._guard import GuardedDisk
+from toolrt.workspace._held import held
 from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
@@ -70,6 +71,7 @@ __all__ = [
     "Version",
     "Wanted",
     "Workspace",
+    "held",
     "identify",
     "is_own",
 ]

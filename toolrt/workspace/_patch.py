@@ -144,7 +144,7 @@ class _Section:
                 _refuse(
                     self.at,
                     "one name on both lines, --- and +++",
-                    f"{source!r} and {target!r}",
+                    "two names",
                     'To rename, write "rename from" and "rename to" lines.',
                 )
             if not self.hunks:
@@ -216,7 +216,7 @@ class _Reader:
                 return
         if line.startswith(("new file mode ", "deleted file mode ")):
             if line.rsplit(" ", 1)[1] not in _PLAIN:
-                _refuse(self._at + 1, "a regular file", f"file mode {line.rsplit(' ', 1)[1]}", "Leave it away.")
+                _refuse(self._at + 1, "a regular file", "the mode of something else", "Leave it away.")
             section.creates, section.deletes = word == "new", word == "deleted"
         elif line.startswith(("old mode ", "new mode ")):
             _refuse(self._at + 1, "a change of text", "a change of mode", "Leave it away: modes are not changed.")
@@ -236,7 +236,7 @@ class _Reader:
         at = self._at + 1
         header = _HUNK.match(line)
         if header is None:
-            _refuse(at, "a hunk's header such as @@ -1,3 +1,4 @@", line[:80])
+            _refuse(at, "a hunk's header such as @@ -1,3 +1,4 @@", "another line that begins with @@")
         start = int(header[1])
         old, new = int(header[2] or 1), int(header[4] or 1)
         lines: list[HunkLine] = []
