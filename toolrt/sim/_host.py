@@ -30,7 +30,14 @@ from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._execution import Execution
 from toolrt.sim._hook import RawStep, Scheduler
-from toolrt.sim._trio_internals import Seam, check_supported, controlled, outside_run, seam_of_this_run
+from toolrt.sim._trio_internals import (
+    Seam,
+    check_supported,
+    controlled,
+    is_host_of_guest,
+    outside_run,
+    seam_of_this_run,
+)
 from toolrt.sim._trio_internals_accesses import Reports
 from toolrt.sim.policies._policy import Policy, RunInfo
 
@@ -103,6 +110,11 @@ def simulate(driver: Driver[T]) -> T:
 
     What the driver raises, and what a policy raises once the driver lets it pass, is raised as it is.
     """
+    if is_host_of_guest():
+        raise NotSimulated(
+            "start in the thread of a Trio run in guest mode",
+            "call toolrt.sim before that run begins or after it has ended, or in a process of its own",
+        )
     if trio.lowlevel.in_trio_run():
         raise NotSimulated(
             "start another simulation, or be simulated from inside a running Trio loop",
@@ -264,6 +276,8 @@ class _Host:
             self._hand_over(seam, outcome.Error(error))
             return True, True
         things = self._reports.new_things()
+        if hasattr(job.policy, "attach"):
+            self._reports.imply_too()
         scheduler = Scheduler(
             seam, self._clock, job.program, job.policy, info, steps, nursery, harness, things, job.pass_limit
         )

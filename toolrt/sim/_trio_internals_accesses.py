@@ -140,6 +140,13 @@ class Reports:
         # True while a cancelled child hands its Cancelled to its nursery.
         self._quiet = False
         self._replaced: list[tuple[Any, str, Any]] = []
+        self._implying = False
+
+    def imply_too(self) -> None:
+        """Report what is implied as well, until the end of the block: a third of all the cost, for who asks."""
+        if not self._implying:
+            self._implying = True
+            self._replace_places()
 
     def new_things(self) -> Things:
         """Give an empty record for the next execution."""
@@ -157,6 +164,7 @@ class Reports:
             yield
         finally:
             self.things = None
+            self._implying = False
             for holder, name, value in reversed(self._replaced):
                 setattr(holder, name, value)
             self._replaced.clear()
@@ -177,8 +185,8 @@ class Reports:
         setattr(holder, name, value)
 
     def _before(self, holder: Any, name: str, note: Callable[..., None]) -> None:
-        """Call ``note(things, self, *args)`` before each call of a method, a coroutine function or a property."""
-        here = self._here
+        """Call ``note(things, self, *args)`` before each call of a method or reading of a property."""
+        reports, context = self, _run.GLOBAL_RUN_CONTEXT
 
         def make(real: Any) -> Any:
             if isinstance(real, property):
@@ -189,12 +197,13 @@ class Reports:
                     real.__doc__,
                 )
 
+            # `_here` in line: these are called at every turn.
             @wraps(real)
-            def call(*args: Any, **kwargs: Any) -> Any:
-                things = here()
-                if things is not None:
-                    note(things, *args, **kwargs)
-                return real(*args, **kwargs)
+            def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+                things = reports.things
+                if things is not None and getattr(context, "task", None) in things.actors:
+                    note(things, self, *args, **kwargs)
+                return real(self, *args, **kwargs)
 
             return call
 
@@ -337,23 +346,6 @@ class Reports:
 
         self._before(scope, "__attrs_post_init__", made)
 
-        def enter(things: Things, self: Any) -> None:
-            imply(things, things.scope_of(context.task._cancel_status))
-            if not things.is_fresh(self):
-                name = things.name(self)
-                imply(things, name)
-                imply(things, (*name, "deadline"))
-
-        self._before(scope, "__enter__", enter)
-
-        def close(things: Things, self: Any, _: object) -> None:
-            status = self._cancel_status
-            if status is not None:
-                imply(things, things.scope_of(status))
-                imply(things, things.scope_of(status._parent))
-
-        self._before(scope, "_close", close)
-
         def is_quiet() -> bool:
             return self._quiet
 
@@ -407,25 +399,17 @@ class Reports:
 
         self._before_setting(scope, "shield", shielded)
 
-        def effective(things: Things, status: Any) -> None:
-            name = things.scope_of(status)
-            if name is not None:
-                imply(things, name)
-                imply(things, (*name, "deadline"))
-
-        self._before(_run.CancelStatus, "effective_deadline", effective)
-
     def _replace_nurseries(self) -> None:
         nursery, context = _run.Nursery, _run.GLOBAL_RUN_CONTEXT
-        self._named(nursery)
 
         def make_init(real: Any) -> Any:
             @wraps(real)
-            def init(self_: Any, *args: Any, **kwargs: Any) -> None:
-                real(self_, *args, **kwargs)
+            def init(self_: Any, parent: Any, scope: Any, *args: Any) -> None:
                 things = self._here()
                 if things is not None:
-                    things.nursery_scopes.add(id(self_.cancel_scope))
+                    things.made(self_, "Nursery", things.actor_of(context.task).name)
+                    things.nursery_scopes.add(id(scope))
+                real(self_, parent, scope, *args)
 
             return init
 
@@ -451,8 +435,38 @@ class Reports:
             return add
 
         self._replace(nursery, "_add_exc", make_add)
-        self._before(nursery, "_check_nursery_closed", lambda things, self: imply(things, things.own_name(self)))
         self._before(nursery, "child_tasks", writes)
+
+    def _replace_places(self) -> None:
+        """Let entering, leaving, spawning, ending and waking say which scopes and nurseries they read."""
+        scope, nursery, context = _run.CancelScope, _run.Nursery, _run.GLOBAL_RUN_CONTEXT
+
+        def enter(things: Things, self: Any) -> None:
+            imply(things, things.scope_of(context.task._cancel_status))
+            if not things.is_fresh(self):
+                name = things.name(self)
+                imply(things, name)
+                imply(things, (*name, "deadline"))
+
+        self._before(scope, "__enter__", enter)
+
+        def close(things: Things, self: Any, _: object) -> None:
+            status = self._cancel_status
+            if status is not None:
+                imply(things, things.scope_of(status))
+                imply(things, things.scope_of(status._parent))
+
+        self._before(scope, "_close", close)
+
+        def effective(things: Things, status: Any) -> None:
+            name = things.scope_of(status)
+            if name is not None:
+                imply(things, name)
+                imply(things, (*name, "deadline"))
+
+        self._before(_run.CancelStatus, "effective_deadline", effective)
+
+        self._before(nursery, "_check_nursery_closed", lambda things, self: imply(things, things.own_name(self)))
 
         def started(things: Things, self: Any, *_: object) -> None:
             for each in (self._old_nursery, self._new_nursery):
@@ -463,11 +477,11 @@ class Reports:
 
         def spawned(things: Things, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
             if more.get("system_task"):
-                things.touched.append((ANYTHING, True))
+                things.implied.append((ANYTHING, True))
             elif is_inside(context.task, into):
                 imply(things, things.name(into))
             else:
-                touch(things, into, True)
+                things.implied.append((things.name(into), True))
 
         self._before(_run.Runner, "spawn_impl", spawned)
 
