@@ -16,7 +16,6 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from toolrt.workspace._disk import Entry
 from toolrt.workspace._segment import Record, path_of, records_of, segments_in
@@ -28,7 +27,7 @@ __all__ = ["Index"]
 _BUSY_MS = 10_000
 
 #: Changes with the tables; an index with another number is made anew.
-_FORMAT = 1
+_FORMAT = 2
 
 _TABLES = """
 CREATE TABLE segments (number INTEGER PRIMARY KEY, upto INTEGER NOT NULL, session TEXT NOT NULL);
@@ -48,6 +47,39 @@ CREATE TABLE contents (
 CREATE INDEX contents_by_segment ON contents (segment);
 CREATE TABLE dropped (key TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
+
+
+class _News:
+    """What the segments have that the index does not know."""
+
+    def __init__(self) -> None:
+        self.segments: list[tuple[int, int, str]] = []
+        self.contents: list[tuple[bytes, int, int, int]] = []
+        #: When, segment, session, serial number, batch, key, target's key, and all of it.
+        self.rows: list[tuple[int, int, str, int, str, str, str | None, str]] = []
+        self.landed: set[tuple[str, int]] = set()
+        self.void: set[tuple[str, int]] = set()
+        #: When each session wrote last.
+        self._latest: dict[str, int] = {}
+
+    def add(self, number: int, session: str, record: Record) -> None:
+        """Take note of one record."""
+        said = record.said
+        if "begun" in said:
+            serial, rows, contents = said["begun"]
+            for values in rows:
+                row = Row.from_json(values)
+                # Never before what the same writer wrote before it: his rows keep their order whatever his clock said.
+                latest = self._latest[session] = max(self._latest.get(session, 0), row.time_ns)
+                target = None if row.target_key is None else _key(row.target_key)
+                about = (_encoded(row.batch_id), _key(row.key), target, _encoded(values))
+                self.rows.append((latest, number, session, serial, *about))
+            start = record.contents_at
+            for digest, size in contents:
+                self.contents.append((bytes.fromhex(digest), number, start, size))
+                start += size
+        self.landed.update((session, serial) for serial in said.get("landed", ()))
+        self.void.update((session, serial) for serial in said.get("void", ()))
 
 
 class Index:
@@ -109,73 +141,42 @@ class Index:
                 number: (upto, session)
                 for number, upto, session in self._connection.execute("SELECT number, upto, session FROM segments")
             }
-            begun: list[tuple[int, int, str, int, Sequence[Any]]] = []
-            ended: list[tuple[str, int, bool]] = []
-            latest: dict[str, int] = {}
+            news = _News()
             for number in segments_in(self._directory):
-                upto, session = known.get(number, (0, ""))
+                start, session = known.get(number, (0, ""))
+                upto = start
                 with _opened(path_of(self._directory, number)) as descriptor:
                     if descriptor is None:
                         continue
-                    start = upto
                     for record in records_of(descriptor, start):
                         session = record.said.get("session", session)
-                        self._absorb_record(number, session, record, latest, begun, ended)
+                        news.add(number, session, record)
                         upto = record.next_at
                 ends[number] = upto
                 if upto != start or number not in known:
-                    self._connection.execute(
-                        "INSERT OR REPLACE INTO segments (number, upto, session) VALUES (?, ?, ?)",
-                        (number, upto, session),
-                    )
-            # Of one file, different writers' changes are ordered by time; one writer's by their serial numbers.
-            begun.sort(key=lambda one: one[0])
-            for _, number, session, serial, values in begun:
-                self._insert(number, session, serial, values)
-            for session, serial, landed in ended:
-                self._end(session, serial, landed)
+                    news.segments.append((number, upto, session))
+            self._keep(news)
         return ends
 
-    def _absorb_record(
-        self,
-        number: int,
-        session: str,
-        record: Record,
-        latest: dict[str, int],
-        begun: list[tuple[int, int, str, int, Sequence[Any]]],
-        ended: list[tuple[str, int, bool]],
-    ) -> None:
-        said = record.said
-        if "begun" in said:
-            serial, rows, contents = said["begun"]
-            for values in rows:
-                # Never before what the same writer wrote before it: his rows keep their order whatever his clock said.
-                latest[session] = max(latest.get(session, 0), Row.from_json(values).time_ns)
-                begun.append((latest[session], number, session, serial, values))
-            start = record.contents_at
-            for digest, size in contents:
-                self._connection.execute(
-                    "INSERT OR REPLACE INTO contents (digest, segment, start, size) VALUES (?, ?, ?, ?)",
-                    (bytes.fromhex(digest), number, start, size),
-                )
-                start += size
-        ended.extend((session, serial, True) for serial in said.get("landed", ()))
-        ended.extend((session, serial, False) for serial in said.get("void", ()))
-
-    def _insert(self, number: int, session: str, serial: int, values: Sequence[Any]) -> None:
-        row = Row.from_json(values)
-        target = None if row.target_key is None else _key(row.target_key)
-        self._connection.execute(
+    def _keep(self, news: _News) -> None:
+        keep = self._connection.executemany
+        keep("INSERT OR REPLACE INTO segments (number, upto, session) VALUES (?, ?, ?)", news.segments)
+        keep("INSERT OR REPLACE INTO contents (digest, segment, start, size) VALUES (?, ?, ?, ?)", news.contents)
+        # Of one file, different writers' changes are ordered by time; one writer's by their serial numbers.
+        news.rows.sort(key=lambda row: row[0])
+        keep(
             "INSERT INTO rows (segment, session, serial, stands, batch, key, target_key, said)"
-            " VALUES (?, ?, ?, 0, ?, ?, ?, ?)",
-            (number, session, serial, _ascii(row.batch_id), _key(row.key), target, json.dumps(values)),
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (number, session, serial, (session, serial) in news.landed, batch, key, target, said)
+                for _, number, session, serial, batch, key, target, said in news.rows
+                if (session, serial) not in news.void
+            ],
         )
-
-    def _end(self, session: str, serial: int, landed: bool) -> None:
-        if landed:
-            self._connection.execute("UPDATE rows SET stands = 1 WHERE session = ? AND serial = ?", (session, serial))
-        else:
-            self._connection.execute("DELETE FROM rows WHERE session = ? AND serial = ?", (session, serial))
+        # And those that the index had before.
+        new = {(session, serial) for _, _, session, serial, *_ in news.rows}
+        keep("UPDATE rows SET stands = 1 WHERE session = ? AND serial = ?", sorted(news.landed - new))
+        keep("DELETE FROM rows WHERE session = ? AND serial = ?", sorted(news.void - new))
 
     def pending(self, segments: Sequence[int]) -> list[tuple[int, Row]]:
         """The rows of these segments of which nobody has said whether they happened, oldest first."""
@@ -207,7 +208,7 @@ class Index:
             " (SELECT session FROM rows WHERE batch = ?1 AND (stands = 1 OR session != ?2) ORDER BY id DESC LIMIT 1)"
             " ORDER BY id"
         )
-        found = self._connection.execute(query, (_ascii(batch_id), session))
+        found = self._connection.execute(query, (_encoded(batch_id), session))
         return [Row.from_json(json.loads(said)) for (said,) in found]
 
     def rows_of_file(self, session: str, key: Entry) -> tuple[int, list[Row]]:
@@ -278,10 +279,9 @@ def _opened(path: str) -> Iterator[int | None]:
         os.close(descriptor)
 
 
+#: Everything is text in ASCII for SQLite, whatever is in a name (half a surrogate pair, NUL).
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
+
+
 def _key(key: Entry) -> str:
-    return json.dumps(list(key))
-
-
-def _ascii(text: str) -> str:
-    """A text that SQLite takes, whatever is in it (half a surrogate pair, NUL)."""
-    return json.dumps(text)
+    return _encoded(list(key))
