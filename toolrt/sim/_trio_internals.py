@@ -41,7 +41,15 @@ from trio.lowlevel import Task
 from toolrt.errors import NotSimulated, UnsupportedTrio
 from toolrt.sim._trio_internals_accesses import REQUIRED as _REQUIRED_BY_ACCESSES
 
-__all__ = ["Seam", "can_step_inside", "check_supported", "controlled", "outside_run", "seam_of_this_run"]
+__all__ = [
+    "Seam",
+    "can_step_inside",
+    "check_supported",
+    "controlled",
+    "is_host_of_guest",
+    "outside_run",
+    "seam_of_this_run",
+]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -63,6 +71,7 @@ _REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "GLOBAL_RUN_CONTEXT",
             "CONTEXT_RUN_TB_FRAMES",
             "TheIOManager",
+            "setup_runner",
             "sniffio_library",
             "unrolled_run",
         ),
@@ -374,6 +383,12 @@ def seam_of_this_run() -> Seam:
     return Seam(_run.GLOBAL_RUN_CONTEXT.runner)
 
 
+def is_host_of_guest() -> bool:
+    """Say whether this thread is the host of a run in guest mode, and no task of it runs now."""
+    runner = getattr(_run.GLOBAL_RUN_CONTEXT, "runner", None)
+    return runner is not None and getattr(runner, "is_guest", False) and not trio.lowlevel.in_trio_task()
+
+
 def _due_checker(deadlines: Any) -> Callable[[float], bool]:
     """Make the function that says whether a deadline (perhaps one since withdrawn) is at or before a time."""
 
@@ -537,6 +552,9 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
         refuse(threading.Thread, "start", "start a thread", thread)
         refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
+        # Both trio.run and guest mode begin here.
+        own_run = "await the function itself; a simulation already is its Trio run"
+        refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
         # The socket of the operating system is already open, and nobody else may have it.
         refuse(_socket._SocketType, "__init__", "use a socket", outside, lambda _, sock: sock.close())
