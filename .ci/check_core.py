@@ -64,6 +64,14 @@ CALLS = [
     toolrt.ToolCall("d", "greet", {"nam": "you"}),
     toolrt.ToolCall("e", "greed", {}),
 ]
+#: A tool of a workspace needs no extra either, and its input is checked all the same.
+FILE_CALLS = [
+    toolrt.ToolCall("a", "multi_edit", {"path": "a.txt", "edits": [{"old": "one", "new": "two"}]}),
+    toolrt.ToolCall("b", "search", {"pattern": "tw[o]"}),
+    toolrt.ToolCall("c", "multi_edit", {"path": "a.txt", "edits": [{"old": "one"}]}),
+    toolrt.ToolCall("d", "read_file", {"path": 1}),
+]
+FILE_ANSWERS = ["ok", "ok", "invalid", "invalid"]
 ANSWERS = ["ok", "ok", "ok", "invalid", "invalid"]
 
 
@@ -97,6 +105,11 @@ def main() -> None:
     assert [result.outcome.value for result in done.results] == ANSWERS, done
     assert done.results[2].content == done.state["total"] == 3
     assert invariants.check(recorder.trace()) == []
+
+    workspace = toolrt.Workspace(toolrt.MemoryDisk({"a.txt": "one"}))
+    edited = trio.run(toolrt.Runtime(toolrt.Registry(workspace.tools())).run, FILE_CALLS, state)
+    assert [result.outcome.value for result in edited.results] == FILE_ANSWERS, edited
+    assert edited.results[1].content == "a.txt:1: two", edited
 
     async def program() -> int:
         batch = await toolrt.Runtime(toolrt.Registry([greet, count])).run(CALLS[:2], state)

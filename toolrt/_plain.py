@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["compact", "frozen", "json_copy", "plain", "stable_text"]
+__all__ = ["NESTING_MOST", "compact", "frozen", "json_copy", "plain", "stable_text"]
 
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
@@ -63,21 +63,28 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
     return sorted((plain(item, text, above) for item in value), key=compact)
 
 
-def json_copy(value: Any) -> Any:
-    """Copy the containers of a JSON value, however deep; whatever is no mapping or list is the same object.
+#: How many levels a value has that `json_copy` copies.  Counted rather than left to Python's own limit: whatever the
+#: garbage collector runs just below that limit, a finalizer say, fails there too.
+NESTING_MOST = 200
+
+
+def json_copy(value: Any, room: int = NESTING_MOST) -> Any:
+    """Copy the containers of a JSON value; whatever is no mapping or list is the same object.
 
     Raises:
-        RecursionError: it is nested too deeply, or holds itself.
+        RecursionError: it is nested too deeply, in more than `room` levels, or holds itself.
     """
     kind = type(value)
-    if kind is dict:
-        return {key: json_copy(item) for key, item in value.items()} if value else {}
     if kind is str or value is None or kind is int or kind is bool:
         return value
+    if room == 0:
+        raise RecursionError("nested too deeply")
+    if kind is dict:
+        return {key: json_copy(item, room - 1) for key, item in value.items()} if value else {}
     if kind is list:
-        return [json_copy(item) for item in value]
+        return [json_copy(item, room - 1) for item in value]
     if isinstance(value, Mapping):
-        return {key: json_copy(item) for key, item in value.items()}
+        return {key: json_copy(item, room - 1) for key, item in value.items()}
     return value
 
 

@@ -113,7 +113,7 @@ class Fuzz:
         self.outside = outside
 
     def path(self) -> str:
-        if self.random.random() < 0.4:
+        if self.random.random() < 0.6:
             return self.random.choice(["a.txt", "b.py", "d/b.txt", "d", "new.txt", "utf16", "hard.txt", "tree", "x/y"])
         path = self.random.choice(PATHS)
         if self.random.random() < 0.1:
@@ -121,6 +121,8 @@ class Fuzz:
         return path.replace("{root}", self.root).replace("{outside}", self.outside)
 
     def text(self) -> str:
+        if self.random.random() < 0.4:
+            return self.random.choice(["one", "two", "1", "o"])
         text = self.random.choice(TEXTS)
         return text + self.random.choice(TEXTS) if self.random.random() < 0.2 else text
 

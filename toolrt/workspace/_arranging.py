@@ -6,9 +6,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from toolrt.model import WRITE, ToolOutput
+from toolrt.workspace._disk import Kind
 from toolrt.workspace._files import CallContext
 from toolrt.workspace._held import held, missing
 from toolrt.workspace._identity import Wanted
+from toolrt.workspace._problem import FileProblem, from_os_error
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -61,8 +63,15 @@ async def change_dir(workspace: Workspace, ctx: CallContext, path: str) -> ToolO
     identity = workspace.identify(path, ctx.state, Wanted.DIRECTORY)
     if identity.problem is not None:
         raise identity.problem
-    if identity.found is None:
-        raise missing(identity)
+    try:
+        # The name was followed on its parts; that no link stands there by now only the disk can say.
+        found = await workspace.disk.look(identity.entry)
+    except FileNotFoundError:
+        raise missing(identity) from None
+    except OSError as error:
+        raise from_os_error(identity.path, error) from None
+    if found.kind is not Kind.DIRECTORY:
+        raise FileProblem(identity.path, "a directory", found.kind.value, "Name a directory.")
     working_dir = PurePosixPath(*identity.entry) if identity.entry else None
     return ToolOutput(
         f"the working directory is {identity.path}",
