@@ -54,6 +54,7 @@ __all__ = [
 _core: Any = trio._core
 _run: Any = _core._run
 _socket: Any = sys.modules["trio._socket"]
+_socket_names: Any = sys.modules["trio.socket"]
 _subprocess: Any = sys.modules["trio._subprocess"]
 _threads: Any = sys.modules["trio._threads"]
 _thread_cache: Any = sys.modules["trio._core._thread_cache"]
@@ -141,6 +142,7 @@ _REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
     ),
     ("trio._threads", _threads, None, ("_send_message_to_trio",)),
     ("trio._socket", _socket, None, ("_SocketType",)),
+    ("trio.socket", _socket_names, None, ("socketpair",)),
     ("trio._subprocess", _subprocess, None, ("_open_process",)),
     ("trio._core._thread_cache.ThreadCache", _thread_cache, "ThreadCache", ("start_thread_soon",)),
 )
@@ -558,6 +560,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
         # The socket of the operating system is already open, and nobody else may have it.
         refuse(_socket._SocketType, "__init__", "use a socket", outside, lambda _, sock: sock.close())
+        # It would open two of the operating system's, and only one of them would get as far as the line above.
+        refuse(_socket_names, "socketpair", "use a socket", outside)
         refuse(_subprocess, "_open_process", "start a subprocess", outside)
         if "open_process" in trio.lowlevel.__dict__:
             refuse(trio.lowlevel, "open_process", "start a subprocess", outside)
