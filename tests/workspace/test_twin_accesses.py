@@ -74,7 +74,8 @@ def endings(names: tuple[str, ...], *, all_depend: bool, **options: Any) -> set[
                 nursery.start_soon(work, number)
         return repr((answers, Workspace(disk).snapshot()))
 
-    report = sim.explore(program, strategy=sim.DPOR())
+    # Steps without an effect touch nothing that matters here; counted as touching everything, they would hide a gap.
+    report = sim.explore(program, strategy=sim.DPOR(accesses="declared", samples=1))
     assert report.complete
     assert not report.failures
     return set(report.outcomes)
