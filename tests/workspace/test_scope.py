@@ -188,6 +188,8 @@ class Swapper:
     root: Path
     outside: Path
     really: dict[str, Callable[..., Any]] = attrs.field(init=False)
+    #: The real paths of all that was opened between the system calls.
+    opened: set[str] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.really = {name: getattr(os, name) for name in CALLS}
@@ -227,7 +229,11 @@ class Swapper:
                     self.swap(*swap)
                 elif number == back:
                     self.back(swap[0])
-                return function(*args, **kwargs)
+                value = function(*args, **kwargs)
+                if name == "open" and os.path.isdir("/proc/self/fd"):
+                    # Where it has led to, whatever it was called.
+                    self.opened.add(self.really["readlink"](f"/proc/self/fd/{value}"))
+                return value
 
             return call
 
@@ -277,6 +283,7 @@ def real_run(swapper: Swapper, call: ToolCall, swap: tuple[str, str], at: int, b
     assert "elsewhere" not in shown, (call, swap, at, back, shown)
     assert str(swapper.root.parent) not in shown, (call, swap, at, back, shown)
     assert outside_of(swapper.outside) == before, (call, swap, at, back)
+    assert not [path for path in swapper.opened if path.startswith(str(swapper.outside))], (call, swap, at, back)
     return count
 
 
