@@ -223,6 +223,7 @@ class StepLimit(SimulationStopped):
         time_stood_still: a deadline was pending and the clock never reached it, because tasks kept running.
         others: None; or, when system tasks or callbacks went on and no task of the program did, the names of
             those system tasks.
+        starved: the paths of the tasks that could have run in the whole second half of the steps, and never did.
     """
 
     def __init__(
@@ -232,19 +233,22 @@ class StepLimit(SimulationStopped):
         time_stood_still: bool,
         step: int | None = None,
         others: Sequence[str] | None = None,
+        starved: Sequence[str] = (),
     ) -> None:
         self.limit = limit
+        self.starved = tuple(starved)
         self.time_stood_still = time_stood_still
         self.others = None if others is None else tuple(others)
         text = f"step limit of {limit} reached"
         if others is not None:
             names = f"system tasks ({', '.join(others)})" if others else "callbacks"
             text += f": {names} go on, and no task of the program stepped meanwhile"
-        text += (
-            "; time never moved although a deadline was pending, so this may be no livelock"
-            if time_stood_still
-            else "; a livelock, unless the program needs more steps (raise step_limit)"
-        )
+        if time_stood_still:
+            text += "; time never moved although a deadline was pending, so this may be no livelock"
+        elif starved:
+            text += f"; {', '.join(starved)} never had a turn, so this may be no livelock"
+        else:
+            text += "; a livelock, unless the program needs more steps (raise step_limit)"
         super().__init__(text, limit if step is None else step, waiting)
 
 

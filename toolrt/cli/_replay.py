@@ -58,7 +58,7 @@ def replay(
     violations = experiment.check(execution, twice=True)
     print_timeline(execution, calls, violations, screen)
     print_violations(violations, execution.error, screen)
-    if isinstance(execution.error, StepLimit) and execution.error.time_stood_still:
+    if isinstance(execution.error, StepLimit) and (execution.error.time_stood_still or execution.error.starved):
         screen.say("INCONCLUSIVE: it was stopped before it ended", "bold yellow")
         return Exit.INCONCLUSIVE
     if violations or execution.error is not None:

@@ -32,13 +32,14 @@ numbers, at addresses or at the order of a set is not controlled, and its replay
 """
 
 from toolrt.sim._cell import Cell
+from toolrt.sim._estimate import Estimate, estimate
 from toolrt.sim._execution import Execution
 from toolrt.sim._explore import explore, replay, run
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
 from toolrt.sim._watch import watch
-from toolrt.sim.policies import Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
-from toolrt.sim.strategies import DPOR, Random, Redundant, Search, Strategy
+from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
+from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Portfolio, Random, Redundant, Search, Strategy
 
 PASS = Verdict.PASS
 FAIL = Verdict.FAIL
@@ -49,12 +50,19 @@ __all__ = [
     "FAIL",
     "INCONCLUSIVE",
     "PASS",
+    "PCT",
+    "POS",
+    "URW",
+    "Bounded",
     "Cell",
     "Choices",
+    "Estimate",
     "Execution",
+    "Exhaustive",
     "Failure",
     "Fifo",
     "Policy",
+    "Portfolio",
     "Random",
     "RandomWalk",
     "Redundant",
@@ -65,6 +73,7 @@ __all__ = [
     "Search",
     "Strategy",
     "Verdict",
+    "estimate",
     "explore",
     "replay",
     "run",

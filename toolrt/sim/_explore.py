@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import zip_longest
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
@@ -12,8 +13,8 @@ from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simul
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
-from toolrt.sim.policies import Fifo, Policy, RandomWalk, Replay
-from toolrt.sim.strategies import Random, Redundant, Strategy
+from toolrt.sim.policies import Choices, Fifo, Policy, Replay
+from toolrt.sim.strategies import Portfolio, Redundant, Strategy, uncontrolled
 from toolrt.trace import Access, Step, stable_text
 
 __all__ = ["explore", "replay", "run"]
@@ -25,9 +26,6 @@ _FAILURES_KEPT = 100
 
 # A replay lets system tasks and callbacks have so many passes between two steps of its schedule.
 _REPLAY_PASS_LIMIT = 1_000_000
-
-# What explore does when no strategy is given.
-_DEFAULT_EXECUTIONS = 1_000
 
 
 def run(program: Program, policy: Policy | None = None, *, step_limit: int = DEFAULT_STEP_LIMIT) -> Execution:
@@ -129,7 +127,7 @@ def explore(
 
     Args:
         program: an async function without arguments.
-        strategy: picks the executions; None is ``Random(RandomWalk(seed=0), 1000)``.
+        strategy: picks the executions; None is ``Portfolio(1000)``.
         check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False or
             violations; ``None`` and ``[]`` are no complaint, but an execution with an error is then a failure;
             exactly ``True`` says that all is well.  None: an execution fails when it has an error.
@@ -138,8 +136,9 @@ def explore(
         step_limit: the number of steps after which an execution is stopped, 1 or more.
 
     Returns:
-        The report.  An execution that the step limit ended while a deadline was pending decides nothing: the
-        verdict is then INCONCLUSIVE, unless another one failed.
+        The report.  An execution that the step limit ended while a deadline was pending, or while a task that
+        could run was never given a turn, decides nothing: the verdict is then INCONCLUSIVE, unless another one
+        failed.  So it is when the strategy set out to run a whole space and was stopped before.
 
     Raises:
         DefinitionRefused: an argument is not what it must be; nothing was run.
@@ -157,7 +156,7 @@ def explore(
     if check is not None and not callable(check):
         raise DefinitionRefused("check", "a function of an execution, or None", check)
     if strategy is None:
-        strategy = Random(RandomWalk(seed=0), _DEFAULT_EXECUTIONS)
+        strategy = Portfolio()
     if isinstance(strategy, type) or not callable(getattr(strategy, "begin", None)):
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
@@ -173,6 +172,7 @@ def _exploration(
     outcomes: dict[Any, int] = {}
     schedules: set[tuple[int, ...] | bytes] = set()
     failures: list[Failure] = []
+    first: Execution | None = None
     alone = check is None and search.asks_nobody
     while max_executions is None or executions < max_executions:
         policy = search.policy()
@@ -183,6 +183,7 @@ def _exploration(
         except Redundant:
             continue
         search.learn(execution)
+        first = first or execution
         executions += 1
         schedules.add(_fingerprint(execution.choices))
         key = execution.outcome
@@ -196,25 +197,49 @@ def _exploration(
         failed += judgement.failed
         if judgement.failed and len(failures) < _FAILURES_KEPT:
             failures.append(Failure(program, check, step_limit, execution, judgement))
-    unfinished = search.unfinished()
+    unfinished, difference = search.unfinished(), None
+    if first is not None and not (failed or undecided or unfinished):
+        # A PASS says that schedules decide: so the first is run once more, after all the others.
+        again = yield Job(program, Choices(first.choices), step_limit, 0, alone)
+        difference = _difference(first, again)
     if failed:
         verdict = Verdict.FAIL
-    elif undecided or unfinished or not executions:
+    elif undecided or unfinished or difference or not executions:
         verdict = Verdict.INCONCLUSIVE
     else:
         verdict = Verdict.PASS
     return Report(
         verdict=verdict,
-        claim=search.claim(executions, len(schedules)),
+        claim=f"uncontrolled(n={executions})" if difference else search.claim(executions, len(schedules)),
         executions=executions,
         distinct=len(schedules),
-        complete=search.complete(),
+        complete=search.complete() and not difference,
         outcomes=outcomes,
         failed=failed,
         undecided=undecided,
         failures=failures,
-        unfinished=unfinished,
+        unfinished=unfinished or difference,
     )
+
+
+def _difference(first: Execution, again: Execution) -> str | None:
+    """Say where two executions of one schedule differ, in what could run or in what was touched; None: nowhere."""
+    for step, (before, after) in enumerate(zip_longest(first.schedule.steps, again.schedule.steps)):
+        if before is None or after is None or _offered(before) != _offered(after):
+            return uncontrolled(step, _offered(before), _offered(after))
+        if _told(before) != _told(after):
+            return uncontrolled(step, _in_words(before), _in_words(after))
+    if type(first.error) is not type(again.error):
+        return uncontrolled(len(first.choices), _ended(first), _ended(again))
+    return None
+
+
+def _offered(step: Step | None) -> str:
+    return "its end" if step is None else ", ".join(step.enabled)
+
+
+def _ended(execution: Execution) -> str:
+    return "a return" if execution.error is None else type(execution.error).__name__
 
 
 def _fingerprint(choices: tuple[int, ...]) -> tuple[int, ...] | bytes:

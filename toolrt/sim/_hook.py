@@ -35,7 +35,7 @@ from toolrt._plain import frozen, plain, stable_text
 from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
-from toolrt.sim._paths import ROOT
+from toolrt.sim._paths import ROOT, key_of_path
 from toolrt.sim._trio_internals import Seam, can_step_inside
 from toolrt.sim._trio_internals_things import Things, begun_under
 from toolrt.sim._waiting import waits_for
@@ -540,7 +540,16 @@ class Scheduler:
 
     def _step_limit_reached(self, steps: int) -> StepLimit:
         pending = self._seam.next_deadline() < inf
-        return StepLimit(self._limit, self._waiting(), pending and steps - self._clock_moved_at > self._limit // 2)
+        half = steps // 2
+        recent = self.steps[half:]
+        starved = set(self._names).intersection(*(enabled for _, enabled, _, _, _, _ in recent))
+        starved.difference_update(actor.name for actor, _, _, _, _, _ in recent)
+        return StepLimit(
+            self._limit,
+            self._waiting(),
+            pending and steps - self._clock_moved_at > half,
+            starved=sorted(starved, key=key_of_path),
+        )
 
     def abandon(self, fault: BaseException) -> None:
         """End the execution from outside; the caller gets `fault`."""

@@ -3,8 +3,9 @@
 A check is called with the execution.  It complains by raising AssertionError, by returning False, or by
 returning violations (anything iterable that is not empty).  ``None`` and an empty list are no complaint; then an
 execution that ended with an error is still a failure.  Exactly ``True`` says that all is well, also with an
-error.  An execution that the step limit ended while the clock waited decides nothing, and is not shown to the
-check: time only moves when nothing can run, so it may have been about to end.
+error.  An execution that the step limit ended while the clock waited, or a task that was never given a turn,
+decides nothing and is not shown to the check: time only moves when nothing can run, and a schedule may starve a
+task as no scheduler of Trio's does, so it may have been about to end.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     What the check raises, other than AssertionError, is raised as it is.
     """
     error = execution.error
-    if isinstance(error, StepLimit) and error.time_stood_still:
+    if isinstance(error, StepLimit) and (error.time_stood_still or error.starved):
         return Judgement(failed=False, undecided=True)
     if check is None:
         return Judgement(failed=error is not None)

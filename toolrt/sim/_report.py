@@ -132,7 +132,7 @@ class Report:
     outcomes: dict[Any, int]
     #: How many executions failed.
     failed: int
-    #: How many decided nothing: the step limit ended them while the clock waited.
+    #: How many decided nothing: the step limit ended them while the clock, or a task, waited.
     undecided: int
     #: The first failing executions, in the order they were found; at most 100.
     failures: list[Failure]
@@ -156,7 +156,7 @@ class Report:
         if self.undecided:
             lines.append(
                 f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "
-                "a deadline was pending."
+                "a deadline was pending, or a task never had a turn."
             )
         return "\n".join(lines)
 

@@ -7,9 +7,11 @@ nothing but what the policy was made with and what it was told, or no schedule c
 
 A policy may raise.  It then is not asked again; the execution is given up and its caller gets the exception.
 
-Two more methods are optional.  ``derive(index)`` gives the policy for the execution `index` of a sample (a new
-seed); without it the same policy is used for all.  ``finish(steps)`` is called after an execution that was not
-given up because of the policy, with how many steps it took; what it raises the caller gets.
+More methods are optional.  ``derive(index)`` gives the policy for the execution `index` of a sample (a new
+seed); without it the same policy is used for all.  ``sample()`` is called once before a sample and gives the policy
+whose ``derive`` is asked: one that has learned nothing yet, for policies that learn from one execution to the
+next.  ``finish(steps)`` is called after an execution that was not given up because of the policy, with how many
+steps it took; what it raises the caller gets.  ``bound`` is a text that a sample adds to its claim.
 """
 
 from __future__ import annotations

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from random import Random
 
-from toolrt.errors import DefinitionRefused
 from toolrt.sim.policies._policy import RunInfo
+from toolrt.sim.policies._seeds import checked_seed, seed_of
 
 __all__ = ["RandomWalk"]
-
-# An odd constant whose multiples are spread over all 64 bits (2**64 divided by the golden ratio): neighbouring
-# seeds give samples that share no seed.
-_SPREAD = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
 
 
 class RandomWalk:
@@ -30,10 +25,8 @@ class RandomWalk:
     """
 
     def __init__(self, seed: int) -> None:
-        if not isinstance(seed, int) or isinstance(seed, bool):
-            raise DefinitionRefused("RandomWalk(seed)", "an integer", seed)
         #: The seed it was made with.
-        self.seed = seed
+        self.seed = checked_seed("RandomWalk(seed)", seed)
 
     def start(self, info: RunInfo) -> None:
         """Begin the sequence of choices again."""
@@ -46,7 +39,7 @@ class RandomWalk:
 
     def derive(self, index: int) -> RandomWalk:
         """Give the walk for execution `index` of a sample that starts from this seed."""
-        return RandomWalk(((self.seed + 1) * _SPREAD + index) & _MASK)
+        return RandomWalk(seed_of(self.seed, index))
 
     def __repr__(self) -> str:
         return f"RandomWalk(seed={self.seed})"

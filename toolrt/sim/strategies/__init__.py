@@ -1,7 +1,9 @@
 """Strategies: each picks the next execution of an exploration."""
 
 from toolrt.sim.strategies._dpor import DPOR
+from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._random import Random
-from toolrt.sim.strategies._strategy import Redundant, Search, Strategy
+from toolrt.sim.strategies._strategy import Redundant, Search, Strategy, uncontrolled
+from toolrt.sim.strategies._tree import Bounded, Exhaustive
 
-__all__ = ["DPOR", "Random", "Redundant", "Search", "Strategy"]
+__all__ = ["DPOR", "Bounded", "Exhaustive", "Portfolio", "Random", "Redundant", "Search", "Strategy", "uncontrolled"]

@@ -6,14 +6,17 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.policies._fifo import Fifo
+from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy
+from toolrt.sim.policies._pos import POS
 from toolrt.sim.policies._random_walk import RandomWalk
+from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._strategy import Search
 
 __all__ = ["Random"]
 
 # Those whose `derive` is no code of the user's.
-_OWN = (Fifo, RandomWalk)
+_OWN = (Fifo, RandomWalk, PCT, POS, URW)
 
 
 @attrs.frozen
@@ -46,8 +49,9 @@ class Random:
 
 class _Sample(Search):
     def __init__(self, policy: Policy, n: int) -> None:
-        self._policy = policy
-        self._derive = getattr(policy, "derive", None)
+        fresh = getattr(policy, "sample", None)
+        self._policy: Policy = policy if fresh is None else fresh()
+        self._derive = getattr(self._policy, "derive", None)
         self._n = n
         self._given = 0
         self.asks_nobody = type(policy) in _OWN
@@ -58,3 +62,7 @@ class _Sample(Search):
             return None
         self._given += 1
         return self._policy if self._derive is None else self._derive(index)
+
+    def claim(self, executions: int, distinct: int) -> str:
+        bound = getattr(self._policy, "bound", "")
+        return f"sampled(n={executions}, distinct={distinct}{', ' if bound else ''}{bound})"

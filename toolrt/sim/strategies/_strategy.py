@@ -18,7 +18,7 @@ from typing import Protocol
 from toolrt.sim._execution import Execution
 from toolrt.sim.policies._policy import Policy
 
-__all__ = ["Redundant", "Search", "Strategy"]
+__all__ = ["Redundant", "Search", "Strategy", "uncontrolled"]
 
 
 class Redundant(Exception):
@@ -56,3 +56,11 @@ class Strategy(Protocol):
 
     def begin(self) -> Search:
         """Begin an exploration that knows nothing of earlier ones."""
+
+
+def uncontrolled(step: int, before: str, after: str) -> str:
+    """Say that the same choices have led to something else: a text for `Search.unfinished`."""
+    return (
+        f"the same choices led to {before} at step {step} once, to {after} another time: the program depends on "
+        "something the simulator does not control"
+    )

@@ -1,0 +1,190 @@
+"""Small programs with known numbers of schedules: what explorers are compared by.
+
+Each function makes a program and the check that tells its bug; a check of None means that the bug is a deadlock or
+an error.  The numbers of schedules are in the tests of the strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+
+Program = Callable[[], Awaitable[Any]]
+Made = tuple[Program, Callable[[sim.Execution], bool] | None]
+
+
+def lost_update(tasks: int, rounds: int) -> Made:
+    """Tasks that each read a counter, pass a checkpoint and write it: an increment may get lost."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, name="x")
+
+        async def add() -> None:
+            for _ in range(rounds):
+                seen = cell.get()
+                await checkpoint()
+                cell.set(seen + 1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks):
+                nursery.start_soon(add)
+        return cell.get()
+
+    return program, lambda execution: execution.value == tasks * rounds
+
+
+def reorder(tasks: int) -> Made:
+    """All tasks but one set a, then b; the last one reads a, then b, and must see both set or neither."""
+
+    async def program() -> tuple[int, int]:
+        a, b = sim.Cell(0, name="a"), sim.Cell(0, name="b")
+        seen = []
+
+        async def set_both() -> None:
+            a.set(1)
+            await checkpoint()
+            b.set(-1)
+
+        async def read_both() -> None:
+            first = a.get()
+            await checkpoint()
+            seen.append((first, b.get()))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks - 1):
+                nursery.start_soon(set_both)
+            nursery.start_soon(read_both)
+        return seen[0]
+
+    return program, lambda execution: execution.value in ((0, 0), (1, -1))
+
+
+def needle(tasks: int, rounds: int) -> Made:
+    """Two of the tasks must strictly take turns for the bug to show; the others only pass checkpoints."""
+
+    async def program() -> tuple[int, ...]:
+        order = sim.Cell[tuple[int, ...]]((), name="order")
+
+        async def step(number: int) -> None:
+            for _ in range(rounds):
+                if number < 2:
+                    order.set((*order.get(), number))
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            for number in range(tasks):
+                nursery.start_soon(step, number)
+        return order.get()
+
+    return program, lambda execution: execution.value != (0, 1) * rounds
+
+
+def uneven(steps: int) -> Made:
+    """A task of one step has to come after the last of a task of many."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, name="x")
+        seen = []
+
+        async def short() -> None:
+            seen.append(cell.get())
+
+        async def long() -> None:
+            cell.set(1)
+            for _ in range(steps - 1):
+                await checkpoint()
+                cell.set(cell.get() + 1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(short)
+            nursery.start_soon(long)
+        return seen[0]
+
+    return program, lambda execution: execution.value != steps
+
+
+def twostage(tasks: int) -> Made:
+    """Writers pass one stage under one lock and a second under another; a reader between sees half of it."""
+
+    async def program() -> list[tuple[int, int]]:
+        first_lock, second_lock = trio.Lock(), trio.Lock()
+        first, second = sim.Cell(0, name="first"), sim.Cell(0, name="second")
+        torn: list[tuple[int, int]] = []
+
+        async def write() -> None:
+            async with first_lock:
+                first.set(1)
+            await checkpoint()
+            async with second_lock:
+                second.set(first.get() + 1)
+
+        async def read() -> None:
+            async with first_lock:
+                one = first.get()
+            if not one:
+                return
+            await checkpoint()
+            async with second_lock:
+                two = second.get()
+            if two != one + 1:
+                torn.append((one, two))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks - 1):
+                nursery.start_soon(write)
+            nursery.start_soon(read)
+        return torn
+
+    return program, lambda execution: execution.value == []
+
+
+def bounded_buffer(producers: int, consumers: int) -> Made:
+    """A buffer of one place with one Condition for both "not full" and "not empty": the wrong one may be woken."""
+
+    async def program() -> None:
+        condition = trio.Condition()
+        buffer: list[int] = []
+
+        async def put() -> None:
+            async with condition:
+                while buffer:
+                    await condition.wait()
+                buffer.append(0)
+                condition.notify()
+
+        async def get() -> None:
+            async with condition:
+                while not buffer:
+                    await condition.wait()
+                buffer.pop()
+                condition.notify()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(producers):
+                nursery.start_soon(put)
+            for _ in range(consumers):
+                nursery.start_soon(get)
+
+    return program, None
+
+
+def dining(philosophers: int) -> Made:
+    """Everyone takes the left fork first; when all hold one, nobody eats."""
+
+    async def program() -> None:
+        forks = [trio.Lock() for _ in range(philosophers)]
+
+        async def eat(left: trio.Lock, right: trio.Lock) -> None:
+            async with left, right:
+                pass
+
+        async with trio.open_nursery() as nursery:
+            for index in range(philosophers):
+                nursery.start_soon(eat, forks[index], forks[(index + 1) % philosophers])
+
+    return program, None

@@ -1,0 +1,300 @@
+"""PCT, POS and URW: what each draws, and what it measures."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused
+
+_SEEDED = [lambda seed: sim.PCT(depth=2, seed=seed), sim.POS, sim.URW, sim.RandomWalk]
+_NAMES = ["PCT", "POS", "URW", "RandomWalk"]
+
+
+def _any(execution: sim.Execution) -> bool:
+    return True
+
+
+def _schedules(program, strategy: sim.Strategy) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    sim.explore(program, strategy, lambda execution: found.append(execution.choices) or True)
+    return found
+
+
+def _failing(program, check, policy: sim.Policy, n: int) -> float:
+    """The share of failing executions."""
+    return sim.explore(program, sim.Random(policy, n), check).failed / n
+
+
+@pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
+def test_sample_depends_on_the_seed_alone(programs, policy) -> None:
+    """One seed is one sample, however often it is drawn and whatever was explored between."""
+    program, _ = programs.reorder(4)
+    once = policy(1)
+    first = _schedules(program, sim.Random(once, 30))
+    _schedules(programs.lost_update(3, 2)[0], sim.Random(once, 30))
+    assert _schedules(program, sim.Random(once, 30)) == first
+    assert _schedules(program, sim.Random(policy(2), 30)) != first
+
+
+@pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
+def test_single_run_replays(programs, policy) -> None:
+    """A policy drives one run as well as a sample, and its schedule replays."""
+    program, _ = programs.dining(3)
+    execution = sim.run(program, policy(5))
+    assert sim.run(program, policy(5)).schedule == execution.schedule
+    assert sim.replay(program, execution.schedule).schedule == execution.schedule
+
+
+@pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
+@pytest.mark.parametrize("seed", ["1", 1.0, True, None])
+def test_seed_must_be_an_integer(policy, seed: object) -> None:
+    """A seed is an integer."""
+    with pytest.raises(DefinitionRefused, match="seed"):
+        policy(seed)
+
+
+@pytest.mark.parametrize("depth", [0, True, 1.5])
+def test_depth_must_be_a_number(depth: object) -> None:
+    """A depth is 1 or more."""
+    with pytest.raises(DefinitionRefused, match="depth"):
+        sim.PCT(depth=depth, seed=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", _SEEDED, ids=_NAMES)
+def test_policies_share_every_schedule(programs, policy) -> None:
+    """A small program's six schedules all come up, but for PCT, which makes no more changes than its depth allows."""
+    program, _ = programs.lost_update(2, 1)
+    wanted = 4 if isinstance(policy(0), sim.PCT) else 6
+    assert len(set(_schedules(program, sim.Random(policy(0), 300)))) >= wanted
+
+
+# ---------------------------------------------------------------- PCT
+
+
+def test_pct_of_depth_1_never_preempts(programs) -> None:
+    """Without changes of priority a task goes on until it is done or has to wait."""
+    program, _ = programs.lost_update(3, 2)
+    schedules: set[str] = set()
+
+    def note(execution: sim.Execution) -> bool:
+        assert execution.schedule.switches == 0
+        schedules.add(execution.schedule.short)
+        return True
+
+    sim.explore(program, sim.Random(sim.PCT(depth=1, seed=0), 100), note)
+    assert len(schedules) == 6
+
+
+def test_pct_changes_as_often_as_its_depth_allows(programs) -> None:
+    """At depth d a run has at most d - 1 preemptions, and as many do come up."""
+    program, _ = programs.lost_update(3, 2)
+    switches: Counter[int] = Counter()
+    for depth in (2, 3):
+        switches.clear()
+        sim.explore(
+            program,
+            sim.Random(sim.PCT(depth=depth, seed=0), 200),
+            lambda execution: switches.update([execution.schedule.switches]) or True,
+        )
+        assert max(switches) == depth - 1
+
+
+def test_pct_measures_tasks_and_steps(programs) -> None:
+    """The bound is quoted with the measured numbers, for the executions drawn with them: all but the first."""
+    program, _ = programs.uneven(25)
+    report = sim.explore(program, sim.Random(sim.PCT(depth=2, seed=0), 100), _any)
+    distinct = report.distinct
+    assert report.claim == (
+        f"sampled(n=100, distinct={distinct}, bugs of depth 2 with p>=0.012 in each of 99 (tasks=3, steps=28))"
+    )
+
+
+def test_pct_quotes_no_bound_before_it_has_measured(programs) -> None:
+    """One execution measures; nothing was drawn with what it found."""
+    program, _ = programs.uneven(25)
+    report = sim.explore(program, sim.Random(sim.PCT(depth=2, seed=0), 1), _any)
+    assert report.claim == "sampled(n=1, distinct=1)"
+
+
+def test_pct_does_not_measure_what_was_stopped() -> None:
+    """An execution that the step limit ended says nothing about how long the program is."""
+
+    async def spin() -> None:
+        while True:
+            await checkpoint()
+
+    report = sim.explore(spin, sim.Random(sim.PCT(depth=2, seed=0), 5), _any, step_limit=50)
+    assert report.claim == "sampled(n=5, distinct=1)"
+
+
+def test_pct_keeps_its_bound(programs) -> None:
+    """A bug of depth 1 that needs one task after another is found about every other time: p >= 1/3 is promised."""
+    program, check = programs.uneven(25)
+    assert _failing(program, check, sim.PCT(depth=1, seed=0), 400) > 0.4
+
+
+# ---------------------------------------------------------------- URW
+
+
+def test_urw_is_uniform_over_schedules(programs) -> None:
+    """The 26 orders of a task of one step and one of 25 come up about equally often; a walk finds the last never."""
+    program, check = programs.uneven(25)
+    counts: Counter[object] = Counter()
+    report = sim.explore(program, sim.Random(sim.URW(seed=0), 2_600), _any)
+    counts.update(report.outcomes)
+    assert len(counts) == 26
+    assert 60 < min(counts.values()) < max(counts.values()) < 140
+    assert _failing(program, check, sim.RandomWalk(seed=0), 300) == 0
+
+
+def test_urw_counts_what_is_to_be_spawned() -> None:
+    """A task that is going to spawn others weighs as much as they will: else the last place is all but never drawn."""
+
+    async def program() -> int:
+        length = sim.Cell(0, name="length")
+        seen = []
+
+        async def grow(more: int) -> None:
+            length.set(length.get() + 1)
+            if more:
+                nursery.start_soon(grow, more - 1)
+
+        async def look() -> None:
+            seen.append(length.get())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(grow, 11)
+            nursery.start_soon(look)
+        return seen[0]
+
+    outcomes = sim.explore(program, sim.Random(sim.URW(seed=0), 1_300), _any).outcomes
+    assert set(outcomes) == set(range(13))
+    assert 60 < min(outcomes.values()) < max(outcomes.values()) < 140
+
+
+def test_urw_does_not_measure_what_was_stopped() -> None:
+    """A task that once span up to the step limit is not taken for a long one."""
+    spins = [True]
+
+    async def program() -> str:
+        order: list[str] = []
+
+        async def arrive(name: str) -> None:
+            order.append(name)
+            while name == "a" and spins:
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(arrive, "a")
+            nursery.start_soon(arrive, "b")
+        return "".join(order)
+
+    def check(execution: sim.Execution) -> bool:
+        spins.clear()
+        return True
+
+    outcomes = sim.explore(program, sim.Random(sim.URW(seed=0), 200), check, step_limit=300).outcomes
+    assert outcomes["ab"] > 70
+    assert outcomes["ba"] > 70
+
+
+def test_urw_is_not_misled_by_a_short_trial() -> None:
+    """A first execution that returned early does not weigh a task zero: the largest length counts."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, name="x")
+        stop = trio.CancelScope()
+
+        async def work() -> None:
+            with stop:
+                for _ in range(6):
+                    await checkpoint()
+                    cell.set(cell.get() + 1)
+
+        async def end() -> None:
+            stop.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work)
+            nursery.start_soon(end)
+        return cell.get()
+
+    outcomes = sim.explore(program, sim.Random(sim.URW(seed=3), 400), _any).outcomes
+    assert set(outcomes) == set(range(7))
+    assert min(outcomes.values()) > 15
+
+
+# ---------------------------------------------------------------- POS
+
+
+def test_pos_draws_partial_orders_not_schedules(programs) -> None:
+    """Steps that conflict with nothing do not dilute it: a torn read among ten tasks comes up more than by walking."""
+    program, check = programs.reorder(10)
+    assert _failing(program, check, sim.POS(seed=0), 1_000) > 1.1 * _failing(
+        program, check, sim.RandomWalk(seed=0), 1_000
+    )
+
+
+def test_pos_learns_what_steps_touch() -> None:
+    """Once footprints are known, the order of two racing steps is a coin's toss, whatever else runs."""
+
+    async def program() -> tuple[str, ...]:
+        first = sim.Cell[tuple[str, ...]]((), name="first")
+
+        async def race(name: str) -> None:
+            await checkpoint()
+            first.set((*first.get(), name))
+
+        async def noise(number: int) -> None:
+            own = sim.Cell(0, name=str(number))
+            for _ in range(4):
+                own.set(1)
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(race, "a")
+            nursery.start_soon(race, "b")
+            for number in range(3):
+                nursery.start_soon(noise, number)
+        return first.get()
+
+    outcomes = sim.explore(program, sim.Random(sim.POS(seed=0), 600), _any).outcomes
+    assert set(outcomes) == {("a", "b"), ("b", "a")}
+    assert 240 < outcomes["a", "b"] < 360
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_pos_draws_anew_where_steps_race(reported: bool) -> None:
+    """A step that races with each of ten others comes last about once in 2**10, not once in 11; so does one that
+    races with all as far as anybody knows.
+    """
+
+    async def program() -> int:
+        cell = sim.Cell(0, name="x")
+        made, seen = [], []
+
+        async def many() -> None:
+            for _ in range(10):
+                if reported:
+                    cell.set(1)
+                made.append(1)
+                await checkpoint()
+
+        async def one() -> None:
+            if reported:
+                cell.get()
+            seen.append(len(made))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(many)
+            nursery.start_soon(one)
+        return seen[0]
+
+    outcomes = sim.explore(program, sim.Random(sim.POS(seed=0), 600), _any).outcomes
+    assert outcomes.get(10, 0) < 15
+    assert outcomes[0] > 200

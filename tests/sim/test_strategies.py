@@ -1,0 +1,412 @@
+"""Exhaustive, Bounded, Portfolio and estimate: what they run, and what they say they have shown."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, StepLimit
+
+
+def _any(execution: sim.Execution) -> bool:
+    return True
+
+
+# ---------------------------------------------------------------- Exhaustive
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "schedules", "failed"),
+    [
+        ("lost_update", (2, 1), 6, 4),
+        ("lost_update", (3, 1), 90, 84),
+        ("lost_update", (3, 2), 1680, 1674),
+        ("reorder", (3,), 90, 28),
+        ("reorder", (4,), 2520, 684),
+        ("needle", (3, 2), 1680, 252),
+        ("uneven", (25,), 26, 1),
+        ("dining", (2,), 8, 4),
+        ("dining", (3,), 285, 48),
+        ("bounded_buffer", (2, 2), 480, 36),
+    ],
+)
+def test_exhaustive_runs_every_schedule_once(programs, name: str, arguments, schedules: int, failed: int) -> None:
+    """The number of schedules is known, each is run once, and so many of them fail."""
+    program, check = getattr(programs, name)(*arguments)
+    report = sim.explore(program, sim.Exhaustive(), check)
+    assert (report.executions, report.distinct, report.failed) == (schedules, schedules, failed)
+    assert report.complete
+    assert report.claim == f"exhaustive(schedules={schedules})"
+
+
+def test_exhaustive_passes_when_nothing_fails(programs) -> None:
+    """A complete search in which nothing failed is a PASS."""
+    program, _ = programs.lost_update(2, 1)
+    report = sim.explore(program, sim.Exhaustive(), _any)
+    assert (report.verdict, report.unfinished) == (sim.PASS, None)
+
+
+def test_exhaustive_goes_deepest_first(programs) -> None:
+    """The first schedule has no preemption, and neighbours share the longest prefix."""
+    program, _ = programs.lost_update(2, 1)
+    found: list[tuple[int, ...]] = []
+
+    def note(execution: sim.Execution) -> bool:
+        found.append(execution.choices)
+        return True
+
+    sim.explore(program, sim.Exhaustive(), note)
+    assert found == sorted(found)
+
+
+def test_exhaustive_cut_short_is_inconclusive(programs) -> None:
+    """A budget that ran out is no PASS, and the claim does not say exhaustive."""
+    program, _ = programs.lost_update(3, 2)
+    report = sim.explore(program, sim.Exhaustive(), _any, max_executions=1679)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert not report.complete
+    assert report.claim == "incomplete(schedules=1679)"
+    assert "the budget ran out with 1 subtrees" in str(report)
+
+
+def test_exhaustive_within_its_budget_is_complete(programs) -> None:
+    """A budget of exactly the number of schedules is enough."""
+    program, _ = programs.lost_update(3, 2)
+    report = sim.explore(program, sim.Exhaustive(), _any, max_executions=1680)
+    assert (report.verdict, report.complete) == (sim.PASS, True)
+
+
+def test_exhaustive_begins_anew_each_time(programs) -> None:
+    """One strategy serves many explorations, also one inside another's check."""
+    program, _ = programs.lost_update(2, 1)
+    strategy = sim.Exhaustive()
+
+    def check(execution: sim.Execution) -> bool:
+        return sim.explore(program, strategy, _any).executions == 6
+
+    assert sim.explore(program, strategy, check).verdict is sim.PASS
+
+
+def test_uncontrolled_program_is_never_exhausted() -> None:
+    """A program that asks chance what to do is found out, and the report says where."""
+    dice = random.Random(1)
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(dice.randint(1, 3)):
+                nursery.start_soon(checkpoint)
+
+    report = sim.explore(program, sim.Exhaustive())
+    assert report.verdict is sim.INCONCLUSIVE
+    assert not report.complete
+    assert "something the simulator does not control" in str(report)
+
+
+def test_tree_that_changes_once_is_found_out() -> None:
+    """One visit that offers something else is enough, also when the first schedule is again what it was."""
+    calls = itertools.count()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3 if next(calls) == 1 else 2):
+                nursery.start_soon(checkpoint)
+
+    report = sim.explore(program, sim.Exhaustive())
+    assert (report.verdict, report.complete, report.executions) == (sim.INCONCLUSIVE, False, 2)
+    assert report.claim == "incomplete(schedules=2)"
+    assert "led to main.0, main.1 at step 1 once, to main.0, main.1, main.2 another time" in str(report)
+
+
+def test_one_schedule_is_exhaustive() -> None:
+    """A program without choices has one schedule."""
+    report = sim.explore(checkpoint, sim.Exhaustive())
+    assert (report.claim, report.verdict) == ("exhaustive(schedules=1)", sim.PASS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.booleans())
+def test_exhaustive_counts_the_interleavings(lengths: list[int], nested: bool) -> None:
+    """Tasks of so many steps have as many schedules as a multinomial coefficient says, nested nurseries or not."""
+
+    async def steps(count: int) -> None:
+        for _ in range(count - 1):
+            await checkpoint()
+
+    async def program() -> None:
+        async with trio.open_nursery() as outer:
+            for length in lengths:
+                outer.start_soon(steps, length)
+            if nested:
+                async with trio.open_nursery():
+                    pass
+
+    orders = set(itertools.permutations([task for task, length in enumerate(lengths) for _ in range(length)]))
+    if nested:
+        # The parent passes a checkpoint among its children: one step more, anywhere.
+        orders = {(*order[:place], -1, *order[place:]) for order in orders for place in range(len(order) + 1)}
+    report = sim.explore(program, sim.Exhaustive())
+    assert (report.executions, report.distinct, report.complete) == (len(orders), len(orders), True)
+
+
+# ---------------------------------------------------------------- Bounded
+
+
+@pytest.mark.parametrize(("bound", "schedules"), list(enumerate([6, 42, 192, 552, 1062, 1506])))
+def test_bounded_runs_every_schedule_within_the_bound(programs, bound: int, schedules: int) -> None:
+    """It runs exactly the schedules that Exhaustive finds with at most so many preemptions."""
+    program, _ = programs.lost_update(3, 2)
+    found: list[str] = []
+
+    def note(execution: sim.Execution) -> bool:
+        assert execution.schedule.switches <= bound
+        found.append(execution.schedule.short)
+        return True
+
+    report = sim.explore(program, sim.Bounded(preemptions=bound), note)
+    assert (report.executions, len(set(found)), report.complete) == (schedules, schedules, True)
+    assert report.claim == f"bounded(preemptions<={bound}, schedules={schedules})"
+    assert report.verdict is sim.PASS
+
+
+def test_bounds_are_those_of_the_exhaustive_search(programs) -> None:
+    """How many schedules have so many preemptions is counted by looking at all of them."""
+    program, _ = programs.lost_update(3, 2)
+    switches: list[int] = []
+    sim.explore(program, sim.Exhaustive(), lambda execution: switches.append(execution.schedule.switches) or True)
+    assert [sum(count <= bound for count in switches) for bound in range(7)] == [6, 42, 192, 552, 1062, 1506, 1680]
+
+
+def test_bound_that_does_not_bind_is_exhaustive(programs) -> None:
+    """Where no schedule has more preemptions, all were run, and the claim says so."""
+    program, _ = programs.lost_update(3, 2)
+    report = sim.explore(program, sim.Bounded(preemptions=6), _any)
+    assert (report.claim, report.complete) == ("exhaustive(schedules=1680)", True)
+
+
+def test_bounded_finds_the_fewest_preemptions_first(programs) -> None:
+    """Schedules come in order of their preemptions, so the first failure needs no more than that."""
+    program, check = programs.lost_update(3, 2)
+    switches: list[int] = []
+    report = sim.explore(
+        program, sim.Bounded(preemptions=3), lambda e: switches.append(e.schedule.switches) or check(e)
+    )
+    assert switches == sorted(switches)
+    assert report.failures[0].schedule.switches == 1
+
+
+def test_bounded_cut_short_says_which_bound_was_done(programs) -> None:
+    """What was run of the last round decides nothing; the rounds before it are done."""
+    program, _ = programs.lost_update(3, 2)
+    report = sim.explore(program, sim.Bounded(preemptions=3), _any, max_executions=100)
+    assert report.claim == "incomplete(preemptions<=3, schedules=100, preemptions<=1 done)"
+    assert (report.verdict, report.complete) == (sim.INCONCLUSIVE, False)
+    report = sim.explore(program, sim.Bounded(preemptions=3), _any, max_executions=3)
+    assert report.claim == "incomplete(preemptions<=3, schedules=3)"
+
+
+@pytest.mark.parametrize("bound", [-1, True, 1.5, None])
+def test_bounded_refuses_a_bad_bound(bound: object) -> None:
+    """A bound is a number of preemptions."""
+    with pytest.raises(DefinitionRefused, match="preemptions"):
+        sim.Bounded(bound)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- Portfolio
+
+BUGS = [
+    ("needle", (5, 3)),
+    ("uneven", (25,)),
+    ("reorder", (10,)),
+    ("twostage", (6,)),
+    ("bounded_buffer", (2, 2)),
+    ("dining", (5,)),
+]
+
+
+class UntilFound(sim.Search):
+    """Another strategy's search, until its check has complained."""
+
+    def __init__(self, strategy: sim.Strategy) -> None:
+        self.strategy = strategy
+        self.found = False
+
+    def begin(self) -> sim.Search:
+        self.search = self.strategy.begin()
+        return self
+
+    def policy(self) -> sim.Policy | None:
+        return None if self.found else self.search.policy()
+
+    def learn(self, execution: sim.Execution) -> None:
+        self.search.learn(execution)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("name", "arguments"), BUGS, ids=[name for name, _ in BUGS])
+def test_portfolio_finds_every_bug(programs, name: str, arguments, seed: int) -> None:
+    """What any single sampler misses now and then is found by the portfolio within 500 executions."""
+    program, check = getattr(programs, name)(*arguments)
+    search = UntilFound(sim.Portfolio(500, seed=seed))
+
+    def note(execution: sim.Execution) -> bool:
+        search.found |= execution.error is not None if check is None else not check(execution)
+        return True
+
+    sim.explore(program, search, note)
+    assert search.found
+
+
+def test_portfolio_is_reproducible(programs) -> None:
+    """One seed is one sample, another seed another; what an earlier exploration learned changes nothing."""
+    program, _ = programs.reorder(4)
+
+    def schedules(strategy: sim.Strategy) -> list[tuple[int, ...]]:
+        found: list[tuple[int, ...]] = []
+        sim.explore(program, strategy, lambda execution: found.append(execution.choices) or True)
+        return found
+
+    strategy = sim.Portfolio(60, seed=1)
+    assert schedules(strategy) == schedules(strategy) == schedules(sim.Portfolio(60, seed=1))
+    assert schedules(strategy) != schedules(sim.Portfolio(60, seed=2))
+
+
+def test_portfolio_is_the_default(programs) -> None:
+    """An exploration without a strategy is a portfolio of 1,000, and says that it is a sample."""
+    program, _ = programs.lost_update(2, 1)
+    report = sim.explore(program, check=_any)
+    assert (report.claim, report.complete) == ("sampled(n=1000, distinct=6)", False)
+    assert report.outcomes == sim.explore(program, sim.Portfolio(1000), _any).outcomes
+
+
+@pytest.mark.parametrize("arguments", [{"n": 0}, {"n": True}, {"n": 1.5}, {"seed": "a"}, {"seed": None}])
+def test_portfolio_refuses_bad_arguments(arguments: dict[str, object]) -> None:
+    """A number of executions and a seed."""
+    with pytest.raises(DefinitionRefused, match="Portfolio"):
+        sim.Portfolio(**arguments)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- unfair schedules
+
+
+async def _polls() -> bool:
+    """One task polls for what another sets."""
+    ready = sim.Cell(False, name="ready")
+
+    async def poll() -> None:
+        while not ready.get():
+            await checkpoint()
+
+    async def tell() -> None:
+        ready.set(True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poll)
+        nursery.start_soon(tell)
+    return ready.get()
+
+
+def test_starved_task_makes_a_livelock_undecided() -> None:
+    """A schedule that never gives a task its turn shows no livelock: no scheduler of Trio's makes it."""
+    execution = sim.run(_polls, sim.Choices(), step_limit=100)
+    assert isinstance(execution.error, StepLimit)
+    assert execution.error.starved == ("main.1",)
+    assert "main.1 never had a turn" in str(execution.error)
+    report = sim.explore(_polls, sim.Random(sim.Choices(), 1), step_limit=100)
+    assert (report.verdict, report.undecided) == (sim.INCONCLUSIVE, 1)
+
+
+def test_polling_program_passes_a_fair_sample() -> None:
+    """Schedules that are fair in the long run let it end."""
+    assert sim.explore(_polls, sim.Random(sim.RandomWalk(0), 50)).verdict is sim.PASS
+
+
+def test_livelock_that_starves_nobody_is_a_failure() -> None:
+    """Two tasks that wait for each other by polling never end, whoever has a turn."""
+
+    async def program() -> None:
+        async def poll() -> None:
+            while True:
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poll)
+            nursery.start_soon(poll)
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 3), step_limit=200)
+    assert (report.verdict, report.failed) == (sim.FAIL, 3)
+
+
+# ---------------------------------------------------------------- estimate
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "schedules"),
+    [("lost_update", (3, 2), 1680), ("reorder", (4,), 2520), ("lost_update", (5, 3), 305_540_235_000)],
+)
+def test_estimate_is_near_the_number_of_schedules(programs, name: str, arguments, schedules: int) -> None:
+    """300 samples are within 15 percent on these, with this seed."""
+    program, _ = getattr(programs, name)(*arguments)
+    estimate = sim.estimate(program, samples=300)
+    assert estimate.schedules == pytest.approx(schedules, rel=0.15)
+    assert 0 < estimate.error < estimate.schedules / 5
+
+
+def test_estimate_of_a_program_without_choices_is_one() -> None:
+    """No choice, no error."""
+    estimate = sim.estimate(checkpoint)
+    assert (estimate.schedules, estimate.error) == (1.0, 0.0)
+    assert str(estimate).startswith("one schedule, of up to 2 steps")
+
+
+def test_estimate_is_reproducible(programs) -> None:
+    """The number depends on the seed, the rate on the machine."""
+    program, _ = programs.reorder(4)
+    first, second, other = sim.estimate(program), sim.estimate(program), sim.estimate(program, seed=1)
+    assert first.schedules == second.schedules != other.schedules
+
+
+def test_estimate_of_a_program_that_never_ends_says_so() -> None:
+    """Where the step limit ended the samples the number is too low, and beyond a float it is infinite."""
+
+    async def spin() -> None:
+        while True:
+            await checkpoint()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(spin)
+            nursery.start_soon(spin)
+
+    estimate = sim.estimate(program, samples=3, step_limit=5_000)
+    assert estimate.schedules == float("inf")
+    assert "the step limit ended 3 of the samples" in str(estimate)
+
+
+@pytest.mark.parametrize("samples", [0, True, 1.5])
+def test_estimate_refuses_a_bad_number_of_samples(samples: object) -> None:
+    """At least one."""
+    with pytest.raises(DefinitionRefused, match="samples"):
+        sim.estimate(checkpoint, samples)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strategy", [None, sim.Exhaustive(), sim.Bounded(1), sim.Random(sim.Fifo(), 1)])
+def test_pass_is_only_for_programs_that_schedules_decide(strategy: sim.Strategy | None) -> None:
+    """A program that touches something else when the same schedule is run again is no PASS, whoever searched."""
+    calls = itertools.count()
+
+    async def program() -> None:
+        sim.Cell(0, name=str(min(1, next(calls) % 7))).get()
+        await checkpoint()
+
+    report = sim.explore(program, strategy, max_executions=1)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert (report.claim, report.complete) == ("uncontrolled(n=1)", False)
+    assert "reads cell 0" in str(report)
+    assert "reads cell 1" in str(report)

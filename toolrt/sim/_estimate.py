@@ -1,0 +1,143 @@
+"""How many schedules there are, before any search is begun.
+
+Paper: Knuth, "Estimating the efficiency of backtrack programs" (Mathematics of Computation, 1975).  Walk down the
+tree of schedules at random; the product of the numbers of branches along the way is, on the average over all
+walks, the number of leaves.
+
+Limits.  The average is right, one sample of it need not be: where a few walks carry most of the sum, the true
+number is more likely above the estimate than below.  The standard error says how far the walks were apart.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, checked_job, simulate
+from toolrt.sim.policies._random_walk import RandomWalk
+
+__all__ = ["Estimate", "estimate"]
+
+_DAY = 86_400
+_YEAR = 365.25 * _DAY
+
+
+@attrs.frozen
+class Estimate:
+    """How many schedules a program probably has; `str()` of it is for people."""
+
+    #: The estimated number of schedules; infinity when it is beyond what a float holds.
+    schedules: float
+    #: Its standard error.
+    error: float
+    #: How many executions it was made from.
+    samples: int
+    #: How many of those the step limit ended: their true length is not known, and the number is too low.
+    stopped: int
+    #: The longest of them, in steps.
+    steps: int
+    #: Executions a second, in wall seconds.
+    rate: float
+
+    @property
+    def seconds(self) -> float:
+        """How many wall seconds it would take to run every schedule once."""
+        return self.schedules / self.rate
+
+    def __str__(self) -> str:
+        if self.schedules == 1 and not self.error:
+            text = "one schedule"
+        else:
+            text = f"about {_figure(self.schedules)} schedules (give or take {_figure(self.error)})"
+        text += f", of up to {self.steps:,} steps; all of them would take {_duration(self.seconds)}"
+        text += f" at {self.rate:,.0f} executions/s ({self.samples} samples)"
+        if self.stopped:
+            text += f"; the step limit ended {self.stopped} of the samples, so there are more"
+        return text
+
+
+def estimate(
+    program: Callable[[], Awaitable[Any]],
+    samples: int = 100,
+    seed: int = 0,
+    *,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+) -> Estimate:
+    """Estimate how many schedules `program` has, and how long it would take to run all.
+
+    Args:
+        program: an async function without arguments.
+        samples: how many executions to look at, 1 or more.
+        seed: an integer; each seed is another sample.
+        step_limit: the number of steps after which an execution is stopped, 1 or more.
+
+    Returns:
+        The estimate.  The number is the same for the same seed, the rate is the machine's.
+
+    Raises:
+        DefinitionRefused: an argument is not what it must be; nothing was run.
+
+    And what `toolrt.sim.run` raises.
+
+    Checkpoint: never (it is not async).
+
+    Example:
+        >>> import trio
+        >>> from toolrt import sim
+        >>> async def program():
+        ...     async with trio.open_nursery() as nursery:
+        ...         nursery.start_soon(trio.lowlevel.checkpoint)
+        ...         nursery.start_soon(trio.lowlevel.checkpoint)
+        >>> round(sim.estimate(program).schedules)  # two tasks of two steps: there are 6
+        6
+    """
+    if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
+        raise DefinitionRefused("samples", "a number of executions, 1 or more", samples)
+    first = checked_job(program, RandomWalk(seed), step_limit)
+
+    def driver() -> Driver[Estimate]:
+        logs: list[float] = []
+        stopped = longest = 0
+        began = time.perf_counter()
+        for index in range(samples):
+            first.policy, first.index = RandomWalk(seed).derive(index), index
+            execution = yield first
+            widths = [len(names) for names in execution.enabled]
+            logs.append(sum(map(math.log, widths)))
+            stopped += execution.schedule.stopped
+            longest = max(longest, len(widths))
+        rate = samples / max(time.perf_counter() - began, 1e-9)
+        # Relative to the largest, so that a huge number of schedules is no overflow.
+        top = max(logs)
+        parts = [math.exp(log - top) for log in logs]
+        spread = statistics.stdev(parts) / math.sqrt(samples) if samples > 1 else 0.0
+        return Estimate(_times(statistics.fmean(parts), top), _times(spread, top), samples, stopped, longest, rate)
+
+    return simulate(driver())
+
+
+def _times(part: float, log: float) -> float:
+    """Give ``part * e**log``; a whole number is not left a rounding error off."""
+    try:
+        value = part * math.exp(log)
+    except OverflowError:
+        return math.inf
+    return float(round(value)) if abs(value - round(value)) < 1e-6 * max(1.0, value) and value < 2**50 else value
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number < 1e6 else f"{number:.1e}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("years", _YEAR), ("days", _DAY), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            amount = seconds / size
+            return f"{amount:,.0f} {unit}" if amount < 1e6 else f"{amount:.1e} {unit}"
+    return f"{seconds:.1f} seconds"

@@ -1,0 +1,128 @@
+"""Uniform random walk: every interleaving with about the same probability.
+
+Paper: Zhao, Wolff, Mathur, Roychoudhury, "Selectively uniform concurrency testing" (ASPLOS 2025).  A plain random
+walk is far from uniform: of one task with 1 step and one with 25, the last of the 26 orders comes up once in
+2**25.  Picking each task in proportion to the steps it has left makes all orders of a fixed set of steps equally
+likely.  The steps of tasks that a task has yet to spawn count as its own.
+
+Differences from the paper.  The selective half (uniform over some steps only) is not here.  How many steps a task
+takes is not taken from one trial run, which may have deadlocked or returned early and then weighs a task zero or
+for certain: the first three executions of a sample are random walks, and the largest number seen so far of a
+task's path counts, over those and all later ones.  A task is never weighed less than one step.
+
+Limits.  Uniform as far as the number of steps of each task is the same in every schedule.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from toolrt.sim.policies._policy import RunInfo
+from toolrt.sim.policies._seeds import checked_seed, seed_of
+
+__all__ = ["URW"]
+
+# So many executions of a sample measure before lengths are used.
+_TRIALS = 3
+
+
+class URW:
+    """Pick each task in proportion to the steps it probably has left.
+
+    Args:
+        seed: an integer; the same seed makes the same choices wherever the same tasks are enabled and the same
+            was measured before.  A single run, where nothing was, is a random walk.
+
+    Raises:
+        DefinitionRefused: the seed is not an integer.
+    """
+
+    def __init__(self, seed: int) -> None:
+        #: The seed it was made with.
+        self.seed = checked_seed("URW(seed)", seed)
+        self._lengths = _Lengths()
+
+    def start(self, info: RunInfo) -> None:
+        """Begin the sequence of draws again."""
+        self._limit = info.step_limit
+        self._draw = Random(self.seed).random
+        self._known = self._lengths.trials >= _TRIALS
+        # The steps of each task so far, and those it and the tasks it has yet to spawn have left.
+        self._made: dict[str, int] = {}
+        self._left: dict[str, int] = {}
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        """Pick in proportion to what is left."""
+        made, left = self._made, self._left
+        for name in enabled:
+            if name not in made:
+                made[name] = 0
+                left[name] = with_children = self._lengths.with_children(name)
+                parent = name.rpartition(".")[0]
+                if parent in left:
+                    left[parent] -= with_children
+        best = 0
+        if len(enabled) > 1:
+            if self._known:
+                weights = [max(1, left[name]) for name in enabled]
+                drawn = self._draw() * sum(weights)
+                for weight in weights[:-1]:
+                    drawn -= weight
+                    if drawn < 0:
+                        break
+                    best += 1
+            else:
+                best = int(self._draw() * len(enabled))
+        chosen = enabled[best]
+        made[chosen] += 1
+        left[chosen] -= 1
+        return best
+
+    def finish(self, steps: int) -> None:
+        """Measure the execution."""
+        # One that the step limit ended says how long the limit is.
+        if steps < self._limit:
+            self._lengths.note(self._made)
+
+    def sample(self) -> URW:
+        """Give the same with nothing measured yet."""
+        return URW(self.seed)
+
+    def derive(self, index: int) -> URW:
+        """Give the policy for execution `index` of a sample that starts from this seed; they measure together."""
+        derived = URW(seed_of(self.seed, index))
+        derived._lengths = self._lengths
+        return derived
+
+    def __repr__(self) -> str:
+        return f"URW(seed={self.seed})"
+
+
+class _Lengths:
+    """The largest number of steps seen of each task's path."""
+
+    def __init__(self) -> None:
+        self.trials = 0
+        self._own: dict[str, int] = {}
+        self._with_children: dict[str, int] = {}
+
+    def with_children(self, name: str) -> int:
+        """Give the steps of a task and of everything it spawns, or 0 when it was never seen."""
+        return self._with_children.get(name, 0)
+
+    def note(self, made: dict[str, int]) -> None:
+        """Keep what is larger than before."""
+        self.trials += 1
+        own, grown = self._own, False
+        for name, count in made.items():
+            if count > own.get(name, 0):
+                own[name] = count
+                grown = True
+        if not grown:
+            return
+        totals = dict.fromkeys(own, 0)
+        for name, count in own.items():
+            while name in totals:
+                totals[name] += count
+                name = name.rpartition(".")[0]
+        self._with_children = totals
