@@ -234,6 +234,24 @@ def test_laws_exits_1_when_a_mutant_survives(toolrt: Any, monkeypatch: pytest.Mo
     assert "answered_once does not catch answers twice" in ended.out
 
 
+def test_laws_in_every_trace(toolrt: Any) -> None:
+    """Exit 0; every batch of one call, each of its traces once."""
+    ended = toolrt("laws", "--strategy", "dpor", "--calls", 1, "--json")
+    (found,) = json.loads(ended.out).values()
+    assert (ended.code, found["batches"], found["alarms"]) == (0, len(invariants.KINDS), [])
+    assert "PASS: all laws hold" in toolrt("laws", "--strategy", "dpor", "--calls", 1).out
+
+
+def test_laws_in_every_trace_exits_1_when_one_trips(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law that nothing can keep."""
+    real = invariants.exhaust
+    never = invariants.law("never", "Nothing happens.")(lambda trace: ["something did"])
+    monkeypatch.setattr(invariants, "exhaust", lambda batches: real(batches, {"never": never}))
+    ended = toolrt("laws", "--strategy", "dpor", "--calls", 1)
+    assert ended.code == 1
+    assert "never" in ended.out
+
+
 def test_explore_that_shows_nothing_is_inconclusive(
     toolrt: Any, response: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ small broken variants of the runtime, at least one for each law, which that law 
 from toolrt.invariants import script
 from toolrt.invariants._check import LAWS, check, require
 from toolrt.invariants._equality import trace_digest
+from toolrt.invariants._exhaustive import KINDS, Exhausted, all_batches, exhaust
 from toolrt.invariants._law import Law, Predicate, Violation, law
 from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
 from toolrt.invariants._mix import Ending, Mix, simulate
@@ -23,9 +24,11 @@ from toolrt.invariants._mutant import Mutant, patched
 from toolrt.invariants.mutants import MUTANTS
 
 __all__ = [
+    "KINDS",
     "LAWS",
     "MUTANTS",
     "Ending",
+    "Exhausted",
     "FalseAlarm",
     "Law",
     "Mix",
@@ -34,7 +37,9 @@ __all__ = [
     "Row",
     "Table",
     "Violation",
+    "all_batches",
     "check",
+    "exhaust",
     "law",
     "patched",
     "require",
