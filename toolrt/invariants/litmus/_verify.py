@@ -23,7 +23,6 @@ import attrs
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.litmus._litmus import Count, Litmus
-from toolrt.invariants.litmus._search import EverySchedule
 
 __all__ = ["MOST", "Verified", "verify"]
 
@@ -111,7 +110,7 @@ def verify(litmus: Litmus, most: int = MOST) -> Verified:
     problems: list[str] = []
     classes = None
     if method == "every schedule":
-        report, seen = _searched(litmus, EverySchedule(), most, "schedules", litmus.interleavings, problems)
+        report, seen = _searched(litmus, sim.Exhaustive(), most, "schedules", litmus.interleavings, problems)
     elif method == "sampled":
         report, seen = _explored(litmus, sim.Random(sim.RandomWalk(seed=0), litmus.sample), litmus.sample)
         problems += _differences(litmus, seen)
