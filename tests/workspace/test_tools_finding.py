@@ -15,11 +15,13 @@ from toolrt.workspace import (
     FileProblem,
     HardLink,
     MemoryDisk,
+    RealDisk,
     Special,
     Symlink,
     Workspace,
     _finding,
     _reading,
+    _ripgrep,
     _walk,
 )
 
@@ -363,3 +365,93 @@ async def test_search_finds_what_python_finds(call, files, wanted):
         if wanted in line
     ]
     assert await call(Tree, "search", pattern=wanted, literal=True) == ("\n".join(expected) or "no line matches")
+
+
+# ripgrep
+
+
+def with_ripgrep(monkeypatch, found):
+    """Ask it from the second file on, and note what it said."""
+    if _ripgrep.program() is None:
+        pytest.skip("ripgrep is not installed")
+    candidates = _finding.candidates
+
+    async def noted(directory, literal):
+        found.append(await candidates(directory, literal))
+        return found[-1]
+
+    monkeypatch.setattr(_finding, "candidates", noted)
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 1)
+
+
+WANTED = ["needle", "nee(dle)?s*", "né日", "日", "need.e", "\ufeffx", "needle$", "\u0a0a"]
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+async def test_search_finds_the_same_with_ripgrep(tmp_path, call, monkeypatch, wanted):
+    """In every encoding, hidden files and ignored ones; it reads fewer files, and decides nothing."""
+
+    class Tree:
+        workspace = None
+
+    (tmp_path / "work").mkdir()
+    Tree.workspace = Workspace(tmp_path / "work")
+    for number, encoding in enumerate(["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "latin-1"]):
+        for name in ("a", ".hidden", "-rf", "x\ny", "d/e", "build/o"):
+            path = tmp_path / "work" / f"{number}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = "one\r\nneedles\rné日 needle\nx\u0a0ay\n" if encoding != "latin-1" else "needle é"
+            path.write_bytes(("\ufeff" * encoding.startswith("utf-") + text).encode(encoding))
+    (tmp_path / "work" / ".gitignore").write_text("build\n")
+    (tmp_path / "work" / "binary").write_bytes(b"needle\0")
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a").write_text("needle")
+    for more in ({}, {"path": "1"}, {"ignored": True}, {"literal": True}):
+        with monkeypatch.context() as patched:
+            said = []
+            with_ripgrep(patched, said)
+            answer = await call(Tree, "search", pattern=wanted, **more)
+        assert answer == await call(Tree, "search", pattern=wanted, **more)
+        assert said
+        assert (None in said) == (wanted == "\u0a0a")
+
+
+async def test_search_goes_on_when_ripgrep_fails(tree, call, monkeypatch):
+    """A program that is none, or is another one, names no candidates; so all files are searched."""
+    for name in "abc":
+        tree.put(name, "needle")
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 1)
+    for program in ("/nowhere/rg", "false", None):
+        monkeypatch.setattr(_ripgrep, "program", lambda program=program: program)
+        assert await call(tree, "search", pattern="needle") == "a:1: needle\nb:1: needle\nc:1: needle"
+
+
+@pytest.mark.parametrize(("code", "said"), [(2, b"a\0"), (-9, b""), (None, b"")])
+async def test_search_goes_on_when_ripgrep_ends_badly(tree, call, monkeypatch, code, said):
+    """What it named before counts for nothing then."""
+
+    async def run(command, directory):
+        return (0, b"ripgrep 14") if "--version" in command else (code, said)
+
+    for name in "abc":
+        tree.put(name, "needle")
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 1)
+    monkeypatch.setattr(_ripgrep, "program", lambda: "some rg")
+    monkeypatch.setattr(_ripgrep, "_run", run)
+    assert await call(tree, "search", pattern="needle") == "a:1: needle\nb:1: needle\nc:1: needle"
+
+
+async def test_ripgrep_is_asked_about_large_trees_only(tree, call, monkeypatch):
+    """Starting it takes longer than reading a few files; the twin has no files for it."""
+    asked = []
+
+    async def note(directory, literal):
+        asked.append(literal)
+
+    monkeypatch.setattr(_finding, "candidates", note)
+    monkeypatch.setattr(_finding, "_RIPGREP_FROM", 3)
+    for name in "abcd":
+        tree.put(name, "needle")
+        await call(tree, "search", pattern="nee[d]le")
+    assert asked == (["nee", "nee"] if isinstance(tree.disk, RealDisk) else [])

@@ -12,7 +12,7 @@ of a file: it goes past the freshness memory and the caches of the file service.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -27,6 +27,8 @@ from toolrt.workspace._held import held, looked_up, missing
 from toolrt.workspace._identity import Identity, Wanted
 from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._real import RealDisk
+from toolrt.workspace._ripgrep import candidates
 from toolrt.workspace._search import Wanted as Sought
 from toolrt.workspace._search import matching_lines, wanted_in
 from toolrt.workspace._walk import VISITED_MOST, Found, Walk, ignored_above
@@ -47,6 +49,9 @@ _LINES_MOST = 10_000
 
 #: From how many bytes on a file is searched in a worker thread: what takes longer than the way there.
 _THREAD_FROM = 16 * 1024
+
+#: From how many files on ripgrep is asked which of the rest to read: what takes longer than starting it.
+_RIPGREP_FROM = 200
 
 #: How long a pattern for names may be.
 _PATTERN_LONGEST = 1000
@@ -128,14 +133,34 @@ async def search(
     walk = await _walk(workspace, base, ignored, names)
     found: list[str] = []
     identities = _Identities(workspace.disk, base)
+    may_have: Set[Entry] | None = None
+    searched = 0
     while len(found) <= limit and (one := await _next(walk, base)) is not None:
-        if one.stat.kind is Kind.FILE and one.stat.size <= SIZE_LIMIT and (names is None or names.match(one.names)):
-            try:
-                lines = await _lines_of_file(workspace, ctx, identities.of(one), sought, limit + 1 - len(found))
-            except _Unsearchable:
-                continue
-            found += [f"{shown.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
+        if (
+            one.stat.kind is not Kind.FILE
+            or one.stat.size > SIZE_LIMIT
+            or not (names is None or names.match(one.names))
+        ):
+            continue
+        if may_have is not None and one.names not in may_have:
+            continue
+        searched += 1
+        if searched == _RIPGREP_FROM:
+            may_have = await _candidates(workspace, base, sought)
+        try:
+            lines = await _lines_of_file(workspace, ctx, identities.of(one), sought, limit + 1 - len(found))
+        except _Unsearchable:
+            continue
+        found += [f"{shown.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
     return _answer(found, limit, _notes(walk))
+
+
+async def _candidates(workspace: Workspace, base: Identity, sought: Sought) -> Set[Entry] | None:
+    """The files that may have what is sought, by ripgrep; None where it cannot help: then all may."""
+    disk = workspace.disk
+    if probe.threads_inline or not sought.literal or not isinstance(disk, RealDisk):
+        return None
+    return await candidates("/".join((disk.root.rstrip("/"), *base.entry)) or "/", sought.literal)
 
 
 def _answer(found: list[str], limit: int, notes: list[str]) -> str:
