@@ -44,7 +44,8 @@ async def candidates(directory: str, literal: str) -> Set[Entry] | None:
         return None
     command = [rg, "--no-config", "--no-messages", "--files-with-matches", "--null"]
     # All files there are, whatever ignore files say: those of another program's taste must not decide.
-    command += ["--no-ignore", "--hidden", "--text", "--glob", "!.git", "--encoding", "none", "--regexp", _any_encoding(literal), "."]
+    command += ["--no-ignore", "--hidden", "--glob", "!.git"]
+    command += ["--text", "--encoding", "none", "--regexp", _any_encoding(literal), "."]
     code, said = await _run(command, directory)
     if code not in (0, 1):
         return None
