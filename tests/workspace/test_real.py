@@ -232,10 +232,13 @@ async def test_link_swapped_in_by_a_racing_thread_never_leads_outside(tmp_path, 
     finally:
         stop.set()
         thread.join()
+    # The thread's last act was to lead out.
+    with pytest.raises(FileProblem) as refused:
+        await call(SimpleNamespace(workspace=workspace), "read_file", path="d/a")
+    refusals.append(str(refused.value))
     assert seen <= {"inside", "replaced real/a (6 bytes)"}
     assert (outside / "a").read_text() == "secret"
     assert sorted(os.listdir(outside)) == ["a"]
-    assert refusals
     assert not any(str(tmp_path) in refusal for refusal in refusals)
 
 
