@@ -31,6 +31,7 @@ Limits.  Choices are made at Trio's checkpoints; a program that looks at the rea
 numbers, at addresses or at the order of a set is not controlled, and its replays may diverge (which is noticed).
 """
 
+from toolrt.sim._actors import CANCELLED
 from toolrt.sim._cell import Cell
 from toolrt.sim._estimate import Estimate, estimate
 from toolrt.sim._execution import Execution
@@ -46,6 +47,7 @@ FAIL = Verdict.FAIL
 INCONCLUSIVE = Verdict.INCONCLUSIVE
 
 __all__ = [
+    "CANCELLED",
     "DPOR",
     "FAIL",
     "INCONCLUSIVE",

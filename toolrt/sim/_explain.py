@@ -16,15 +16,21 @@ __all__ = ["explain"]
 _MAX_ROWS = 200
 
 
-def explain(execution: Execution, violations: Sequence[Any]) -> str:
-    """Show the steps of `execution` in columns, then what is wrong with it and how to run it again."""
+def explain(execution: Execution, violations: Sequence[Any], arguments: str = "") -> str:
+    """Show the steps of `execution` in columns, then what is wrong with it and how to run it again.
+
+    Args:
+        execution: what is shown.
+        violations: what a check complained of.
+        arguments: what is to be added to the call that runs it again.
+    """
     schedule = execution.schedule
     steps = schedule.steps
     parts = [f"{len(steps)} steps, {schedule.switches} preemption{'' if schedule.switches == 1 else 's'}", ""]
     parts += _columns(steps)
     parts.append("")
     parts += _wrong(execution, violations)
-    parts += ["", "Run it again:", f'    sim.replay(program, "{schedule.short}")']
+    parts += ["", "Run it again:", f'    sim.replay(program, "{schedule.short}"{arguments})']
     return "\n".join(line.rstrip() for line in parts)
 
 

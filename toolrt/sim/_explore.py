@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
+from toolrt.sim._actors import with_actors
 from toolrt.sim._cell import OUTSIDE
 from toolrt.sim._execution import Execution
 from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simulate
@@ -28,13 +29,21 @@ _FAILURES_KEPT = 100
 _REPLAY_PASS_LIMIT = 1_000_000
 
 
-def run(program: Program, policy: Policy | None = None, *, step_limit: int = DEFAULT_STEP_LIMIT) -> Execution:
+def run(
+    program: Program,
+    policy: Policy | None = None,
+    *,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+    cancel_at: str | None = None,
+) -> Execution:
     """Run `program` once, with a virtual clock, under the choices of `policy`.
 
     Args:
         program: an async function without arguments; any Trio program that needs no thread, socket or subprocess.
         policy: who picks the next task at every step; `Fifo()` when None.
         step_limit: the number of steps after which it is stopped, 1 or more.
+        cancel_at: None, or "any": the program runs in a cancel scope that the policy may cancel before any step.
+            What is cancelled so has the value ``CANCELLED``.
 
     Returns:
         The execution.  What the program raised, a deadlock and the step limit are its `error`.
@@ -58,7 +67,7 @@ def run(program: Program, policy: Policy | None = None, *, step_limit: int = DEF
         >>> sim.run(program).value
         3600.0
     """
-    job = checked_job(program, Fifo() if policy is None else policy, step_limit)
+    job = checked_job(with_actors(program, cancel_at), Fifo() if policy is None else policy, step_limit)
 
     def driver() -> Driver[Execution]:
         return (yield job)
@@ -66,12 +75,13 @@ def run(program: Program, policy: Policy | None = None, *, step_limit: int = DEF
     return simulate(driver())
 
 
-def replay(program: Program, schedule: Schedule | str) -> Execution:
+def replay(program: Program, schedule: Schedule | str, *, cancel_at: str | None = None) -> Execution:
     """Run `program` again exactly as `schedule` says.
 
     Args:
         program: the program the schedule was made with.
         schedule: a `Schedule`, its JSON, or its short form.
+        cancel_at: what it was when the schedule was made.
 
     Returns:
         The execution; its `error` is the program's.
@@ -86,7 +96,7 @@ def replay(program: Program, schedule: Schedule | str) -> Execution:
     wanted = policy.schedule
     # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    job = checked_job(program, policy, max(1, limit))
+    job = checked_job(with_actors(program, cancel_at), policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
 
@@ -122,6 +132,7 @@ def explore(
     jobs: int = 1,
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
+    cancel_at: str | None = None,
 ) -> Report:
     """Run `program` under many schedules and judge each execution.
 
@@ -134,6 +145,8 @@ def explore(
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
         jobs: the number of processes; must be 1.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
+        cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
+            and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
@@ -161,11 +174,21 @@ def explore(
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
-    return simulate(_exploration(program, strategy, check, max_executions, step_limit))
+    arguments = "" if cancel_at is None else f', cancel_at="{cancel_at}"'
+    program = with_actors(program, cancel_at)
+    report = simulate(_exploration(program, strategy, check, max_executions, step_limit, arguments))
+    if cancel_at is not None:
+        report.claim += f" with cancel_at={cancel_at}"
+    return report
 
 
 def _exploration(
-    program: Program, strategy: Strategy, check: Check | None, max_executions: int | None, step_limit: int
+    program: Program,
+    strategy: Strategy,
+    check: Check | None,
+    max_executions: int | None,
+    step_limit: int,
+    arguments: str,
 ) -> Driver[Report]:
     search = strategy.begin()
     executions = failed = undecided = 0
@@ -196,7 +219,7 @@ def _exploration(
         undecided += judgement.undecided
         failed += judgement.failed
         if judgement.failed and len(failures) < _FAILURES_KEPT:
-            failures.append(Failure(program, check, step_limit, execution, judgement))
+            failures.append(Failure(program, check, step_limit, execution, judgement, arguments))
     unfinished, difference = search.unfinished(), None
     if first is not None and not (failed or undecided or unfinished):
         # A PASS says that schedules decide: so the first is run once more, after all the others.

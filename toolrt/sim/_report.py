@@ -45,10 +45,13 @@ class Failure:
         step_limit: int,
         execution: Execution,
         judgement: Judgement,
+        arguments: str = "",
     ) -> None:
         self._program = program
         self._check = check
         self._step_limit = step_limit
+        # What `toolrt.sim.replay` needs besides the program and the schedule, as a caller writes it.
+        self._arguments = arguments
         #: The execution itself.
         self.execution = execution
         self._judgement = judgement
@@ -89,7 +92,7 @@ class Failure:
             NotSimulated: asked for inside a running Trio loop.
         """
         execution, judgement = self._simplest
-        return explain(execution, judgement.violations)
+        return explain(execution, judgement.violations, self._arguments)
 
     @cached_property
     def _simplest(self) -> tuple[Execution, Judgement]:

@@ -1,0 +1,147 @@
+"""A cancel that may come before any step."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.errors import Deadlock, DefinitionRefused, ReplayDiverged
+
+
+def _any(execution: sim.Execution) -> bool:
+    return True
+
+
+async def _three_steps() -> str:
+    await checkpoint()
+    await checkpoint()
+    return "done"
+
+
+def test_cancel_comes_before_every_step_and_after_the_last() -> None:
+    """A program of three steps can be cancelled at three places, or not at all."""
+    report = sim.explore(_three_steps, sim.Exhaustive(), cancel_at="any")
+    assert report.outcomes == {sim.CANCELLED: 3, "done": 1}
+    assert report.claim == "exhaustive(schedules=4) with cancel_at=any"
+    assert report.verdict is sim.PASS
+
+
+def test_cancel_is_the_last_choice() -> None:
+    """The schedule of zeros runs the program to its end."""
+    execution = sim.run(_three_steps, sim.Choices(), cancel_at="any")
+    assert (execution.value, execution.schedule.short) == ("done", "main main.0*3 main.1 main")
+
+
+def test_cancel_is_combined_with_every_order() -> None:
+    """Two tasks of two steps have six orders, and each is cut: one or both of them stop at their checkpoint."""
+
+    async def program() -> tuple[str, ...]:
+        log.clear()
+
+        async def work(name: str) -> None:
+            log.append(name)
+            seen.get()
+            await checkpoint()
+            seen.set(len(log))
+            log.append(name)
+
+        seen = sim.Cell(0, name="seen")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work, "a")
+            nursery.start_soon(work, "b")
+        return tuple(log)
+
+    log: list[str] = []
+    found: set[tuple[object, tuple[str, ...]]] = set()
+    report = sim.explore(program, sim.Exhaustive(), lambda e: found.add((e.value, tuple(log))) or True, cancel_at="any")
+    assert report.complete
+    uncut = {value for value, _ in found if value is not sim.CANCELLED}
+    assert len(uncut) == 6
+    assert {len(done) for value, done in found if value is sim.CANCELLED} == {2, 3}
+
+
+def test_cancelled_between_take_and_give_back_is_found() -> None:
+    """What a step holds and gives back two steps later is lost when the cancel comes between."""
+    held: list[int] = []
+
+    async def program() -> None:
+        held.clear()
+        held.append(1)
+        await checkpoint()
+        held.pop()
+
+    def check(execution: sim.Execution) -> bool:
+        return not held
+
+    assert sim.explore(program, sim.Exhaustive(), check).verdict is sim.PASS
+    report = sim.explore(program, check=check, cancel_at="any")
+    assert report.verdict is sim.FAIL
+    failure = report.failures[0]
+    assert sim.replay(program, failure.minimal, cancel_at="any").value is sim.CANCELLED
+    assert held
+    assert f'sim.replay(program, "{failure.minimal.short}", cancel_at="any")' in failure.explain()
+
+
+def test_schedule_with_a_cancel_needs_one() -> None:
+    """A replay without the cancel diverges."""
+    execution = sim.run(_three_steps, cancel_at="any")
+    with pytest.raises(ReplayDiverged):
+        sim.replay(_three_steps, execution.schedule)
+
+
+def test_cancel_that_does_not_matter_is_shrunk_away() -> None:
+    """A failure that needs no cancel has one only after its end."""
+
+    async def program() -> None:
+        await checkpoint()
+        raise ValueError("always")
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 20), cancel_at="any")
+    failure = next(failure for failure in report.failures if isinstance(failure.error, ValueError))
+    assert failure.minimal.short == "main main.0*2 main.1 main"
+
+
+def test_deadlock_is_one_still() -> None:
+    """A program that waits for nobody is cancelled out of it, as it would be outside; its own value shows that."""
+
+    async def program() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep_forever()
+
+    assert isinstance(sim.run(program, cancel_at="any").error, Deadlock)
+    assert sim.run(trio.sleep_forever, cancel_at="any").value is sim.CANCELLED
+
+
+def test_errors_are_the_programs() -> None:
+    """What the program raises is raised as it is, in no group more."""
+
+    async def program() -> None:
+        await checkpoint()
+        raise KeyError("mine")
+
+    report = sim.explore(program, sim.Exhaustive(), _any, cancel_at="any")
+    assert set(report.outcomes) == {sim.CANCELLED, "KeyError"}
+
+
+@pytest.mark.parametrize("cancel_at", ["all", True, 3])
+def test_cancel_at_is_any_or_nothing(cancel_at: object) -> None:
+    """Another word is refused before anything runs."""
+    for call in (sim.run, sim.explore):
+        with pytest.raises(DefinitionRefused, match="cancel_at"):
+            call(_three_steps, cancel_at=cancel_at)
+    with pytest.raises(DefinitionRefused, match="cancel_at"):
+        sim.replay(_three_steps, "main", cancel_at=cancel_at)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["lost_update", "dining", "bounded_buffer"])
+def test_reduction_has_the_outcomes_of_all_schedules(programs, name: str) -> None:
+    """DPOR finds what Exhaustive finds, with the cancel in it."""
+    program, _ = getattr(programs, name)(*{"lost_update": (2, 1), "dining": (2,), "bounded_buffer": (1, 1)}[name])
+    every = sim.explore(program, sim.Exhaustive(), _any, cancel_at="any")
+    reduced = sim.explore(program, sim.DPOR(), _any, cancel_at="any")
+    assert every.complete
+    assert reduced.complete
+    assert set(every.outcomes) == set(reduced.outcomes)
+    assert reduced.executions <= every.executions
