@@ -23,13 +23,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import trio
 
 from toolrt import probe
-from toolrt.model import WRITE, Claim, State
+from toolrt.model import WRITE, Claim
 from toolrt.workspace._cache import Cache, Kept, stamp_of
 from toolrt.workspace._disk import Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._freshness import Freshness
@@ -46,6 +46,7 @@ from toolrt.workspace._mutation import (
     standing_at,
 )
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._revision import CallContext, Change, Revised, Revising, row_of
 from toolrt.workspace._version import Row, Standing
 
 if TYPE_CHECKING:
@@ -60,39 +61,6 @@ _Served = tuple[Kept[T] | None, Stat]
 
 #: What no file shows.
 _NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 1)
-
-#: What makes a file's new content from what stands there; None: no file, before or after.
-Change = Callable[[bytes | None], bytes | None]
-
-
-class CallContext(Protocol):
-    """What the file services use of the `ToolContext` that the runtime gives a tool."""
-
-    @property
-    def batch_id(self) -> str:
-        """The batch the call belongs to."""
-
-    @property
-    def call_index(self) -> int:
-        """The call's place in it."""
-
-    @property
-    def state(self) -> State:
-        """The state as of the lane's start."""
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What the call holds."""
-
-
-@attrs.frozen
-class Revised:
-    """What a change made of a file."""
-
-    #: What was there; None: nothing.
-    before: bytes | None
-    #: What is there now; None: nothing.
-    after: bytes | None
 
 
 @attrs.frozen
@@ -274,7 +242,7 @@ class Files:
         """
         if identity.parent_missing:
             return (await self.revise_all(ctx, [(identity, change)]))[0]
-        work = _Revision(self, ctx, identity, change, self._seen.expected(identity))
+        work = self._revising(ctx, identity, change)
         with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             try:
                 revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
@@ -295,7 +263,7 @@ class Files:
                 self._landed(identity, work, told)
         return Revised(work.before, work.after if revision.after is not None else None)
 
-    def _landed(self, identity: Identity, work: _Revision, told: _Told) -> None:
+    def _landed(self, identity: Identity, work: Revising, told: _Told) -> None:
         """The change stands."""
         told.digest, told.landed = work.digests[1], True
         work.end(landed=True)
@@ -320,10 +288,9 @@ class Files:
         directories: dict[Entry, Row] = {}
         with self._told(ctx, [identity.event_name for identity, _ in revisions]) as told:
             for (identity, change), one in zip(revisions, told, strict=True):
-                expected = self._seen.expected(identity)
+                work = self._revising(ctx, identity, change)
                 with _os_errors(identity.path):
                     found, mode = await self._found(identity)
-                work = _Revision(self, ctx, identity, change, expected)
                 after = work.compute(found, mode)
                 one.digest = work.digests[0]
                 made.append(Revised(found, after))
@@ -428,7 +395,7 @@ class Files:
             folding = self._disk.folds(path_on(self._disk, entry))
             for name, _ in names:
                 await self._gather(ctx, (*key, folding.fold(name)), (*entry, name), True, rows, contents)
-        rows.append(self.row(ctx, key, entry, standing, None))
+        rows.append(self._row(ctx, key, entry, standing, None))
         return None if standing.kind is Kind.DIRECTORY else found.stat
 
     async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
@@ -446,7 +413,7 @@ class Files:
                 if standing is None:
                     raise FileNotFoundError(errno.ENOENT, "nothing there")
             moved = attrs.evolve(
-                self.row(ctx, source.key or (), source.entry, standing, None),
+                self._row(ctx, source.key or (), source.entry, standing, None),
                 target_key=target.key,
                 target=target.entry,
             )
@@ -498,18 +465,12 @@ class Files:
 
     # What the parts have in common
 
-    def row(self, ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None) -> Row:
-        """A change of one entry, made by this call now."""
-        return Row(
-            ctx.batch_id,
-            ctx.call_index,
-            getattr(ctx, "call_id", None),
-            key,
-            entry,
-            before,
-            after,
-            time_ns=self._disk.now_ns(),
-        )
+    def _row(self, ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None) -> Row:
+        return row_of(ctx, key, entry, before, after, self._disk.now_ns())
+
+    def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
+        store, expected = self._workspace.history.store, self._seen.expected(identity)
+        return Revising(store, ctx, identity, change, expected, self._disk.now_ns)
 
     def _carrier(self) -> Carrier:
         return Carrier(self._disk, self._changed)
@@ -536,7 +497,7 @@ class Files:
             try:
                 self._disk.lstat(path_on(self._disk, entry[:depth]))
             except FileNotFoundError:
-                rows.append(self.row(ctx, key[:depth], entry[:depth], None, Standing(Kind.DIRECTORY)))
+                rows.append(self._row(ctx, key[:depth], entry[:depth], None, Standing(Kind.DIRECTORY)))
             except OSError as error:
                 raise problem_of("/".join(entry[:depth]), error) from None
         return rows
@@ -555,79 +516,6 @@ class Files:
                     version = None if one.digest is None else one.digest.hex()[:12]
                     where = {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}
                     probe.sink.event("file.mutation_ended", {**where, "version": version, "ok": one.landed})
-
-
-class _Revision:
-    """One change of one file, from what is found to what history is told."""
-
-    def __init__(
-        self,
-        files: Files,
-        ctx: CallContext,
-        identity: Identity,
-        change: Change,
-        expected: tuple[bytes | None, ...] | None,
-    ) -> None:
-        self._files = files
-        self._ctx = ctx
-        self._identity = identity
-        self._change = change
-        self._expected = expected
-        self._store = files._workspace.history.store
-        self._token: object = None
-        self.before: bytes | None = None
-        self.after: bytes | None = None
-        #: The digests of both, as far as they are known.
-        self.digests: list[bytes | None] = [None, None]
-        #: What history is told; None: nothing is to change.
-        self.row: Row | None = None
-        #: Whether the file is to go, which is another operation.
-        self.removes = False
-
-    def run(self, found: Snapshot | None) -> bytes | None:
-        """What the disk is to write, or None for nothing; may run in a worker thread."""
-        after = self.compute(None if found is None else found.content, None if found is None else found.stat.mode)
-        if self.row is None or self.removes:
-            return None
-        contents = {
-            digest: content
-            for digest, content in zip(self.digests, (self.before, after), strict=True)
-            if digest is not None and content is not None
-        }
-        self._token = self._store.begin([self.row], contents)
-        return after
-
-    def compute(self, found: bytes | None, mode: int | None) -> bytes | None:
-        """The content that is to be, of what was found."""
-        identity = self._identity
-        self.before = found
-        digest = None if found is None else digest_of(found)
-        self.digests = [digest, digest]
-        if self._expected is not None and digest not in self._expected:
-            raise changed_since(identity.path)
-        self.after = after = self._change(found)
-        if after == found:
-            return after
-        if after is not None and len(after) > SIZE_LIMIT:
-            raise FileProblem(
-                identity.path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
-            )
-        self.removes = after is None
-        self.digests = [digest, None if after is None else digest_of(after)]
-        self.row = self._files.row(
-            self._ctx,
-            identity.key or (),
-            identity.entry,
-            None if found is None else Standing(Kind.FILE, digest, mode),
-            None if after is None else Standing(Kind.FILE, self.digests[1], mode),
-        )
-        return after
-
-    def end(self, *, landed: bool) -> None:
-        """Say whether it happened, if it was written down."""
-        if self._token is not None:
-            self._store.end(self._token, landed)
-            self._token = None
 
 
 @contextmanager

@@ -1,0 +1,139 @@
+"""One change of one file by one call: what is found, what is made of it, what history is told.
+
+Rules.  The change is computed once, from what stands there when the call's ticket is first in line; a file that is not
+what this workspace last saw is a conflict, and one that would become too large is refused, before anything is done.
+What the disk runs in a worker thread is `Revising.run`: it reports nothing to the probe, and touches what only its own
+call touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+
+from toolrt.model import Claim, State
+from toolrt.workspace._disk import Entry, Kind, Snapshot
+from toolrt.workspace._identity import Identity
+from toolrt.workspace._mutation import SIZE_LIMIT, changed_since, digest_of
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._version import Row, Standing, Store
+
+__all__ = ["CallContext", "Change", "Revised", "Revising", "row_of"]
+
+#: What makes a file's new content from what stands there; None: no file, before or after.
+Change = Callable[[bytes | None], bytes | None]
+
+
+class CallContext(Protocol):
+    """What the file services use of the `ToolContext` that the runtime gives a tool."""
+
+    @property
+    def batch_id(self) -> str:
+        """The batch the call belongs to."""
+
+    @property
+    def call_index(self) -> int:
+        """The call's place in it."""
+
+    @property
+    def state(self) -> State:
+        """The state as of the lane's start."""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the call holds."""
+
+
+@attrs.frozen
+class Revised:
+    """What a change made of a file."""
+
+    #: What was there; None: nothing.
+    before: bytes | None
+    #: What is there now; None: nothing.
+    after: bytes | None
+
+
+def row_of(
+    ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None, now_ns: int
+) -> Row:
+    """A change of one entry, made by this call now."""
+    call_id = getattr(ctx, "call_id", None)
+    return Row(ctx.batch_id, ctx.call_index, call_id, key, entry, before, after, time_ns=now_ns)
+
+
+class Revising:
+    """One change of one file, from what is found to what history is told."""
+
+    def __init__(
+        self,
+        store: Store,
+        ctx: CallContext,
+        identity: Identity,
+        change: Change,
+        expected: tuple[bytes | None, ...] | None,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._ctx = ctx
+        self._identity = identity
+        self._change = change
+        self._expected = expected
+        self._now_ns = now_ns
+        self._token: object = None
+        self.before: bytes | None = None
+        self.after: bytes | None = None
+        #: The digests of both, as far as they are known.
+        self.digests: list[bytes | None] = [None, None]
+        #: What history is told; None: nothing is to change.
+        self.row: Row | None = None
+        #: Whether the file is to go, which is another operation.
+        self.removes = False
+
+    def run(self, found: Snapshot | None) -> bytes | None:
+        """What the disk is to write, or None for nothing; may run in a worker thread."""
+        after = self.compute(None if found is None else found.content, None if found is None else found.stat.mode)
+        if self.row is None or self.removes:
+            return None
+        contents = {
+            digest: content
+            for digest, content in zip(self.digests, (self.before, after), strict=True)
+            if digest is not None and content is not None
+        }
+        self._token = self._store.begin([self.row], contents)
+        return after
+
+    def compute(self, found: bytes | None, mode: int | None) -> bytes | None:
+        """The content that is to be, of what was found."""
+        identity = self._identity
+        self.before = found
+        digest = None if found is None else digest_of(found)
+        self.digests = [digest, digest]
+        if self._expected is not None and digest not in self._expected:
+            raise changed_since(identity.path)
+        self.after = after = self._change(found)
+        if after == found:
+            return after
+        if after is not None and len(after) > SIZE_LIMIT:
+            raise FileProblem(
+                identity.path, f"at most {SIZE_LIMIT} bytes", f"{len(after)} bytes", "Split it into several files."
+            )
+        self.removes = after is None
+        self.digests = [digest, None if after is None else digest_of(after)]
+        self.row = row_of(
+            self._ctx,
+            identity.key or (),
+            identity.entry,
+            None if found is None else Standing(Kind.FILE, digest, mode),
+            None if after is None else Standing(Kind.FILE, self.digests[1], mode),
+            self._now_ns(),
+        )
+        return after
+
+    def end(self, *, landed: bool) -> None:
+        """Say whether it happened, if it was written down."""
+        if self._token is not None:
+            self._store.end(self._token, landed)
+            self._token = None
