@@ -92,7 +92,7 @@ class Workspace:
         return self._files
 
     def tools(self) -> list[Tool]:
-        """The tools of this workspace: ``read_file``, ``write_file``, ``edit_file``; always the same objects."""
+        """The tools of this workspace, from ``read_file`` to ``change_dir``; always the same objects."""
         return list(self._tools)
 
     @cached_property
