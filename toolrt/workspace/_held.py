@@ -52,10 +52,19 @@ def held(
     wanted: Wanted = Wanted.FILE,
     subtree: bool = False,
 ) -> Identity:
-    """As `looked_up`, and a tool may use it.
+    """What `path` means now, which is what it meant when the call was ordered, and a tool may use it.
+
+    The first thing that a file tool does: what it claimed may be another file's by now (RULE 18).
+
+    Args:
+        ctx: the call's context, which tells what it holds.
+        path: the name as the model gave it.
+        mode: as in the tool's claims, and so are `wanted` and `subtree`.
 
     Raises:
-        FileProblem: it means something else by now, or nothing that a tool may use.
+        FileProblem: it means something else by now, or nothing that a tool may use; nothing was touched.
+
+    Checkpoint: never.
     """
     identity = looked_up(workspace, ctx, path, mode, wanted, subtree)
     if identity.problem is not None:
