@@ -2,6 +2,8 @@
 
 Rules.  All files that a patch names are claimed, and all its parts are made, or none.  A part that deletes, renames or
 copies is about the file itself: a name that is a symbolic link is refused there.
+
+Limits.  A file that is renamed or copied has the mode of a new file; `move_path` keeps it.
 """
 
 from __future__ import annotations
