@@ -8,6 +8,7 @@ import attrs
 import pytest
 from trio.lowlevel import checkpoint
 
+from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import LAWS
 from toolrt.invariants.litmus import LITMUS, THEMES, Count, Litmus, in_order, method_of, verify
@@ -21,6 +22,19 @@ def test_program_is_as_stated(name: str) -> None:
     found = verify(LITMUS[name])
     assert found.ok, found.problems
     assert set(found.seen) == LITMUS[name].outcomes
+
+
+@pytest.mark.parametrize("name", [litmus.name for litmus in THEMES["the laws"]])
+def test_reduction_has_every_outcome_of_a_batch(name: str) -> None:
+    """Running one execution of each class finds the same outcomes as running every schedule."""
+    litmus, seen = LITMUS[name], set()
+
+    def note(execution: sim.Execution) -> bool:
+        seen.add(litmus.read(execution))
+        return True
+
+    assert sim.explore(litmus.program, sim.DPOR(), note).complete
+    assert seen == litmus.outcomes
 
 
 def test_names_are_different() -> None:

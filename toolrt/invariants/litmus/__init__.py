@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from toolrt.invariants.litmus._cancelled_in_line import CANCELLED_IN_LINE
 from toolrt.invariants.litmus._cancelling import CANCELLING
 from toolrt.invariants.litmus._cells import CELLS
 from toolrt.invariants.litmus._channels import CHANNELS
@@ -39,7 +40,7 @@ THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
         "locks": LOCKS,
         "waiting": WAITING,
         "channels and nurseries": CHANNELS,
-        "cancellation": CANCELLING,
+        "cancellation": (*CANCELLING, *CANCELLED_IN_LINE),
         "many schedules": SPACES,
         "the laws": LAWS,
     }

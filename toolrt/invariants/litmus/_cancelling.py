@@ -10,38 +10,6 @@ from toolrt.sim import Cell
 
 __all__ = ["CANCELLING"]
 
-_DEADLOCK = "Deadlock"
-
-
-def _between_lock_and_try(inside: bool) -> Program:
-    async def program() -> str:
-        lock, scope, got = trio.Lock(), trio.CancelScope(), list[str]()
-
-        async def work() -> None:
-            with scope:
-                if inside:
-                    async with lock:
-                        await checkpoint()
-                    return
-                await lock.acquire()
-                await checkpoint()  # a line of logging, say
-                try:
-                    await checkpoint()
-                finally:
-                    lock.release()
-
-        async def next_one() -> None:
-            try:
-                async with lock:
-                    got.append("got the lock")
-            except trio.BrokenResourceError:
-                got.append("the lock is broken")
-
-        await together(work, one_step(scope.cancel), next_one)
-        return got[0]
-
-    return program
-
 
 async def _cancel_or_result() -> str:
     ready, scope, got = trio.Event(), trio.CancelScope(), list[str]()
@@ -169,57 +137,6 @@ async def _cancel_or_send() -> str:
     return f"{said[0] if said else 'not sent'}, {len(got)} received"
 
 
-async def _cancelled_in_line() -> str:
-    lock, scope, log = trio.Lock(), trio.CancelScope(), Cell("", name="log")
-
-    async def take(name: str, within: trio.CancelScope) -> None:
-        with within:
-            async with lock:
-                log.set(log.get() + name)
-                await checkpoint()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(take, "a", trio.CancelScope())
-        nursery.start_soon(take, "b", scope)
-        nursery.start_soon(one_step(scope.cancel))
-    return "a got it" if "a" in log.get() else "lost"
-
-
-def _notified_and_cancelled(passes_on: bool) -> Program:
-    """Two wait for a door to open, and each that goes through wakes the next; one of them is cancelled."""
-
-    async def program() -> str:
-        changed, is_open = trio.Condition(), Cell(False, name="is open")
-        scope = trio.CancelScope()
-
-        async def go_through(within: trio.CancelScope) -> None:
-            with within:
-                async with changed:
-                    try:
-                        while not is_open.get():
-                            await changed.wait()
-                    except trio.Cancelled:
-                        if passes_on:
-                            changed.notify()
-                        raise
-                    changed.notify()
-
-        async def open_it() -> None:
-            async with changed:
-                is_open.set(True)
-                changed.notify()
-                await checkpoint()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(go_through, scope)
-            nursery.start_soon(go_through, trio.CancelScope())
-            nursery.start_soon(open_it)
-            nursery.start_soon(one_step(scope.cancel))
-        return "the other is through"
-
-    return program
-
-
 async def _first_step() -> str:
     log: list[str] = []
 
@@ -281,24 +198,6 @@ async def _cancel_twice() -> str:
 
 #: Cancellation races.
 CANCELLING: tuple[Litmus, ...] = (
-    Litmus(
-        "between_lock_and_try",
-        "A lock is taken, something is awaited, and only then does the try begin whose finally gives it back. A cancel"
-        " in between leaves the lock with a task that has ended.",
-        _between_lock_and_try(inside=False),
-        right={"got the lock"},
-        wrong={"the lock is broken"},
-        interleavings=Count(50),
-        classes=Count(37),
-    ),
-    Litmus(
-        "lock_in_a_with",
-        "The same with `async with lock`: there is nothing in between.",
-        _between_lock_and_try(inside=True),
-        right={"got the lock"},
-        interleavings=Count(40),
-        classes=Count(29),
-    ),
     Litmus(
         "cancel_or_result",
         "A result arrives as its waiter is cancelled: the waiter has one or the other, never both and never neither.",
@@ -385,34 +284,6 @@ CANCELLING: tuple[Litmus, ...] = (
         right={"sent, 1 received", "not sent, 0 received"},
         interleavings=Count(21),
         classes=Count(16),
-    ),
-    Litmus(
-        "cancelled_in_line",
-        "A task that waits for a lock is cancelled, perhaps in the step in which the lock is handed to it. The lock is"
-        " not lost: the other task gets it in every schedule.",
-        _cancelled_in_line,
-        right={"a got it"},
-        interleavings=Count(71),
-        classes=Count(37),
-    ),
-    Litmus(
-        "notified_and_cancelled",
-        "Two tasks wait for a door to open; who is woken goes through and wakes the next. The one that is notified is"
-        " cancelled before it has the lock again: its notification is lost, and the other sleeps before an open door"
-        " (anyio issue 1075, CPython issue 112202).",
-        _notified_and_cancelled(passes_on=False),
-        right={"the other is through"},
-        wrong={_DEADLOCK},
-        interleavings=Count(1491),
-        classes=Count(862),
-    ),
-    Litmus(
-        "notified_and_passed_on",
-        "The same, where a waiter that is cancelled notifies the next one.",
-        _notified_and_cancelled(passes_on=True),
-        right={"the other is through"},
-        interleavings=Count(1509),
-        classes=Count(876),
     ),
     Litmus(
         "first_step",
