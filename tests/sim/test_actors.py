@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
@@ -103,15 +104,72 @@ def test_cancel_that_does_not_matter_is_shrunk_away() -> None:
     assert failure.minimal.short == "main main.0*2 main.1 main"
 
 
-def test_deadlock_is_one_still() -> None:
-    """A program that waits for nobody is cancelled out of it, as it would be outside; its own value shows that."""
+def test_time_passes_before_the_cancel_too() -> None:
+    """A cancel that may still come does not hold the clock: it can come at every instant."""
 
-    async def program() -> None:
-        with trio.CancelScope(shield=True):
-            await trio.sleep_forever()
+    async def program() -> float:
+        try:
+            for _ in range(3):
+                await trio.sleep(1)
+        finally:
+            left.append(trio.current_time())
+        return trio.current_time()
 
-    assert isinstance(sim.run(program, cancel_at="any").error, Deadlock)
-    assert sim.run(trio.sleep_forever, cancel_at="any").value is sim.CANCELLED
+    left: list[float] = []
+    report = sim.explore(program, sim.Exhaustive(), cancel_at="any")
+    assert report.complete
+    assert set(left) == {0.0, 1.0, 2.0, 3.0}
+    assert report.outcomes[3.0] == 1
+    execution = sim.run(program, sim.Choices(), cancel_at="any")
+    assert (execution.value, execution.schedule.tasks.count("main.2")) == (3.0, 3)
+    for form in (execution.schedule, execution.schedule.to_json(), execution.schedule.short):
+        assert sim.replay(program, form, cancel_at="any").value == 3.0
+
+
+def test_deadlock_is_not_hidden_by_the_cancel() -> None:
+    """A program that waits for nobody is a deadlock in one schedule, and cancelled out of it in the others."""
+    report = sim.explore(trio.sleep_forever, sim.Exhaustive(), _any, cancel_at="any")
+    assert set(report.outcomes) == {"Deadlock", sim.CANCELLED}
+    assert report.outcomes["Deadlock"] == 1
+    assert isinstance(sim.run(trio.sleep_forever, cancel_at="any", policy=sim.Choices()).error, Deadlock)
+
+
+def test_idle_waiters_wake_before_the_cancel_too() -> None:
+    """A cancel that may still come is no reason for wait_all_tasks_blocked to wait."""
+
+    async def program() -> str:
+        await trio.testing.wait_all_tasks_blocked()
+        return "idle"
+
+    assert set(sim.explore(program, sim.Exhaustive(), cancel_at="any").outcomes) == {"idle", sim.CANCELLED}
+
+
+def test_livelock_is_not_excused_by_the_cancel() -> None:
+    """A program that spins for ever is no better for a cancel that never comes."""
+
+    async def spin() -> None:
+        while True:
+            await checkpoint()
+
+    report = sim.explore(spin, sim.Random(sim.Choices(), 1), step_limit=50, cancel_at="any")
+    assert (report.verdict, report.undecided) == (sim.FAIL, 0)
+
+
+@pytest.mark.parametrize(
+    "policy", [sim.Fifo(), sim.RandomWalk(1), sim.PCT(3, 1), sim.POS(1), sim.URW(1)], ids=lambda policy: repr(policy)
+)
+def test_every_policy_can_cancel_a_sleeping_program(policy: sim.Policy) -> None:
+    """Time passing and the cancel are choices that every policy can make."""
+
+    async def program() -> float:
+        await trio.sleep(1)
+        await checkpoint()
+        await trio.sleep(1)
+        return trio.current_time()
+
+    report = sim.explore(program, sim.Random(policy, 50), cancel_at="any")
+    assert report.verdict is sim.PASS
+    assert sim.CANCELLED in report.outcomes
 
 
 def test_errors_are_the_programs() -> None:
@@ -135,13 +193,7 @@ def test_cancel_at_is_any_or_nothing(cancel_at: object) -> None:
         sim.replay(_three_steps, "main", cancel_at=cancel_at)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["lost_update", "dining", "bounded_buffer"])
-def test_reduction_has_the_outcomes_of_all_schedules(programs, name: str) -> None:
-    """DPOR finds what Exhaustive finds, with the cancel in it."""
-    program, _ = getattr(programs, name)(*{"lost_update": (2, 1), "dining": (2,), "bounded_buffer": (1, 1)}[name])
-    every = sim.explore(program, sim.Exhaustive(), _any, cancel_at="any")
-    reduced = sim.explore(program, sim.DPOR(), _any, cancel_at="any")
-    assert every.complete
-    assert reduced.complete
-    assert set(every.outcomes) == set(reduced.outcomes)
-    assert reduced.executions <= every.executions
+def test_reduction_with_a_cancel_is_refused() -> None:
+    """The reduction knows no choice between time and a cancel; it is refused before anything runs."""
+    with pytest.raises(DefinitionRefused, match="cancel_at"):
+        sim.explore(_three_steps, sim.DPOR(), cancel_at="any")

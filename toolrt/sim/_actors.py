@@ -2,7 +2,9 @@
 
 Rules.  The program becomes ``main.0``, in a cancel scope of its own, and ``main.1`` is a task of one step that
 cancels that scope.  When it steps is a choice like any other, so every strategy tries it, every schedule holds it,
-and shrinking leaves it out where it does not matter: choice 0 cancels when the program has ended, which is never.
+and shrinking moves it to where it does not matter: choice 0 cancels when the program has ended.  A cancel that may
+still come keeps time from nothing: when it alone could step, the first choice is that time passes, a step of
+``main.2``; and when there is no time to pass either, that step is a deadlock.
 
 Theory.  To cancel at every step of a program costs a search a factor of about its number of steps, where a nested
 loop over cancel points and schedules would cost the same and reach less: it could not combine.
@@ -17,8 +19,12 @@ from typing import Any
 import trio
 
 from toolrt.errors import DefinitionRefused
+from toolrt.sim._host import current_scheduler
 
 __all__ = ["CANCELLED", "with_actors"]
+
+
+_CANCELLER = "main.1"
 
 
 class _Ended(Enum):
@@ -49,6 +55,7 @@ def with_actors(program: Callable[[], Awaitable[Any]], cancel_at: object) -> Cal
         value: Any = None
         error: BaseException | None = None
         scope = trio.CancelScope()
+        scheduler = current_scheduler()
 
         async def run() -> None:
             nonlocal value, error
@@ -57,6 +64,9 @@ def with_actors(program: Callable[[], Awaitable[Any]], cancel_at: object) -> Cal
                     value = await program()
             except BaseException as raised:  # noqa: ASYNC103  raised again below, outside the nursery's group
                 error = raised
+            if scheduler is not None:
+                # Only the cancel is left, and it changes nothing.
+                scheduler.spare = None
 
         async def cancel() -> None:  # noqa: ASYNC124  a task is async
             scope.cancel()
@@ -64,6 +74,8 @@ def with_actors(program: Callable[[], Awaitable[Any]], cancel_at: object) -> Cal
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run)
             nursery.start_soon(cancel)
+            if scheduler is not None:
+                scheduler.spare = (_CANCELLER,)
         if error is not None:
             raise error
         return CANCELLED if scope.cancelled_caught else value

@@ -15,7 +15,7 @@ from toolrt.sim._judge import Check, judge
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.policies import Choices, Fifo, Policy, Replay
-from toolrt.sim.strategies import Portfolio, Redundant, Strategy, uncontrolled
+from toolrt.sim.strategies import DPOR, Portfolio, Redundant, Strategy, uncontrolled
 from toolrt.trace import Access, Step, stable_text
 
 __all__ = ["explore", "replay", "run"]
@@ -146,7 +146,8 @@ def explore(
         jobs: the number of processes; must be 1.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
         cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
-            and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.
+            and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Not for
+            ``DPOR``.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
@@ -174,6 +175,8 @@ def explore(
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
+    if cancel_at is not None and isinstance(strategy, DPOR):
+        raise DefinitionRefused("strategy with cancel_at", "Exhaustive, Bounded or a sample", strategy)
     arguments = "" if cancel_at is None else f', cancel_at="{cancel_at}"'
     program = with_actors(program, cancel_at)
     report = simulate(_exploration(program, strategy, check, max_executions, step_limit, arguments))

@@ -8,6 +8,8 @@ Rules.
   they go on and no task of the program steps, their passes count as steps do, and the step limit ends it.
 - When nothing can run, the tasks in `wait_all_tasks_blocked` wake; when there are none, the clock jumps to the
   next deadline; when there is none, that is a deadlock.
+- A task that is `spare` (one that cancels the program, at any moment or never) does not keep time from moving.
+  When it alone can run, the choice is between that and its step, and is a step of its own.
 - An execution ends when its root task ends, whatever its children did: an exception that leaves a child is the
   program's own affair, which its parent may catch, and what follows is scheduled like anything else.
 - A deadlock, the step limit, a policy that raises and Ctrl-C end it too.  From then on nothing is recorded, no
@@ -41,7 +43,7 @@ from toolrt.sim._trio_internals_things import Things, begun_under
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
 
-__all__ = ["Actor", "RawStep", "Scheduler"]
+__all__ = ["RESTS", "Actor", "RawStep", "Scheduler"]
 
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
@@ -55,6 +57,10 @@ _LEAST_PASS_LIMIT = 10_000
 # How many steps an ended execution may take to unwind: so many, and so many for each living task.
 _UNWINDING_STEPS = 1_000
 _UNWINDING_STEPS_PER_TASK = 50
+
+
+#: Who steps when time passes although a spare task can run; a path, so that schedules can be written and read.
+RESTS = f"{ROOT}.2"
 
 
 class Actor:
@@ -153,6 +159,10 @@ class Scheduler:
         #: where it runs, the numbers of the steps before which nothing could run, and whether others ran too.
         self.things = things
         self.begun_under: list[Any] = []
+        #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
+        #: When these alone can run, that time passes (or, if none can, that nobody ever steps) is the first choice.
+        self.spare: tuple[str, ...] | None = None
+        self._resting = Actor(None, (), RESTS, -1)  # type: ignore[arg-type]
         self.implied: dict[int, tuple[tuple[Resource, bool], ...]] = {}
         self.rests: list[int] = []
         self.others_ran = False
@@ -305,6 +315,8 @@ class Scheduler:
             last: Any = self._last
             if not last_ready:
                 enabled = tuple(names)
+                if self.spare is not None and enabled == self.spare and self._harness is not None:
+                    enabled = (RESTS, *enabled)
             elif names:
                 enabled = (last.name, *names)
             else:
@@ -317,8 +329,15 @@ class Scheduler:
                 self.fault = error
                 self._give_up(None)
                 continue  # noqa: ASYNC104
-            if not last_ready:
-                actor: Actor = ready.pop(choice)
+            if enabled[0] is RESTS:
+                if choice == 0:
+                    statuses.append(None)
+                    steps.append((self._resting, enabled, 0, (), clock.now, ()))
+                    self._rest()
+                    continue
+                actor: Actor = self._pop_first()
+            elif not last_ready:
+                actor = ready.pop(choice)
                 del keys[choice], names[choice]
                 self._last = actor
             elif choice == 0:
@@ -543,6 +562,7 @@ class Scheduler:
         half = steps // 2
         recent = self.steps[half:]
         starved = set(self._names).intersection(*(enabled for _, enabled, _, _, _, _ in recent))
+        starved.difference_update(self.spare or ())
         starved.difference_update(actor.name for actor, _, _, _, _, _ in recent)
         return StepLimit(
             self._limit,

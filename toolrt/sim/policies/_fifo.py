@@ -31,7 +31,8 @@ class Fifo:
                 queue.setdefault(name)
         if last is not None and last in enabled:
             queue[last] = None
-        head = self._last = next(iter(queue))
+        # What is offered only at some moments is in the queue but not always enabled.
+        head = self._last = next(name for name in queue if name in enabled)
         del queue[head]
         return enabled.index(head)
 
