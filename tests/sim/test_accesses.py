@@ -64,6 +64,25 @@ def test_lock_and_its_queue_are_one_resource() -> None:
     assert all_touched(program) == {"writes Lock main 0"}
 
 
+def test_lock_that_nobody_waits_for_is_written() -> None:
+    """Taking a free lock writes it, and so does ending without giving it back, which breaks it."""
+
+    async def program() -> None:
+        await trio.Lock().acquire()
+
+    assert touched(program) == [["writes Lock main 0"], ["writes Lock main 0"]]
+
+
+def test_reparking_writes_both_queues() -> None:
+    """A task that is moved leaves one and joins another."""
+
+    async def program() -> None:
+        one, two = trio.lowlevel.ParkingLot(), trio.lowlevel.ParkingLot()
+        one.repark(two)
+
+    assert touched(program) == [["writes ParkingLot main 0", "writes ParkingLot main 1"]]
+
+
 def test_condition_touches_both_queues() -> None:
     """Notifying moves a task from the condition's queue to the lock's."""
 
@@ -210,13 +229,44 @@ def test_a_child_that_is_cancelled_commutes_with_its_siblings() -> None:
     """Ending by being cancelled is no choice: five tasks that are cancelled while they wait end in one trace."""
 
     async def program() -> None:
-        async with trio.open_nursery() as nursery:
-            for _ in range(5):
-                nursery.start_soon(trio.sleep_forever)
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                for _ in range(5):
+                    nursery.start_soon(trio.sleep_forever)
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
 
     assert sim.explore(program, sim.DPOR("declared", samples=0)).executions == 1
+
+
+def test_spawning_in_a_nursery_that_may_close_is_a_race() -> None:
+    """Whoever is not inside a nursery spawns in it before it closes, or is refused."""
+
+    async def program() -> str:
+        opened = trio.Event()
+        nurseries: list[trio.Nursery] = []
+        seen = []
+
+        async def keep() -> None:
+            async with trio.open_nursery() as nursery:
+                nurseries.append(nursery)
+                opened.set()
+                await checkpoint()
+
+        async def spawn() -> None:
+            await opened.wait()
+            try:
+                nurseries[0].start_soon(checkpoint)
+            except RuntimeError:
+                seen.append("refused")
+            else:
+                seen.append("spawned")
+
+        await _each(keep, spawn)
+        return seen[0]
+
+    report = sim.explore(program, sim.DPOR("declared", samples=0))
+    assert set(report.outcomes) == {"refused", "spawned"}
 
 
 def test_somebody_elses_abort_function_may_do_anything() -> None:

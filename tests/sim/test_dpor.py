@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 from _programs import OPERATIONS, THINGS, program_of
 from _traces import TooMany, count_traces, reduced
 from hypothesis import given, settings
@@ -231,6 +232,40 @@ def test_independent_tasks_are_one_execution() -> None:
                 nursery.start_soon(work)
 
     assert reduced(program)[0].executions == 1
+
+
+def test_steps_inside_a_scope_read_it() -> None:
+    """A cancel comes before, between and after the steps of a task that does nothing but pass checkpoints."""
+    steps = (("get", 0), ("checkpoint", 0)) * 3
+    program = program_of(((1, steps), (None, (("cancel", 1),))))
+    counted = count_traces(program, declared=True)
+    assert reduced(program, "declared")[2] == counted.outcomes
+    assert len(counted.outcomes) == 4
+
+
+async def _sleep() -> None:
+    await trio.sleep(1)
+
+
+@pytest.mark.parametrize("wait", [trio.testing.wait_all_tasks_blocked, _sleep])
+def test_nothing_is_turned_round_over_a_rest(wait) -> None:
+    """What comes after a moment at which nothing could run comes after it in every schedule."""
+
+    async def program() -> int:
+        cell = sim.Cell(0)
+
+        async def put() -> None:
+            cell.set(1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(put)
+            await wait()
+            cell.set(2)
+        return cell.get()
+
+    report = reduced(program, "declared")[0]
+    assert report.complete
+    assert report.outcomes == {2: 1}
 
 
 def _silent(tasks: int):
