@@ -1,37 +1,47 @@
 """Does a tool keep its promises?  The laws hold for tools that do.
 
 Rules.
-    1. Each input is tried by itself, in a simulation, twice, each time in a fresh workspace where one is given.
+    1. Each input is tried by itself, in a simulation, each time in a fresh workspace where one is given: twice, at
+       another time, with a cancel at each of its checkpoints, under many orders of its own tasks; and then beside
+       every other input with which it may overlap.
     2. What is reported was seen to happen; nothing is inferred from the source.
     3. A tool may fail as it likes: an error is an answer, and is compared like one.
 
 Limits.  Only what goes through the workspace's disk, `toolrt.sim.Cell` and the probe is seen.  A tool that
-reads the real clock, the network or a global is caught only where its two answers differ.
+reads the real clock, the network or a global is caught only where its answers differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations_with_replacement
 from typing import Any
 
 import attrs
-import trio
 
-from toolrt import sim
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants.oracle import OracleContext
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, ToolOutput, covers
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, covers
+from toolrt.order import by_claims, shares_a_lane
+from toolrt.testing._conditions import Case, about_cancel, about_overlap, about_timing
+from toolrt.testing._trial import Content, Trial, made, run
 from toolrt.trace import plain
-from toolrt.workspace import MemoryDisk, Planted, Workspace
+from toolrt.workspace import Planted, Workspace
 
 __all__ = ["BrokenPromise", "check_tool"]
+
+# So many pairs of inputs are run beside each other.
+_PAIRS = 50
+
+Promise = Callable[[str, str], "BrokenPromise"]
 
 
 @attrs.frozen
 class BrokenPromise:
     """One promise a tool does not keep."""
 
-    #: "input", "safe", "claims", "modifiers", "state", "deterministic".
+    #: "input", "safe", "claims", "modifiers", "state", "deterministic", "timing", "cancel", "blocking", "ends".
     promise: str
     #: What was expected and what was seen.
     detail: str
@@ -44,50 +54,34 @@ class BrokenPromise:
         return f"{self.tool} breaks its promise ({self.promise}): {self.detail} (input {self.input!r})"
 
 
-@attrs.define
-class _Seen:
-    """What one run of the tool did."""
-
-    workspace: Workspace | None
-    #: What it answered or raised, as JSON.
-    answer: Any = None
-    modifiers: tuple[Any, ...] = ()
-    before: Mapping[str, Any] = attrs.field(factory=dict)
-    after: Mapping[str, Any] = attrs.field(factory=dict)
-    #: Files it read through the disk, by path.
-    reads: list[str] = attrs.field(factory=list)
-    #: Cells it wrote.
-    cells: list[str] = attrs.field(factory=list)
-    claims: tuple[Claim, ...] = ()
-
-    @property
-    def changed(self) -> list[str]:
-        """Files that are not as they were."""
-        names = dict.fromkeys([*self.before, *self.after])
-        return [name for name in names if self.before.get(name) != self.after.get(name)]
-
-
 def check_tool(
-    tool: Tool | Callable[[Workspace], Tool],
+    tool: Tool | Callable[[], Tool] | Callable[[Workspace], Tool],
     inputs: Iterable[Any],
     state: State | None = None,
     workspace: Workspace | Mapping[str, Planted] | None = None,
+    *,
+    executions: int = 20,
 ) -> list[BrokenPromise]:
     """Every promise that `tool` was seen to break for one of `inputs`; an empty list when it keeps them all.
 
     What it looks for: a safe tool changes nothing; the claims cover every file it reads or changes, are the same
-    when asked twice and do not raise; modifiers are pure functions to a `State`; the call's own state is left as
-    it was; the same input gives the same answer, the same files and the same state.
+    when asked twice and do not raise; calls whose claims do not conflict do not disturb each other; modifiers are
+    pure functions to a `State`; the call's own state and input are left as they were; the same input gives the same
+    answer, the same files and the same state, whatever the time and the order of the tool's own tasks; a cancel is
+    passed on; an async tool does not hold up the loop.
 
     Args:
-        tool: a tool, or a function that makes it for a workspace.
+        tool: a tool, or a function that makes it: for a workspace, or without an argument.  A tool that keeps
+            something between its calls has to be made anew for each run, or its answers differ.
         inputs: inputs as a model would give them; one that does not fit is reported too.
         state: what `ctx.state` is; the empty one by default.
         workspace: the first content of a disk in memory, made anew for every run (then `tool` is a function of the
             workspace); or a workspace the tool is bound to, which keeps what the tool does to it; or None.
+        executions: how many orders of steps are tried wherever there is more than one, 1 or more.
 
     Raises:
-        DefinitionRefused: `tool` is neither, or a function of a workspace without content for one.
+        DefinitionRefused: `tool` is none of these, or a function of a workspace without content for one.
+        NotSimulated: the tool needs a thread, a socket or a subprocess: it cannot be checked.
 
     Checkpoint: never (it is not async); call it outside Trio.
 
@@ -95,75 +89,103 @@ def check_tool(
 
         assert check_tool(lambda workspace: my_tool(workspace), [{"path": "a.txt"}], workspace={"a.txt": "one"}) == []
     """
-    if not callable(tool) or (not isinstance(tool, Tool) and not isinstance(workspace, Mapping)):
+    if not isinstance(tool, Tool) and not (callable(tool) and _takes(tool, 1 if isinstance(workspace, Mapping) else 0)):
         raise DefinitionRefused("check_tool(tool)", "a tool, or a function of a workspace and its content", tool)
+    if not isinstance(executions, int) or isinstance(executions, bool) or executions < 1:
+        raise DefinitionRefused("check_tool(executions)", "a number of executions, 1 or more", executions)
     state = State() if state is None else state
     found: list[BrokenPromise] = []
+    cases: list[tuple[Case, Promise]] = []
     for input in inputs:
-        found += _check_input(tool, input, state, workspace)
+        broken, case, promise = _check_input(tool, input, state, workspace, executions)
+        found += broken
+        if case is not None and not broken:
+            cases.append((case, promise))
+    pairs = list(combinations_with_replacement(cases, 2))
+    for (one, promise), (two, _) in pairs[:: -(-len(pairs) // _PAIRS) or 1]:
+        found += [promise(*broken) for broken in about_overlap(one, two, executions)]
     return found
+
+
+def _takes(function: Callable[..., Any], arguments: int) -> bool:
+    """Say whether `function` can be called with so many arguments by position."""
+    try:
+        inspect.signature(function).bind(*range(arguments))
+    except TypeError:
+        return False
+    return True
 
 
 def _check_input(
-    maker: Tool | Callable[[Workspace], Tool],
-    input: Any,
-    state: State,
-    content: Workspace | Mapping[str, Planted] | None,
-) -> list[BrokenPromise]:
-    tool, seen = _made(maker, content)
+    maker: Tool | Callable[..., Tool], input: Any, state: State, content: Content, executions: int
+) -> tuple[list[BrokenPromise], Case | None, Promise]:
+    """Give what is broken for one input, and the case for what is to be seen only beside others."""
+    tool, seen = made(maker, content)
     promise = _promises(tool, input)
     arguments = tool.decode(input)
     if isinstance(arguments, list):
-        return [promise("input", f"the input does not fit: {'; '.join(map(str, arguments))}")]
+        return [promise("input", f"the input does not fit: {'; '.join(map(str, arguments))}")], None, promise
     found = _about_claims(tool, input, state, seen, promise)
     if found:
-        return found
-    before = plain(state.to_json())
-    _run(tool, arguments, state, seen)
-    if plain(state.to_json()) != before:
-        return [promise("state", f"expected the call's state to stay {before!r}, it became {state.to_json()!r}")]
+        return found, None, promise
+    given, before = copy.deepcopy(input), plain(state.to_json())
+    run(tool, arguments, state, seen)
+    found += _about_values(state, before, input, given, seen, promise)
+    if found:
+        return found, None, promise
     found += _about_files(tool, state, seen, promise)
     found += _about_modifiers(state, seen, promise)
     if isinstance(content, Workspace) and seen.changed:
-        return found  # the second run would start from what the first one left
-    again_tool, again = _made(maker, content)
-    again_arguments = again_tool.decode(input)
-    assert not isinstance(again_arguments, list)
-    again.claims = seen.claims
-    _run(again_tool, again_arguments, state, again)
+        return found, None, promise  # every further run would start from what this one left
+    case = Case(
+        maker, content, given, arguments, state, seen.claims, shares_a_lane(by_claims, tool, tool.complete(input))
+    )
+    if not found:
+        found += [promise(*broken) for broken in _again(case, seen, executions)]
+    if plain(state.to_json()) != before:
+        found.append(promise("state", "changed the call's state once it was cancelled, or later"))
+    return found, case, promise
+
+
+def _again(case: Case, seen: Trial, executions: int) -> Iterator[tuple[str, str]]:
+    """Run the tool again, and give what it does otherwise; the cause that is nearest is enough."""
+    tool, again = case.tool()
+    run(tool, case.arguments, case.state, again)
     if again.answer != seen.answer:
-        found.append(promise("deterministic", f"answered {seen.answer!r}, and {again.answer!r} the second time"))
+        keeps = (
+            "" if not isinstance(case.maker, Tool) else "; a tool that keeps something: give a function that makes it"
+        )
+        yield "deterministic", f"answered {seen.answer!r}, and {again.answer!r} the second time{keeps}"
     elif again.after != seen.after:
-        found.append(promise("deterministic", "left other files the second time"))
-    return found
+        yield "deterministic", "left other files the second time"
+    else:
+        broken = list(about_timing(case, seen, executions))
+        yield from broken or about_cancel(case, seen.steps.count)
 
 
-def _promises(tool: Tool, input: Any) -> Callable[[str, str], BrokenPromise]:
+def _about_values(
+    state: State, before: Any, input: Any, given: Any, seen: Trial, promise: Promise
+) -> list[BrokenPromise]:
+    """What it did to the values that it shares with others, and to the loop."""
+    if plain(state.to_json()) != before:
+        return [promise("state", f"expected the call's state to stay {before!r}, it became {state.to_json()!r}")]
+    if seen.swapped:
+        return [promise("state", "put another state into ctx.state; only a modifier changes the state")]
+    if input != given:
+        return [promise("state", f"expected its input to stay {given!r}, it became {input!r}")]
+    if seen.steps.blocked:
+        what = ", ".join(dict.fromkeys(seen.steps.blocked))
+        return [promise("blocking", f"held up every other task: {what}; make it a plain def, which runs in a thread")]
+    if seen.stuck is not None:
+        return [promise("ends", f"never ended by itself: {seen.stuck}")]
+    return []
+
+
+def _promises(tool: Tool, input: Any) -> Promise:
     return lambda promise, detail: BrokenPromise(promise, detail, tool.name, input)
 
 
-def _made(
-    maker: Tool | Callable[[Workspace], Tool], content: Workspace | Mapping[str, Planted] | None
-) -> tuple[Tool, _Seen]:
-    if not isinstance(content, Mapping):
-        assert isinstance(maker, Tool)
-        return maker, _Seen(content)
-    seen = _Seen(None)
-
-    def spy(effect: str, path: str) -> None:
-        if effect == "read":
-            seen.reads.append(path)
-
-    seen.workspace = Workspace(MemoryDisk(content, fault=spy))
-    tool = maker if isinstance(maker, Tool) else maker(seen.workspace)
-    if not isinstance(tool, Tool):
-        raise DefinitionRefused("check_tool(tool)", "a function that makes a tool", tool)
-    return tool, seen
-
-
-def _about_claims(
-    tool: Tool, input: Any, state: State, seen: _Seen, promise: Callable[[str, str], BrokenPromise]
-) -> list[BrokenPromise]:
+def _about_claims(tool: Tool, input: Any, state: State, seen: Trial, promise: Promise) -> list[BrokenPromise]:
     if tool.claims is None:
         seen.claims = () if tool.is_safe(input) else (EVERYTHING,)
         return []
@@ -179,35 +201,7 @@ def _about_claims(
     return []
 
 
-def _run(tool: Tool, arguments: Any, state: State, seen: _Seen) -> None:
-    """Run the tool once in a simulation, and write down what it did."""
-    positional, named = arguments
-
-    async def program() -> Any:
-        await trio.lowlevel.checkpoint()
-        context = OracleContext("checked", "check", 0, state, seen.claims)
-        value = tool.function(context, *positional, **named)
-        return await value if tool.is_async else value
-
-    seen.before = {} if seen.workspace is None else seen.workspace.snapshot()
-    execution = sim.run(program)
-    seen.after = {} if seen.workspace is None else seen.workspace.snapshot()
-    value = execution.value
-    if execution.error is not None:
-        seen.answer = [type(execution.error).__name__, str(execution.error)]
-    elif isinstance(value, ToolOutput):
-        seen.answer, seen.modifiers = [plain(value.content), value.error], value.modifiers
-    else:
-        seen.answer = plain(value)
-    for step in execution.trace.steps:
-        for access in step.accesses:
-            if access.write and access.resource[:1] == ("cell",):
-                seen.cells.append(" ".join(map(str, access.resource)))
-
-
-def _about_files(
-    tool: Tool, state: State, seen: _Seen, promise: Callable[[str, str], BrokenPromise]
-) -> list[BrokenPromise]:
+def _about_files(tool: Tool, state: State, seen: Trial, promise: Promise) -> list[BrokenPromise]:
     found = []
     changed = seen.changed
     if tool.claims is None and not seen.claims:
@@ -234,7 +228,7 @@ def _listed(claims: Iterable[Claim]) -> str:
     return ", ".join(map(str, claims)) or "nothing"
 
 
-def _about_modifiers(state: State, seen: _Seen, promise: Callable[[str, str], BrokenPromise]) -> list[BrokenPromise]:
+def _about_modifiers(state: State, seen: Trial, promise: Promise) -> list[BrokenPromise]:
     found = []
     for position, modifier in enumerate(seen.modifiers):
         answers = []

@@ -1,0 +1,136 @@
+"""One run of a tool in a simulation, and what was seen of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, NotSimulated, SimulationStopped
+from toolrt.invariants.oracle import OracleContext
+from toolrt.model import Arguments, Claim, State, Tool, ToolOutput
+from toolrt.testing._stepping import Steps, stepped
+from toolrt.trace import plain
+from toolrt.workspace import MemoryDisk, Planted, Workspace
+
+__all__ = ["Content", "Maker", "Trial", "answer_of", "call_of", "made", "run"]
+
+Maker = Tool | Callable[..., Tool]
+Content = Workspace | Mapping[str, Planted] | None
+
+
+@attrs.define
+class Trial:
+    """What one run of a tool did."""
+
+    workspace: Workspace | None
+    #: What it answered or raised, as JSON.
+    answer: Any = None
+    #: Why it did not end: what the simulator says, or None.
+    stuck: str | None = None
+    modifiers: tuple[Any, ...] = ()
+    before: Mapping[str, Any] = attrs.field(factory=dict)
+    after: Mapping[str, Any] = attrs.field(factory=dict)
+    #: Files it read through the disk, by path.
+    reads: list[str] = attrs.field(factory=list)
+    #: Cells it wrote.
+    cells: list[str] = attrs.field(factory=list)
+    claims: tuple[Claim, ...] = ()
+    #: Its checkpoints, and what it did there; of an async tool.
+    steps: Steps = attrs.field(factory=Steps)
+    #: Whether it put another state into its context.
+    swapped: bool = False
+    #: Whether more than one task was at work.
+    parallel: bool = False
+
+    @property
+    def changed(self) -> list[str]:
+        """Files that are not as they were."""
+        names = dict.fromkeys([*self.before, *self.after])
+        return [name for name in names if self.before.get(name) != self.after.get(name)]
+
+
+def made(maker: Maker, content: Content) -> tuple[Tool, Trial]:
+    """Give the tool, in a workspace of its own where it is made for one.
+
+    Raises:
+        DefinitionRefused: what makes the tool makes something else.
+    """
+    trial = Trial(content if isinstance(content, Workspace) else None)
+    if isinstance(content, Mapping):
+
+        def spy(effect: str, path: str) -> None:
+            if effect == "read":
+                trial.reads.append(path)
+
+        trial.workspace = Workspace(MemoryDisk(content, fault=spy))
+    tool = maker
+    if not isinstance(tool, Tool):
+        tool = tool(trial.workspace) if isinstance(content, Mapping) else tool()
+    if not isinstance(tool, Tool):
+        raise DefinitionRefused("check_tool(tool)", "a function that makes a tool", tool)
+    return tool, trial
+
+
+def call_of(tool: Tool, arguments: Arguments, context: OracleContext, steps: Steps | None) -> Awaitable[Any]:
+    """Give one call of `tool`."""
+    positional, named = arguments
+
+    async def call() -> Any:
+        value = tool.function(context, *positional, **named)
+        if not tool.is_async:
+            return value
+        return await (value if steps is None or not inspect.iscoroutine(value) else stepped(value, steps))
+
+    return call()
+
+
+def answer_of(value: Any, error: BaseException | None) -> Any:
+    """Give an answer as JSON; an error is one."""
+    if error is not None:
+        return [type(error).__name__, str(error)]
+    return [plain(value.content), value.error] if isinstance(value, ToolOutput) else plain(value)
+
+
+def run(tool: Tool, arguments: Arguments, state: State, trial: Trial, at: float = 0.0) -> None:
+    """Run the tool once, from `at` virtual seconds on, and write down in `trial` what it did.
+
+    Raises:
+        NotSimulated: the tool needs a thread, a socket or a subprocess.
+    """
+    context = OracleContext("checked", "check", 0, state, trial.claims)
+
+    async def program() -> Any:
+        await trio.sleep(at)
+        with trial.steps.scope:
+            return await call_of(tool, arguments, context, trial.steps)
+
+    trial.before = {} if trial.workspace is None else trial.workspace.snapshot()
+    execution = sim.run(program)
+    trial.after = {} if trial.workspace is None else trial.workspace.snapshot()
+    error = execution.error
+    refuse_unsimulated(error)
+    if isinstance(error, SimulationStopped):
+        trial.stuck = str(error)
+    trial.answer = answer_of(execution.value, error)
+    if isinstance(execution.value, ToolOutput):
+        trial.modifiers = tuple(execution.value.modifiers)
+    trial.swapped = context.state is not state
+    trial.parallel = len(set(execution.schedule.tasks)) > 1
+    for step in execution.trace.steps:
+        for access in step.accesses:
+            if access.write and access.resource[:1] == ("cell",):
+                trial.cells.append(" ".join(map(str, access.resource)))
+
+
+def refuse_unsimulated(error: BaseException | None) -> None:
+    """Raise the `NotSimulated` in `error`, if there is one."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            refuse_unsimulated(inner)
+    elif isinstance(error, NotSimulated):
+        raise error
