@@ -55,6 +55,8 @@ def left_out(files, path):
         ("x/**/a", "x/a", True),
         ("a\r\nb\r\n", "a", True),
         ("/", "a", False),
+        ("[/[ab]", "a", True),
+        ("./a", "a", False),
         ("", "a", False),
         ("nothing", ".git/", True),
     ],

@@ -168,6 +168,23 @@ def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
     return begin, end, [pattern[left + 1 : right] for left, right in itertools.pairwise(cuts)]
 
 
+def _names_of(pattern: str) -> list[str]:
+    """The names of a pattern as git takes them: a slash in a set is one of the set's characters."""
+    names: list[str] = []
+    begin = at = 0
+    while at < len(pattern):
+        character = pattern[at]
+        at += 1
+        if character == "\\":
+            at += 1
+        elif character == "[":
+            _, at = _set(pattern, at, True)
+        elif character == "/":
+            names.append(pattern[begin : at - 1])
+            begin = at
+    return [*names, pattern[begin:]]
+
+
 @attrs.frozen
 class Glob:
     """A pattern for paths, walked name by name."""
@@ -177,13 +194,17 @@ class Glob:
 
     @classmethod
     def of(cls, pattern: str, *, as_git: bool = False) -> Glob:
-        """The automaton of `pattern`, which has no braces; empty names in it count for nothing."""
+        """The automaton of `pattern`, which has no braces; names that are empty or a dot count for nothing.
+
+        Args:
+            as_git: as for `name_matcher`; and an empty name or a dot matches nothing.
+        """
         names: list[re.Pattern[str] | None] = []
-        for name in pattern.split("/"):
+        for name in _names_of(pattern) if as_git else pattern.split("/"):
             if name == "**":
                 if not names or names[-1] is not None:
                     names.append(None)
-            elif name not in ("", "."):
+            elif as_git or name not in ("", "."):
                 names.append(name_matcher(name, as_git=as_git))
         return cls(tuple(names))
 
