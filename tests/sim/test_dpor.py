@@ -169,11 +169,14 @@ def test_reduction_agrees_on_generated_programs(spec, declared: bool) -> None:
         counted = count_traces(program, declared, limit=400)
     except TooMany:
         return
-    report, _, outcomes = reduced(program, "declared" if declared else "reported")
+    report, search, outcomes = reduced(program, "declared" if declared else "reported")
     assert [seen for seen in counted.traces.values() if len(seen) > 1] == []
     assert outcomes == counted.outcomes
-    assert report.executions == len(counted.traces)
     assert report.complete
+    if search.passes == 1:
+        assert report.executions == len(counted.traces)
+    else:
+        assert report.executions >= len(counted.traces)
 
 
 #: Programs on which an earlier reduction was wrong: their tasks, and whether accesses were declared.
@@ -199,6 +202,10 @@ REGRESSIONS = {
         ((None, (("shield", 1),)), (1, (("choose", 1),)), (None, (("shield", 0), ("choose", 0)))),
         True,
     ),
+    "two attempts in one step when the first lock is held": (
+        ((None, (("try_lock", 0), ("try_lock", 1))), (None, (("try_lock", 1),)), (0, (("try_lock", 0),))),
+        True,
+    ),
     "two tokens of a semaphore": (
         ((None, (("notify", 1), ("semaphore", 1))), (None, (("choose", 1),)), (None, (("semaphore", 1),))),
         True,
@@ -214,7 +221,8 @@ def test_reduction_agrees_where_it_did_not(name: str) -> None:
     counted = count_traces(program, declared)
     report, _, outcomes = reduced(program, "declared" if declared else "reported")
     assert outcomes == counted.outcomes
-    assert report.executions == len(counted.traces)
+    assert report.complete
+    assert report.executions >= len(counted.traces)
 
 
 def test_independent_tasks_are_one_execution() -> None:

@@ -466,7 +466,12 @@ class Reports:
 
         self._before(_run.CancelStatus, "effective_deadline", effective)
 
-        self._before(nursery, "_check_nursery_closed", lambda things, self: imply(things, things.own_name(self)))
+        def ends(things: Things, self: Any) -> None:
+            imply(things, things.own_name(self))
+            # The last one wakes the parent; who that is must not show in what it touches.
+            imply(things, things.scope_of(self._cancel_status))
+
+        self._before(nursery, "_check_nursery_closed", ends)
 
         def started(things: Things, self: Any, *_: object) -> None:
             for each in (self._old_nursery, self._new_nursery):

@@ -61,6 +61,7 @@ class Footprints:
     def __init__(self, declared: bool) -> None:
         self._declared = declared
         self._known: dict[Any, Footprint] = {}
+        self._all: dict[Any, Footprint] = {}
         self._joint: dict[tuple[Footprint, Footprint], Footprint] = {}
 
     def of(self, scheduler: Scheduler, index: int) -> Footprint:
@@ -75,7 +76,14 @@ class Footprints:
             for resource, write in (*touched, *implied):
                 pairs[resource] = write or pairs.get(resource, False)
             anything = pairs.pop(ANYTHING, False) or not (touched or self._declared)
-            found = self._known[key] = Footprint(pairs, anything)
+            found = self._known[key] = self._one(pairs, anything)
+        return found
+
+    def _one(self, pairs: dict[Resource, bool], anything: bool) -> Footprint:
+        key = (frozenset(pairs.items()), anything)
+        found = self._all.get(key)
+        if found is None:
+            found = self._all[key] = Footprint(pairs, anything)
         return found
 
     def joint(self, one: Footprint, other: Footprint) -> Footprint:
@@ -85,10 +93,7 @@ class Footprints:
             pairs = dict(one.pairs)
             for resource, write in other.pairs:
                 pairs[resource] = write or pairs.get(resource, False)
-            found = Footprint(pairs, one.anything or other.anything)
-            if found.pairs == one.pairs and found.anything == one.anything:
-                found = one
-            self._joint[one, other] = found
+            found = self._joint[one, other] = self._one(pairs, one.anything or other.anything)
         return found
 
 
@@ -124,8 +129,10 @@ _NOTHING = Footprint({}, False)
 class Tree:
     """The tree of executions, as far as it is needed: the current one, and what is left to run beside it."""
 
-    def __init__(self, declared: bool) -> None:
-        self._footprints = Footprints(declared)
+    def __init__(self, declared: bool, before: Tree | None = None) -> None:
+        self._footprints: Footprints = Footprints(declared) if before is None else before._footprints
+        # With a tree before it, a step is taken to touch all that the same step ever touched: no label changes then.
+        self._joined = before is not None
         self._nodes: list[_Node] = []
         # How many of the nodes are those of the execution before.
         self._kept = 0
@@ -133,9 +140,9 @@ class Tree:
         self._users: dict[Resource, list[int]] = {}
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
-        self._ever: dict[tuple[str, int], Footprint] = {}
-        # True once a step has touched different things at different times.
-        self._unsteady = False
+        self._ever: dict[tuple[str, int], Footprint] = {} if before is None else before._ever
+        #: True once a step has touched something that it had not touched in an earlier execution.
+        self.unsteady = False
         # The steps that may have done anything.
         self._wild: list[int] = []
         #: True when nothing is left to run.
@@ -149,7 +156,7 @@ class Tree:
         self._read(scheduler)
         if not redundant:
             nodes, ever = self._nodes, self._ever
-            for second in range(0 if self._unsteady else kept, len(nodes)):
+            for second in range(0 if self.unsteady else kept, len(nodes)):
                 node = nodes[second]
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
                     for first in node.races:
@@ -206,8 +213,13 @@ class Tree:
                 key = node.key = (name, 0)
             known = ever.setdefault(key, footprint)
             if known is not footprint:
-                ever[key] = self._footprints.joint(known, footprint)
-                self._unsteady = True
+                joint = self._footprints.joint(known, footprint)
+                # Less than before is a change too, unless all of it is taken to be touched anyway.
+                if joint is not known or not self._joined:
+                    ever[key] = joint
+                    self.unsteady = True
+                if self._joined:
+                    footprint = node.footprint = joint
             for cause in causes:
                 before |= nodes[cause].before
             node.races = races = []
