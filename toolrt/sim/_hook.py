@@ -33,17 +33,17 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
-from toolrt._plain import frozen, plain, stable_text
 from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
-from toolrt.sim._paths import ROOT, key_of_path
+from toolrt.sim._paths import key_of_path
+from toolrt.sim._roster import RESTS, Actor, RawStep, Roster, in_order
 from toolrt.sim._trio_internals import Seam, can_step_inside
 from toolrt.sim._trio_internals_things import Things, begun_under
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
 
-__all__ = ["RESTS", "Actor", "RawStep", "Scheduler"]
+__all__ = ["Actor", "RawStep", "Scheduler"]
 
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
@@ -59,36 +59,7 @@ _UNWINDING_STEPS = 1_000
 _UNWINDING_STEPS_PER_TASK = 50
 
 
-#: Who steps when time passes although a spare task can run; a path, so that schedules can be written and read.
-RESTS = f"{ROOT}.2"
-
-
-class Actor:
-    """A task of the program, as the scheduler sees it."""
-
-    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "spawned", "task")
-
-    def __init__(self, task: Task, key: tuple[int, ...], name: str, cause: int) -> None:
-        self.task = task
-        self.key = key
-        self.name = name
-        #: The enabled list when it alone can run.
-        self.alone = (self.name,)
-        #: How many tasks it has spawned.
-        self.spawned = 0
-        #: How many things it has made that are named by their maker.
-        self.made = 0
-        #: The step that spawned or woke it, or -1.
-        self.cause = cause
-        #: The last steps of the ended children of each of its open nurseries.
-        self.exits: dict[trio.Nursery, list[int]] = {}
-
-
-#: One step as it is kept: who, the names that were enabled, the choice, what was touched, when, and the causes.
-RawStep = tuple[Actor, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]
-
-
-class Scheduler:
+class Scheduler(Roster):
     """One execution.  It is the probe's sink while the execution lasts.
 
     Args:
@@ -117,13 +88,12 @@ class Scheduler:
         things: Things,
         pass_limit: int | None = None,
     ) -> None:
-        self._seam = seam
+        super().__init__(seam, nursery)
         self._clock = clock
         self._program = program
         self._policy = policy
         self._limit = info.step_limit
         self._pass_limit = pass_limit or max(info.step_limit, _LEAST_PASS_LIMIT)
-        self._nursery = nursery
         self._harness = harness
 
         self.value: Any = None
@@ -139,21 +109,6 @@ class Scheduler:
         self.steps = steps
         self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
 
-        self._actors: dict[Task, Actor] = {}
-        # The runnable actors but for the one that stepped last, by path: keys, actors and names in step.
-        self._keys: list[tuple[int, ...]] = []
-        self._ready: list[Actor] = []
-        self._names: list[str] = []
-        # The actor that stepped last, and whether it still can.
-        self._last: Actor | None = None
-        self._last_ready = False
-        # The actor whose step runs now.
-        self._running: Actor | None = None
-        # Tasks in the run queue that are not the program's.
-        self._strangers: list[Task] = []
-        # Who spawned or woke what is found in the run queue: a step's index, or -1 for nobody.
-        self._origin = -1
-        self._spawner: Actor | None = None
         self._touched: list[tuple[Resource, bool]] = things.touched
         #: For an explorer that swaps steps: the cancel status that each step began under, what each read because of
         #: where it runs, the numbers of the steps before which nothing could run, and whether others ran too.
@@ -376,7 +331,7 @@ class Scheduler:
                 self._running = None
                 noted: tuple[tuple[Resource, bool], ...] = ()
                 if touched:
-                    noted = tuple(touched) if len(touched) == 1 else _in_order(touched)
+                    noted = tuple(touched) if len(touched) == 1 else in_order(touched)
                     touched.clear()
                 if implied:
                     self.implied[index] = tuple(implied)
@@ -413,21 +368,6 @@ class Scheduler:
         self._running = None
 
     # ------------------------------------------------------------------ one step
-
-    def _pop_first(self) -> Actor:
-        """Take the first of the enabled tasks; it becomes the one that stepped last."""
-        if self._last_ready:
-            self._last_ready = False
-        else:
-            self._last = self._ready.pop(0)
-            del self._keys[0], self._names[0]
-        return self._last  # type: ignore[return-value]
-
-    def _insert(self, actor: Actor) -> None:
-        place = bisect_left(self._keys, actor.key)
-        self._keys.insert(place, actor.key)
-        self._ready.insert(place, actor)
-        self._names.insert(place, actor.name)
 
     def _with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
         """Add the last steps of the children whose nursery `actor` has just left."""
@@ -472,54 +412,6 @@ class Scheduler:
         self._strangers[:] = [task for task in self._strangers if self._seam.is_main(task)]
         return others
 
-    # ------------------------------------------------------------------ who can run
-
-    def _take(self, task: Task) -> None:
-        """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
-        actor = self._actors.get(task)
-        if actor is None:
-            actor = self._meet(task)
-            if actor is None:
-                self._strangers.append(task)
-                return
-        else:
-            actor.cause = self._origin
-            if actor is self._last:
-                self._last_ready = True
-                return
-        self._insert(actor)
-
-    def _meet(self, task: Task) -> Actor | None:
-        """Name a task seen for the first time; None when it is not the program's."""
-        nursery = task.parent_nursery
-        if nursery is None:
-            return None
-        if not self._actors and nursery is self._nursery:
-            key: tuple[int, ...] = ()
-            name = ROOT
-        else:
-            parent = self._actors.get(nursery.parent_task)
-            if parent is None and nursery is not self._nursery:
-                return None
-            # Who calls start_soon counts, not whose nursery it is: a name then depends on what one task did, not
-            # on the order in which several used the same nursery.
-            parent = self._spawner or parent
-            if parent is None:
-                return None
-            key = (*parent.key, parent.spawned)
-            name = f"{parent.name}.{parent.spawned}"
-            parent.spawned += 1
-        actor = self._actors[task] = Actor(task, key, name, self._origin)
-        return actor
-
-    def _key_of(self, task: Task) -> tuple[int, ...]:
-        actor = self._actors.get(task)
-        return (-1, self._seam.age_of(task)) if actor is None else actor.key
-
-    def _name_of(self, task: object) -> str | None:
-        actor = self._actors.get(task)  # type: ignore[call-overload]
-        return None if actor is None else actor.name
-
     def _rest(self) -> None:
         """Nothing can run: wake those who wait for that, else move the clock, else it is a deadlock."""
         seam = self._seam
@@ -542,7 +434,6 @@ class Scheduler:
 
     def _waiting(self) -> list[tuple[str, str]]:
         """Say of each living task what it waits for, by path."""
-        living = sorted((actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key)
         return [
             (
                 actor.name,
@@ -552,7 +443,7 @@ class Scheduler:
                     actor in self._ready or (self._last_ready and actor is self._last),
                 ),
             )
-            for actor in living
+            for actor in self._living()
         ]
 
     # ------------------------------------------------------------------ giving up
@@ -631,10 +522,6 @@ async def _interruptible(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-def _by_key(actor: Actor) -> tuple[int, ...]:
-    return actor.key
-
-
 def _checked(choice: object, enabled: tuple[str, ...], policy: object) -> int:
     try:
         index = choice.__index__()  # type: ignore[attr-defined]
@@ -645,25 +532,3 @@ def _checked(choice: object, enabled: tuple[str, ...], policy: object) -> int:
             f"{type(policy).__name__}.choose()", f"an index into the {len(enabled)} enabled tasks", choice
         )
     return int(index)
-
-
-def _in_order(touched: list[tuple[Resource, bool]]) -> tuple[tuple[Resource, bool], ...]:
-    """Sort what a step touched by name, each once; a name that cannot be hashed is made one that can."""
-    try:
-        if len(touched) == 2:
-            first, second = touched
-            if first == second:
-                return (first,)
-            return (first, second) if first < second else (second, first)
-        unique = set(touched)
-    except TypeError:
-        unique = {(frozen(plain(resource)), write) for resource, write in touched}
-    try:
-        return tuple(sorted(unique))
-    except TypeError:
-        # Names of different shapes: a number where the other has a string.
-        return tuple(sorted(unique, key=_access_order))
-
-
-def _access_order(access: tuple[Resource, bool]) -> tuple[str, bool]:
-    return stable_text(access[0]), access[1]
