@@ -1,4 +1,4 @@
-"""Whole batches through the real runtime, in every schedule: one trace each, because tickets leave nothing to choose."""
+"""Whole batches through the real runtime, in every schedule: one trace each, for tickets leave nothing to choose."""
 
 from __future__ import annotations
 
