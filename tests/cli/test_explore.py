@@ -14,15 +14,15 @@ from toolrt import invariants, sim
 from toolrt.cli._experiment import Experiment
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._input import load_response
-from toolrt.workspace import MemoryDisk, Workspace, _tools
+from toolrt.workspace import MemoryDisk
+from toolrt.workspace._identity import Identity
 
 
 @pytest.fixture
 def unordered(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """File tools that claim nothing, so that nothing orders them."""
     with monkeypatch.context() as patched:
-        patched.setattr(Workspace, "claims", lambda self, path, state, mode: ())
-        patched.setattr(_tools, "covers", lambda held, claim: True)
+        patched.setattr(Identity, "claims", lambda self, mode, subtree=False: ())
         yield patched
 
 

@@ -84,7 +84,7 @@ def explore(
     experiment = Experiment(loaded.calls, MemoryDisk.copy_of(root), lanes, limit)
     title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
     screen.say(title, "bold")
-    exploration = _Exploration(experiment, sim.Random(sim.RandomWalk(seed), executions), seconds, screen)
+    exploration = _Exploration(experiment, sim.Portfolio(executions, seed), seconds, screen)
     exploration.run()
     failure = None
     if exploration.report.failures:
@@ -104,7 +104,7 @@ class _Exploration(sim.Search):
 
     report: sim.Report
 
-    def __init__(self, experiment: Experiment, sample: sim.Random, seconds: float, screen: Screen) -> None:
+    def __init__(self, experiment: Experiment, sample: sim.Portfolio, seconds: float, screen: Screen) -> None:
         self.experiment = experiment
         self.seconds = seconds
         self._sample = sample
