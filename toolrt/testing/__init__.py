@@ -24,15 +24,19 @@ except ImportError as _error:
 from toolrt.invariants import Ending, Mix, script, simulate
 from toolrt.invariants.script import Scripted
 from toolrt.testing._conformance import BrokenPromise, check_tool
+from toolrt.testing._explored import NotShown, Wrong, explored
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
 
 __all__ = [
     "BrokenPromise",
     "Ending",
     "Mix",
+    "NotShown",
     "Scripted",
+    "Wrong",
     "check_tool",
     "completion_orders",
+    "explored",
     "schedules",
     "script",
     "scripted_calls",

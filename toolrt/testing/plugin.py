@@ -2,128 +2,228 @@
 
 ::
 
-    @pytest.mark.explore(strategy=sim.Random(sim.RandomWalk(seed=1), 500))
+    @pytest.mark.explore(strategy="dpor", executions=2000)
     async def test_counter():
         ...
 
 Every execution calls the test anew, under `toolrt.sim`: virtual time, and every order of steps that Trio allows.
 The test fails when one execution fails, and says which schedule, shrunk, and how to replay it.
 
-Rules.  Sync fixtures are made once for all executions, so a test that changes one must make its own.  Async
-fixtures belong to one Trio run and are refused.  A test that is marked for pytest-trio too (``trio_mode`` marks
-all) is run by the explorer alone.  With Hypothesis's ``@given`` each example is explored.
+Rules.
+    1. Fixtures are made anew for each execution; which are not, and why, is in `toolrt.testing._fixtures`.
+    2. A test that is marked for pytest-trio too (``trio_mode`` marks all) is run by the explorer alone.
+    3. With Hypothesis's ``@given`` it picks the workload, and each example is explored.
+    4. ``--explore-executions`` and ``--explore-seed`` outrank the marker; ``--explore-replay`` runs one schedule.
+    5. A schedule that failed is kept (``--explore-database``, the ini option ``explore_database``, or else
+       Hypothesis' database) and tried first the next time.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Generator
+import shlex
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
+import attrs
+import hypothesis
 import pytest
+from hypothesis import HealthCheck
 
-from toolrt import sim
 from toolrt.errors import DefinitionRefused
+from toolrt.testing._explored import NotShown, Plan, Wrong, explore
+from toolrt.testing._fixtures import Recipe, execution_of, recipe_for
+from toolrt.testing._given import fresh, replayable
+from toolrt.testing._saved import Directory, Hypotheses, Place, Saved
 
 __all__: list[str] = []
-
-#: How many executions one test gets unless its marker says otherwise: a second or so for most.
-DEFAULT_EXECUTIONS = 100
 
 _OPTIONS = ("strategy", "executions", "seed", "check", "step_limit")
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
+_recipes_key = pytest.StashKey[list[Recipe]]()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    config.addinivalue_line(
-        "markers",
-        "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None): "
-        "run this async test under many schedules in virtual time (toolrt)",
-    )
+def _is_explored(node: Any) -> bool:
+    return isinstance(node, pytest.Function) and node.get_closest_marker("explore") is not None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> object:
+    """Give an explored test a recipe for each fixture that is made anew for each execution."""
+    # A fixture of a wider scope has a node that is no test: it is one that is about to run that asks for it.
+    item = getattr(request, "_pyfuncitem", request.node)
+    if not _is_explored(item):
+        return None
+    recipe = recipe_for(fixturedef, request, item)
+    if recipe is None:
+        return None
+    item.stash.setdefault(_recipes_key, []).append(recipe)
+    fixturedef.cached_result = (recipe, fixturedef.cache_key(request), None)
+    return recipe
 
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     """Remember the test as it was written, before pytest-trio wraps it."""
-    if isinstance(item, pytest.Function) and item.get_closest_marker("explore") is not None:
-        item.stash[_test_key] = _written(item.obj)
-    yield
+    given = getattr(getattr(item, "obj", None), "hypothesis", None)
+    if not isinstance(item, pytest.Function) or not _is_explored(item):
+        yield
+        return
+    item.stash[_test_key] = _written(item)
+    _allow_fixtures(item)
+    if given is None:
+        yield
+        return
+    # The function serves the next set of parameters too, and pytest-trio leaves its wrapper there.
+    before = given.inner_test
+    try:
+        yield
+    finally:
+        given.inner_test = before
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Explore a marked test; leave all others to whoever runs them."""
+    __tracebackhide__ = True
     marker = pyfuncitem.get_closest_marker("explore")
     if marker is None:
         return None
     test = pyfuncitem.stash[_test_key]
     if not inspect.iscoroutinefunction(test):
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
-    options = _options(marker)
-    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    for name, value in given.items():
-        if type(value).__name__ == "TrioFixture":
-            pytest.fail(
-                f"@pytest.mark.explore cannot use {name}: an async fixture lives in one Trio run", pytrace=False
-            )
-
-    def explored(*args: Any, **kwargs: Any) -> None:
-        _explore(lambda: test(*args, **kwargs), **options)
-
-    hypothesis = getattr(pyfuncitem.obj, "hypothesis", None)
-    if hypothesis is None:
-        try:
-            explored(**given)
-        except _NotAllPass as failure:
-            pytest.fail(str(failure), pytrace=False)
-    else:
-        # Raised through Hypothesis, which shrinks the example and adds it as a note.
-        hypothesis.inner_test = functools.wraps(test)(explored)
-        pyfuncitem.obj(**given)
+    _Explored(pyfuncitem, test, _plan(marker, pyfuncitem.config)).run()
     return True
 
 
-def _written(obj: Any) -> Callable[..., Any]:
-    inner = getattr(getattr(obj, "hypothesis", None), "inner_test", obj)
+def _written(item: pytest.Function) -> Callable[..., Any]:
+    """Give the test's own function, not bound."""
+    inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
     found: Callable[..., Any] = inspect.unwrap(inner)
-    if inspect.ismethod(obj):
-        found = functools.partial(found, obj.__self__) if not inspect.ismethod(inner) else inner
-    return found
+    return getattr(found, "__func__", found)
 
 
-def _options(marker: pytest.Mark) -> dict[str, Any]:
+def _allow_fixtures(item: pytest.Function) -> None:
+    """Tell Hypothesis that function-scoped fixtures are no trap here, when all of them are made anew."""
+    function = getattr(item.obj, "__func__", item.obj)
+    settings = getattr(function, "_hypothesis_internal_use_settings", None)
+    names = set(inspect.signature(item.function).parameters)
+    if settings is None or not any(recipe.name in names for recipe in item.stash.get(_recipes_key, [])):
+        return
+    suppressed = {*settings.suppress_health_check, HealthCheck.function_scoped_fixture}
+    function._hypothesis_internal_use_settings = hypothesis.settings(settings, suppress_health_check=suppressed)
+
+
+def _plan(marker: pytest.Mark, config: pytest.Config) -> Plan:
     unknown = [name for name in marker.kwargs if name not in _OPTIONS]
     if marker.args or unknown:
         got = unknown or list(marker.args)
         raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
-    return dict(marker.kwargs)
+    plan = Plan(**marker.kwargs, replay=config.getoption("explore_replay"))
+    executions, seed = config.getoption("explore_executions"), config.getoption("explore_seed")
+    return attrs.evolve(
+        plan,
+        executions=plan.executions if executions is None else executions,
+        seed=plan.seed if seed is None else seed,
+    )
 
 
-class _NotAllPass(AssertionError):
-    """An execution failed, or nothing was decided."""
+class _Explored:
+    """One test that is explored."""
 
+    def __init__(self, item: pytest.Function, test: Callable[..., Any], plan: Plan) -> None:
+        self._item = item
+        self._test = test
+        self._plan = plan
+        self._instance = item.instance if item.cls is not None else None
+        self._attributes = dict(vars(self._instance)) if hasattr(self._instance, "__dict__") else None
+        self._recipes = item.stash.get(_recipes_key, [])
+        self._hypothesis: Any = getattr(item.obj, "hypothesis", None)
+        self._saved = Saved(self._place(), item.nodeid)
 
-def _explore(
-    program: Callable[[], Awaitable[Any]],
-    strategy: sim.Strategy | None = None,
-    executions: int | None = None,
-    seed: int = 0,
-    check: Callable[[sim.Execution], Any] | None = None,
-    step_limit: int | None = None,
-) -> None:
-    """Explore `program`, and raise when an execution fails or nothing was decided."""
-    __tracebackhide__ = True
-    limit = {} if step_limit is None else {"step_limit": step_limit}
-    if strategy is None:
-        strategy = sim.Random(sim.RandomWalk(seed=seed), DEFAULT_EXECUTIONS if executions is None else executions)
-    report = sim.explore(program, strategy, check, executions, **limit)
-    if report.failures:
-        failure = report.failures[0]
-        if isinstance(failure.error, pytest.skip.Exception | pytest.xfail.Exception):
-            raise failure.error
-        raise _NotAllPass(f"{report}\n\n{failure.explain()}")
-    if report.verdict is not sim.PASS:
-        raise _NotAllPass(str(report))
+    def run(self) -> None:
+        """Explore it, or each of its examples."""
+        __tracebackhide__ = True
+        given = {name: self._item.funcargs[name] for name in self._item._fixtureinfo.argnames}
+        try:
+            if self._hypothesis is None:
+                self._explore_alone(given)
+            else:
+                self._under_hypothesis(given)
+        finally:
+            self._saved.settle()
+        if self._plan.replay is not None and not self._saved.fitted:
+            pytest.fail(f"no example has the schedule of --explore-replay:\n    {self._plan.replay}", pytrace=False)
+
+    def _explore_alone(self, given: dict[str, Any]) -> None:
+        __tracebackhide__ = True
+        try:
+            return self._explore(given)
+        except (NotShown, Wrong) as failure:
+            text = str(failure)
+        # Nothing of the test is on the way to these.
+        pytest.fail(text, pytrace=False)
+
+    def _under_hypothesis(self, given: dict[str, Any]) -> None:
+        __tracebackhide__ = True
+
+        @functools.wraps(self._test)
+        def example(*_instance: Any, **arguments: Any) -> None:
+            __tracebackhide__ = True
+            if self._instance is not None:
+                # Hypothesis gives the instance too, by its name.
+                arguments = {name: value for name, value in arguments.items() if value is not self._instance}
+            self._explore(arguments)
+
+        # So that each parameter set keeps examples of its own.
+        digest = getattr(self._hypothesis.inner_test, "_hypothesis_internal_add_digest", None)
+        if digest is not None:
+            example._hypothesis_internal_add_digest = digest  # type: ignore[attr-defined]
+        self._hypothesis.inner_test = example
+        self._item.obj(**given)
+
+    def _explore(self, arguments: dict[str, Any]) -> None:
+        __tracebackhide__ = True
+        fixtures = self._item._fixtureinfo.name2fixturedefs.keys() - self._parameters()
+        mine = {name: replayable(value) for name, value in arguments.items() if name not in fixtures}
+
+        def program() -> Any:
+            if self._attributes is not None:
+                vars(self._instance).clear()
+                vars(self._instance).update(self._attributes)
+            copied = {name: fresh(value) for name, value in mine.items()}
+            body = self._test if self._instance is None else functools.partial(self._test, self._instance)
+            return execution_of(body, self._recipes, {**arguments, **copied})()
+
+        explore(program, self._plan, self._saved, self._again)
+
+    def _parameters(self) -> set[str]:
+        """Give the names that parametrization gives a value directly."""
+        callspec = getattr(self._item, "callspec", None)
+        return set() if callspec is None else set(callspec.params)
+
+    def _place(self) -> Place | None:
+        config = self._item.config
+        named = config.getoption("explore_database")
+        if named is not None:
+            return Directory(Path(config.invocation_params.dir, named))
+        ini = config.getini("explore_database")
+        if ini:
+            return Directory(Path(config.rootpath, ini))
+        settings = getattr(self._item.obj, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
+        database = None if settings is None else settings.database
+        return None if database is None else Hypotheses(database)
+
+    def _again(self, schedule: str) -> str:
+        """Give the command that runs `schedule` again from where pytest was started."""
+        config = self._item.config
+        name = self._item.nodeid
+        if config.rootpath != config.invocation_params.dir:
+            path, colons, rest = name.partition("::")
+            with_path = Path(config.rootpath, path)
+            here = config.invocation_params.dir
+            name = f"{with_path.relative_to(here) if with_path.is_relative_to(here) else with_path}{colons}{rest}"
+        return f"pytest {shlex.quote(name)} --explore-replay {shlex.quote(schedule)}"

@@ -1,0 +1,35 @@
+"""A pytest of its own for tests of the plugin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+#: Runs pytest on one file, which is written first; gives the exit code and what was printed.
+Inner = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def inner(tmp_path: Path) -> Inner:
+    """A pytest in a directory of its own, with pytest-trio's trio_mode unless told otherwise."""
+
+    def run(text: str | None, *arguments: str, trio_mode: bool = True, ini: str = "") -> tuple[int, str]:
+        if text is not None:
+            (tmp_path / "test_it.py").write_text(text)
+        (tmp_path / "pytest.ini").write_text(f"[pytest]\ntrio_mode = {str(trio_mode).lower()}\n{ini}\n")
+        plugins = ["pytest_trio.plugin", "_hypothesis_pytestplugin", "toolrt._pytest_plugin", "no:cacheprovider"]
+        named = [part for plugin in plugins for part in ("-p", plugin)]
+        # By name, so that it does not matter whether and how toolrt is installed here.
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        for variable in ("HYPOTHESIS_STORAGE_DIRECTORY", "CI", "PYTEST_XDIST_WORKER"):
+            environment.pop(variable, None)
+        command = [sys.executable, "-m", "pytest", "-q", "-rA", *named, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    return run

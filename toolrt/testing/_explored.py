@@ -1,0 +1,361 @@
+"""One async test under many schedules: what the marker and the decorator both do.
+
+Rules.
+    1. First the schedules that failed before, then the strategy's; the first execution that fails ends it.
+    2. What fails is raised as the program raised it, outside of Trio, with the verdict, the minimal schedule and the
+       way to run it again as a note; so ``xfail(raises=...)``, a debugger and Hypothesis see the error itself.
+    3. Skipping, exiting and what Hypothesis raises to steer itself end the exploration and mean what they always mean.
+    4. A search that was not finished, or decided nothing, fails too: it is no pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+import unittest
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+import attrs
+import hypothesis
+import pytest
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, ReplayDiverged, ScheduleRefused, SimulationStopped
+from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
+from toolrt.testing._saved import Hypotheses, Saved
+from toolrt.testing._strategy import chosen
+
+__all__ = ["NotShown", "Plan", "Wrong", "explore", "explored"]
+
+Program = Callable[[], Awaitable[Any]]
+Check = Callable[[sim.Execution], Any]
+Test = TypeVar("Test", bound=Callable[..., Awaitable[Any]])
+
+# What says that a test shall not be judged.
+_SET_ASIDE = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
+
+
+class Wrong(AssertionError):
+    """The check complained of an execution that raised nothing."""
+
+
+class NotShown(AssertionError):
+    """No execution failed, and yet nothing was shown."""
+
+
+@attrs.frozen
+class Plan:
+    """How one test is explored."""
+
+    #: A strategy, its name, or None for the default one.
+    strategy: sim.Strategy | str | None = None
+    #: How many executions, or None for as many as usual.
+    executions: int | None = None
+    #: What named strategies draw from.
+    seed: int = 0
+    #: What is asked about every execution; None: it fails when it raises.
+    check: Check | None = None
+    #: The number of steps after which an execution is stopped; None: what `sim.explore` has.
+    step_limit: int | None = None
+    #: A schedule: only this one is run.
+    replay: str | None = None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The step limit as `sim.explore` takes it."""
+        return {} if self.step_limit is None else {"step_limit": self.step_limit}
+
+
+def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str]) -> None:
+    """Explore `program`, and raise what is wrong with it.
+
+    Args:
+        program: an async function without arguments.
+        plan: how.
+        saved: the schedules that are tried first, and where one that fails is kept.
+        again: gives the line that tells a person how to run a schedule again.
+
+    Raises:
+        NotShown: no execution failed, and the verdict is not PASS; or `plan.replay` is no schedule of `program`.
+        Wrong: the check complained.
+
+    And what a failing execution raised.
+    """
+    __tracebackhide__ = True
+    example = current_example()
+    if example is None:
+        _explore(program, plan, saved, again, None)
+    else:
+        with example.quiet():
+            _explore(program, plan, saved, again, example)
+
+
+def _explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str], example: Example | None) -> None:
+    __tracebackhide__ = True
+    if plan.replay is not None:
+        report = _replayed(program, plan, plan.replay)
+        if report is None:
+            if example is not None:
+                return
+            raise NotShown(f"the schedule given by --explore-replay is none of this test:\n    {plan.replay}")
+        saved.fits(plan.replay)
+        if report.failures:
+            _fail(program, report, saved, again, example)
+        return
+    for schedule in saved.schedules:
+        known = _replayed(program, plan, schedule)
+        if known is None:
+            continue
+        saved.fits(schedule)
+        if known.failures:
+            _fail(program, known, saved, again, example)
+    saved.tried()
+    strategy, most = chosen(plan.strategy, plan.executions, plan.seed)
+    search = _UntilFailure(strategy, plan.check)
+    began = time.perf_counter()
+    report = sim.explore(program, search, search.check, most, **plan.limits)
+    if example is not None:
+        example.spent(time.perf_counter() - began, search.slowest)
+    if report.failures:
+        _fail(program, report, saved, again, example)
+    if report.verdict is not sim.PASS:
+        advice = _CONTROL_IT if report.claim.startswith("uncontrolled") else _DECIDE_IT
+        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {advice}")
+
+
+_DECIDE_IT = (
+    "More executions (executions=..., --explore-executions), more steps (step_limit=...), or a strategy that samples "
+    '(strategy="portfolio") decide it.'
+)
+_CONTROL_IT = (
+    "Every execution has to begin alike: what they share (a module-scoped fixture, a global, tmp_path) must not be "
+    "changed by the test, and clocks, chance and the order of sets must decide nothing."
+)
+
+
+def _replayed(program: Program, plan: Plan, schedule: str) -> sim.Report | None:
+    """Run one schedule; None when it is none of the program."""
+    try:
+        return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, **plan.limits)
+    except ScheduleRefused:
+        if plan.replay is not None:
+            raise
+        return None
+    except ReplayDiverged:
+        return None
+
+
+class _UntilFailure:
+    """A strategy that ends with the first execution that fails."""
+
+    def __init__(self, strategy: sim.Strategy, check: Check | None) -> None:
+        self._strategy = strategy
+        self._asked = check
+        self.check = None if check is None else self._noting
+        self.failed = False
+        #: Wall seconds of the slowest execution.
+        self.slowest = 0.0
+
+    def _noting(self, execution: sim.Execution) -> Any:
+        """Ask the check, and note a complaint; what the answers mean is in `toolrt.sim`."""
+        assert self._asked is not None
+        try:
+            answer = self._asked(execution)
+            if answer is not None and not isinstance(answer, bool):
+                answer = list(answer)
+        except BaseException:
+            self.failed = True
+            raise
+        self.failed |= answer is False or (bool(answer) and answer is not True)
+        self.failed |= answer is not True and execution.error is not None
+        return answer
+
+    def begin(self) -> sim.Search:
+        """Begin the other strategy's exploration."""
+        return _Watched(self, self._strategy.begin())
+
+
+class _Watched(sim.Search):
+    def __init__(self, until: _UntilFailure, search: sim.Search) -> None:
+        self._until = until
+        self._search = search
+        self._began = 0.0
+        self.asks_nobody = search.asks_nobody
+
+    def policy(self) -> sim.Policy | None:
+        if self._until.failed:
+            return None
+        self._began = time.perf_counter()
+        return self._search.policy()
+
+    def learn(self, execution: sim.Execution) -> None:
+        self._until.slowest = max(self._until.slowest, time.perf_counter() - self._began)
+        self._search.learn(execution)
+        error = execution.error
+        if error is not None and (self._until.check is None or _special(error) is not None):
+            undecided = isinstance(error, SimulationStopped) and getattr(error, "time_stood_still", False)
+            self._until.failed |= not undecided
+
+    def claim(self, executions: int, distinct: int) -> str:
+        return self._search.claim(executions, distinct)
+
+    def complete(self) -> bool:
+        return self._search.complete()
+
+    def unfinished(self) -> str | None:
+        return self._search.unfinished()
+
+
+def _fail(
+    program: Program, report: sim.Report, saved: Saved, again: Callable[[str], str], example: Example | None
+) -> None:
+    """Raise what the failure in `report` is, told as a person needs it."""
+    __tracebackhide__ = True
+    failure = report.failures[0]
+    if failure.error is not None and (special := _special(failure.error)) is not None:
+        raise special
+    if example is not None and not example.is_final:
+        # Hypothesis looks for a simpler workload: the schedule is made simpler once it has found that.
+        raise _bare(failure.error) if failure.error is not None else Wrong("the check complained")
+    schedule = failure.minimal.short
+    saved.add(schedule)
+    # The last lines of an explanation are for `sim.explore`: a test is run again in another way.
+    story = failure.explain().partition("\n\nRun it again:")[0]
+    text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {again(schedule)}"
+    error = _of_minimal(program, failure, example)
+    if error is None:
+        raise Wrong(text)
+    error = _bare(error)
+    error.add_note("\n" + text)
+    raise error
+
+
+def _of_minimal(program: Program, failure: sim.Failure, example: Example | None) -> BaseException | None:
+    """Give what the minimal schedule raises."""
+    if failure.error is None:
+        return None
+    if example is not None:
+        example.loud()
+    try:
+        execution = sim.replay(program, failure.minimal)
+    except ReplayDiverged as diverged:
+        failure.error.add_note(f"\nNot controlled: the same schedule gave something else the second time. {diverged}")
+        return failure.error
+    return failure.error if execution.error is None else execution.error
+
+
+def _special(error: BaseException) -> BaseException | None:
+    """Give the one exception in `error` that means something else than a failure."""
+    leaves = _leaves(error)
+    for leaf in leaves:
+        if isinstance(leaf, (pytest.exit.Exception, *CONTROL)):
+            return leaf
+    return leaves[0] if len(leaves) == 1 and isinstance(leaves[0], _SET_ASIDE) else None
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]
+
+
+def _bare(error: BaseException) -> BaseException:
+    """Cut from the traceback the frames before those of the test."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            _bare(inner)
+    found: TracebackType | None = error.__traceback__
+    while found is not None and found.tb_next is not None and _is_machinery(found):
+        found = found.tb_next
+    return error.with_traceback(found)
+
+
+def _is_machinery(entry: TracebackType) -> bool:
+    room: str = entry.tb_frame.f_globals.get("__name__", "")
+    return room.startswith(("toolrt.sim.", "toolrt.testing.", "trio."))
+
+
+@overload
+def explored(test: Test, /) -> Callable[..., None]: ...
+@overload
+def explored(
+    *,
+    strategy: sim.Strategy | str | None = ...,
+    executions: int | None = ...,
+    seed: int = ...,
+    check: Check | None = ...,
+    step_limit: int | None = ...,
+) -> Callable[[Test], Callable[..., None]]: ...
+def explored(test: Any = None, /, **options: Any) -> Any:
+    """Make a sync test of an async one: a call explores it.
+
+    For unittest, scripts, and wherever there is no pytest; with pytest, ``@pytest.mark.explore`` does the same and
+    knows fixtures.  Under ``@given`` Hypothesis picks the workload and each example is explored.
+
+    Args:
+        test: an async function; its arguments are those of the sync one.
+        strategy: a strategy, or its name: "portfolio" (the default), "random", "pct", "pos", "urw", "exhaustive",
+            "dpor", "bounded".
+        executions: the size of a sample (100 by default), or the most that a search may take.
+        seed: what named strategies draw from; 0 by default.
+        check: as `toolrt.sim.explore` takes it.
+        step_limit: steps after which an execution is stopped.
+
+    Raises:
+        DefinitionRefused: an option is unknown, or the test is not async.
+
+    Example:
+        >>> import trio
+        >>> from hypothesis import given, strategies as st
+        >>> from toolrt import sim, testing
+        >>> @given(st.integers(1, 3))
+        ... @testing.explored(executions=20)
+        ... async def test_all_are_counted(tasks):
+        ...     cell = sim.Cell(0, name="count")
+        ...     async def add():
+        ...         cell.set(cell.get() + 1)
+        ...     async with trio.open_nursery() as nursery:
+        ...         for _ in range(tasks):
+        ...             nursery.start_soon(add)
+        ...     assert cell.get() == tasks
+        >>> test_all_are_counted()
+
+    Checkpoint: never; call it outside Trio.
+    """
+    if "replay" in options or not options.keys() <= attrs.fields_dict(Plan).keys():
+        known = [name for name in attrs.fields_dict(Plan) if name != "replay"]
+        raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
+    plan = Plan(**options)
+    return _decorated(plan, test) if test is not None else functools.partial(_decorated, plan)
+
+
+def _decorated(plan: Plan, test: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
+    if not inspect.iscoroutinefunction(test):
+        raise DefinitionRefused("explored()", "an async test", test)
+
+    @functools.wraps(test)
+    def sync(*args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        name = f"{test.__module__}.{test.__qualname__}"
+        database = hypothesis.settings.default.database if hypothesis.settings.default else None
+        saved = Saved(None if database is None else Hypotheses(database), name)
+        try:
+            explore(called(test, args, kwargs), plan, saved, lambda _: f"{name} (it tries this schedule first)")
+        finally:
+            if current_example() is None:
+                # A schedule that does not fit one example may fit the next.
+                saved.settle()
+
+    return sync
+
+
+def called(
+    test: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[], Awaitable[Any]]:
+    """Give the program that calls `test`, each time with arguments that nobody has changed."""
+    args = tuple(map(replayable, args))
+    kwargs = {name: replayable(value) for name, value in kwargs.items()}
+    return lambda: test(*map(fresh, args), **{name: fresh(value) for name, value in kwargs.items()})
