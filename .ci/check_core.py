@@ -23,7 +23,8 @@ EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcont
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
 EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "msgspec", "pytest", "rich"]
-ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "runtime", "sim", "trace", "workspace"]
+ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "runtime", "services", "sim"]
+ROOMS += ["trace", "workspace"]
 
 SCHEMA = {
     "type": "object",

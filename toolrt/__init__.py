@@ -81,7 +81,7 @@ __all__ = [
     "tool",
 ]
 
-_ROOMS = ("interop", "invariants", "sim", "testing", "trace", "workspace")
+_ROOMS = ("interop", "invariants", "services", "sim", "testing", "trace", "workspace")
 
 
 def __getattr__(name: str) -> Any:
