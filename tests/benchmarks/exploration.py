@@ -3,14 +3,23 @@
 Run it as ``python tests/benchmarks/exploration.py``.  It prints one row for each program: executions a second
 under `sim.explore` with clock, deadlock detection and recording on, and their ratio to one bare `trio.run` for
 each in the same process.  Rounds of both alternate, and medians are taken, because the machine is never quiet.
-Then it counts: the schedules of programs with known numbers of them, and how soon samplers find known bugs.
+Then it counts: the schedules and the classes of programs with known numbers of them, and how soon samplers find
+known bugs.
+
+``--fast-check DIR`` names a directory in which ``npm install fast-check`` was run; its scheduler is then measured on
+the lost update too, with node.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import math
 import statistics
+import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import programs
@@ -115,6 +124,22 @@ COUNTED: list[tuple[str, programs.Made]] = [
     ("bounded buffer 2p2c", programs.bounded_buffer(2, 2)),
 ]
 
+#: What the reduction runs one execution of each class of.
+REDUCED: list[tuple[str, programs.Made]] = [
+    ("lost update 2x1", programs.lost_update(2, 1)),
+    ("lost update 3x1", programs.lost_update(3, 1)),
+    ("lost update 3x2", programs.lost_update(3, 2)),
+    ("reorder 3", programs.reorder(3)),
+    ("reorder 4", programs.reorder(4)),
+    ("dining 2", programs.dining(2)),
+    ("dining 3", programs.dining(3)),
+    ("dining 4", programs.dining(4)),
+    ("dining 5", programs.dining(5)),
+]
+
+#: Calls and files.
+TOOLS = [(4, 2), (6, 3), (5, 5), (5, 1)]
+
 HUNTED: list[tuple[str, programs.Made]] = [
     ("needle 5x3", programs.needle(5, 3)),
     ("uneven 25", programs.uneven(25)),
@@ -124,7 +149,7 @@ HUNTED: list[tuple[str, programs.Made]] = [
     ("dining 5", programs.dining(5)),
 ]
 
-SAMPLERS = [sim.RandomWalk(0), sim.PCT(1, 0), sim.PCT(3, 0), sim.POS(0), sim.URW(0)]
+SAMPLERS: list[sim.Policy] = [sim.RandomWalk(0), sim.PCT(1, 0), sim.PCT(3, 0), sim.POS(0), sim.URW(0)]
 
 SEEDS = 100
 
@@ -164,8 +189,45 @@ def hunted(made: programs.Made, seed: int) -> int | None:
     return hunt.executions if hunt.found else None
 
 
+def print_reduced() -> None:
+    """Print what the reduction runs, and how fast beside a sampler."""
+    print(f"\n{'program':<22}{'classes':>9}{'deadlocks':>10}{'a second':>10}{'of a sampler':>13}")
+    for name, (program, _) in REDUCED:
+        begun = time.perf_counter()
+        report = sim.explore(program, sim.DPOR())
+        rate = report.executions / (time.perf_counter() - begun)
+        assert report.complete
+        beside = statistics.median(explored(program) for _ in range(3))
+        print(f"{name:<22}{report.executions:>9,}{report.failed:>10,}{rate:>10,.0f}{rate / beside:>13.2f}")
+    print(f"\n{'calls of 3 steps':<22}{'schedules':>16}{'no tickets':>12}{'file tools':>12}{'orders of writes':>18}")
+    for calls, files in TOOLS:
+        loose = sim.explore(programs.unordered_tools(calls, files)[0], sim.DPOR("declared", samples=0))
+        real = sim.explore(programs.file_tools(calls, files)[0], sim.DPOR())
+        assert real.verdict is sim.PASS
+        schedules = math.factorial(3 * calls) // math.factorial(3) ** calls
+        orders = math.factorial(calls) // math.factorial(calls // files) ** files
+        print(f"{f'{calls} on {files}':<22}{schedules:>16,}{loose.executions:>12,}{real.executions:>12,}{orders:>18,}")
+
+
+def print_neighbour(directory: Path) -> None:
+    """Print how fast fast-check's scheduler is on the lost update, in turn with this one."""
+    script = Path(__file__).with_name("fast_check.mjs")
+    print(f"\n{'lost update':<22}{'explored/s':>12}{'fast-check/s':>14}{'ratio':>8}")
+    for tasks, rounds in ((3, 2), (5, 3)):
+        pairs = []
+        for _ in range(3):
+            command = ["node", str(script), str(tasks), str(rounds), "20000"]
+            printed = subprocess.run(command, cwd=directory, capture_output=True, check=True).stdout
+            pairs.append((explored(programs.lost_update(tasks, rounds)[0]), json.loads(printed)["rate"]))
+        ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+        print(f"{f'{tasks}x{rounds}':<22}{ours:>12,.0f}{theirs:>14,.0f}{ours / theirs:>8.2f}")
+
+
 def main() -> None:
     """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fast-check", type=Path, help="where fast-check was installed")
+    options = parser.parse_args()
     print(f"{'program':<34}{'explored/s':>12}{'trio.run/s':>12}{'ratio':>8}")
     for name, factory in PROGRAMS:
         program = factory()
@@ -174,6 +236,10 @@ def main() -> None:
         fast, slow = (statistics.median(column) for column in zip(*pairs, strict=True))
         ratio = statistics.median(one / other for one, other in pairs)
         print(f"{name:<34}{fast:>12,.0f}{slow:>12,.0f}{ratio:>8.2f}")
+
+    if options.fast_check is not None:
+        print_neighbour(options.fast_check)
+    print_reduced()
 
     print(f"\n{'program':<22}{'estimate':>10}{'schedules':>11}{'failing':>9}   with at most 0, 1, 2 preemptions")
     for name, (program, check) in COUNTED:

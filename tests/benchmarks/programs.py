@@ -12,7 +12,8 @@ from typing import Any
 import trio
 from trio.lowlevel import checkpoint
 
-from toolrt import sim
+from toolrt import Registry, Runtime, ToolCall, sim
+from toolrt.workspace import MemoryDisk, Workspace
 
 Program = Callable[[], Awaitable[Any]]
 Made = tuple[Program, Callable[[sim.Execution], bool] | None]
@@ -186,5 +187,39 @@ def dining(philosophers: int) -> Made:
         async with trio.open_nursery() as nursery:
             for index in range(philosophers):
                 nursery.start_soon(eat, forks[index], forks[(index + 1) % philosophers])
+
+    return program, None
+
+
+def unordered_tools(calls: int, files: int) -> Made:
+    """Calls of three steps without tickets; the second step writes one of the files."""
+
+    async def program() -> tuple[int, ...]:
+        contents = [sim.Cell(-1, name=f"file {index}") for index in range(files)]
+
+        async def call(index: int) -> None:
+            await checkpoint()
+            contents[index % files].set(index)
+            await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            for index in range(calls):
+                nursery.start_soon(call, index)
+        return tuple(content.get() for content in contents)
+
+    return program, None
+
+
+def file_tools(calls: int, files: int) -> Made:
+    """The same through the real runtime with the real `write_file` on the disk's twin."""
+    wanted = [
+        ToolCall(str(index), "write_file", {"path": f"{index % files}.txt", "content": str(index)})
+        for index in range(calls)
+    ]
+
+    async def program() -> tuple[str, ...]:
+        workspace = Workspace(MemoryDisk({f"{index}.txt": "" for index in range(files)}))
+        outcome = await Runtime(Registry(workspace.tools())).run(wanted)
+        return tuple(result.outcome.value for result in outcome.results)
 
     return program, None
