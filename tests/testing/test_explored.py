@@ -418,3 +418,10 @@ def test_seed_of_hypothesis_decides_the_workloads(inner: Inner) -> None:
     lines = [[line for line in output.splitlines() if line.startswith("tasks")] for output in (first, second)]
     assert lines[0] == lines[1]
     assert len(lines[0]) > 100
+
+
+def test_fixture_that_is_made_once_is_still_a_trap_for_given(inner: Inner) -> None:
+    """Hypothesis' health check stays where it is right: pytest's own tmp_path is not made anew."""
+    code, output = inner(_GIVEN.replace("self, cell,", "self, cell, tmp_path,"))
+    assert code == 1, output
+    assert "uses a function-scoped fixture" in output

@@ -124,6 +124,14 @@ def test_sync_test_is_refused(tmp_path: Path) -> None:
     assert "needs an async test" in output
 
 
+def test_sync_tests_of_a_marked_module_are_left_alone(tmp_path: Path) -> None:
+    """The mark means those that can be explored."""
+    text = "import pytest\npytestmark = pytest.mark.explore\ndef test_it(): pass\nasync def test_async(): pass\n"
+    code, output = _pytest(tmp_path, text)
+    assert code == 0, output
+    assert "2 passed" in output
+
+
 def test_unknown_option_is_refused(tmp_path: Path) -> None:
     """A typing error in the marker is no silent default."""
     code, output = _pytest(tmp_path, "import pytest\n@pytest.mark.explore(executoins=3)\nasync def test_it(): pass\n")

@@ -119,6 +119,8 @@ def test_whole_space_is_a_pass(inner: Inner) -> None:
     for options in objects:
         code, output = inner(COUNTER.format(options=options, expected="cell.get()"))
         assert code == 0, output
+        # And says what was shown.
+        assert re.search(r"PASS: (exhaustive|sampled)\(", output), output
 
 
 def test_budget_that_ran_out_is_no_pass(inner: Inner) -> None:

@@ -265,6 +265,7 @@ async def test_it(nursery):
         ("mock_clock", "time is virtual"),
         ("wide", "give it function scope"),
         ("late", "name the fixture things as an argument"),
+        ("request", "name the fixture things as an argument"),
     ],
 )
 def test_fixture_that_cannot_be_made_anew_is_refused(inner: Inner, fixture: str, says: str) -> None:
@@ -286,7 +287,8 @@ def late(request):
 
 @pytest.mark.explore(executions=3)
 async def test_it({fixture}):
-    pass
+    if "{fixture}" == "request":
+        request.getfixturevalue("things")
 """
     code, output = inner(text)
     assert code == 1, output

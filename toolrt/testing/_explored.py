@@ -69,7 +69,7 @@ class Plan:
         return {} if self.step_limit is None else {"step_limit": self.step_limit}
 
 
-def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str]) -> None:
+def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str]) -> sim.Report | None:
     """Explore `program`, and raise what is wrong with it.
 
     Args:
@@ -77,6 +77,9 @@ def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], s
         plan: how.
         saved: the schedules that are tried first, and where one that fails is kept.
         again: gives the line that tells a person how to run a schedule again.
+
+    Returns:
+        What passed; None when `plan.replay` is no schedule of this one of many examples.
 
     Raises:
         NotShown: no execution failed, and the verdict is not PASS; or `plan.replay` is no schedule of `program`.
@@ -87,24 +90,25 @@ def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], s
     __tracebackhide__ = True
     example = current_example()
     if example is None:
-        _explore(program, plan, saved, again, None)
-    else:
-        with example.quiet():
-            _explore(program, plan, saved, again, example)
+        return _explore(program, plan, saved, again, None)
+    with example.quiet():
+        return _explore(program, plan, saved, again, example)
 
 
-def _explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str], example: Example | None) -> None:
+def _explore(
+    program: Program, plan: Plan, saved: Saved, again: Callable[[str], str], example: Example | None
+) -> sim.Report | None:
     __tracebackhide__ = True
     if plan.replay is not None:
         report = _replayed(program, plan, plan.replay)
         if report is None:
             if example is not None:
-                return
+                return None
             raise NotShown(f"the schedule given by --explore-replay is none of this test:\n    {plan.replay}")
         saved.fits(plan.replay)
         if report.failures:
             _fail(program, report, saved, again, example)
-        return
+        return report
     for schedule in saved.schedules:
         known = _replayed(program, plan, schedule)
         if known is None:
@@ -124,6 +128,7 @@ def _explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], 
     if report.verdict is not sim.PASS:
         advice = _CONTROL_IT if report.claim.startswith("uncontrolled") else _DECIDE_IT
         raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {advice}")
+    return report
 
 
 _DECIDE_IT = (

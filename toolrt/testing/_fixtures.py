@@ -110,7 +110,7 @@ def execution_of(
 ) -> Callable[[], Awaitable[Any]]:
     """Give the program that makes the fixtures of `recipes`, in that order, and calls `body` with `arguments`."""
     steps = [recipe for recipe in recipes if recipe.function is not None]
-    if not recipes:
+    if not recipes and not any(isinstance(value, pytest.FixtureRequest) for value in arguments.values()):
         return lambda: body(**arguments)
     last = Recipe("the test", body, arguments)
 

@@ -47,7 +47,11 @@ _recipes_key = pytest.StashKey[list[Recipe]]()
 
 
 def _is_explored(node: Any) -> bool:
-    return isinstance(node, pytest.Function) and node.get_closest_marker("explore") is not None
+    """Say whether `node` is a marked test; a sync one is not, when it is its class or module that is marked."""
+    if not isinstance(node, pytest.Function) or node.get_closest_marker("explore") is None:
+        return False
+    own = any(marker.name == "explore" for marker in node.own_markers)
+    return own or inspect.iscoroutinefunction(_written(node))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,9 +94,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Explore a marked test; leave all others to whoever runs them."""
     __tracebackhide__ = True
     marker = pyfuncitem.get_closest_marker("explore")
-    if marker is None:
+    test = pyfuncitem.stash.get(_test_key, None)
+    if marker is None or test is None:
         return None
-    test = pyfuncitem.stash[_test_key]
     if not inspect.iscoroutinefunction(test):
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
     _Explored(pyfuncitem, test, _plan(marker, pyfuncitem.config)).run()
@@ -106,12 +110,20 @@ def _written(item: pytest.Function) -> Callable[..., Any]:
     return getattr(found, "__func__", found)
 
 
+def _parameters(item: pytest.Function) -> set[str]:
+    """Give the names that parametrization gives a value, directly or through a fixture."""
+    callspec = getattr(item, "callspec", None)
+    return set() if callspec is None else set(callspec.params)
+
+
 def _allow_fixtures(item: pytest.Function) -> None:
     """Tell Hypothesis that function-scoped fixtures are no trap here, when all of them are made anew."""
     function = getattr(item.obj, "__func__", item.obj)
     settings = getattr(function, "_hypothesis_internal_use_settings", None)
-    names = set(inspect.signature(item.function).parameters)
-    if settings is None or not any(recipe.name in names for recipe in item.stash.get(_recipes_key, [])):
+    known = item._fixtureinfo.name2fixturedefs
+    scoped = {name for name in item._fixtureinfo.argnames if name in known and known[name][-1].scope == "function"}
+    scoped -= _parameters(item)
+    if settings is None or not scoped or not scoped <= {recipe.name for recipe in item.stash.get(_recipes_key, [])}:
         return
     suppressed = {*settings.suppress_health_check, HealthCheck.function_scoped_fixture}
     function._hypothesis_internal_use_settings = hypothesis.settings(settings, suppress_health_check=suppressed)
@@ -143,6 +155,8 @@ class _Explored:
         self._recipes = item.stash.get(_recipes_key, [])
         self._hypothesis: Any = getattr(item.obj, "hypothesis", None)
         self._saved = Saved(self._place(), item.nodeid)
+        self._shown: list[str] = []
+        self._executions = 0
 
     def run(self) -> None:
         """Explore it, or each of its examples."""
@@ -157,6 +171,16 @@ class _Explored:
             self._saved.settle()
         if self._plan.replay is not None and not self._saved.fitted:
             pytest.fail(f"no example has the schedule of --explore-replay:\n    {self._plan.replay}", pytrace=False)
+        if self._shown:
+            self._say_what_was_shown()
+
+    def _say_what_was_shown(self) -> None:
+        """Have the report of a test that passed say it: with ``-rA``, and in a JUnit file."""
+        shown = self._shown[0]
+        if self._hypothesis is not None:
+            shown = f"{len(self._shown)} examples, {self._executions} executions"
+        self._item.user_properties.append(("explore", shown))
+        self._item.add_report_section("call", "explore", f"PASS: {shown}\n")
 
     def _explore_alone(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True
@@ -187,7 +211,7 @@ class _Explored:
 
     def _explore(self, arguments: dict[str, Any]) -> None:
         __tracebackhide__ = True
-        fixtures = self._item._fixtureinfo.name2fixturedefs.keys() - self._parameters()
+        fixtures = self._item._fixtureinfo.name2fixturedefs.keys() - _parameters(self._item)
         mine = {name: replayable(value) for name, value in arguments.items() if name not in fixtures}
 
         def program() -> Any:
@@ -198,12 +222,10 @@ class _Explored:
             body = self._test if self._instance is None else functools.partial(self._test, self._instance)
             return execution_of(body, self._recipes, {**arguments, **copied})()
 
-        explore(program, self._plan, self._saved, self._again)
-
-    def _parameters(self) -> set[str]:
-        """Give the names that parametrization gives a value directly."""
-        callspec = getattr(self._item, "callspec", None)
-        return set() if callspec is None else set(callspec.params)
+        report = explore(program, self._plan, self._saved, self._again)
+        if report is not None:
+            self._shown.append(report.claim)
+            self._executions += report.executions
 
     def _place(self) -> Place | None:
         config = self._item.config
