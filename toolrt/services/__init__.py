@@ -1,9 +1,21 @@
 """What a tool may be given beside files: a shell."""
 
 from toolrt.services._command import Command, Ended, Shell
+from toolrt.services._environment import FIXED, INHERITED
 from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
 from toolrt.services._recorded import Recorded, RecordedShell
 from toolrt.services._shell import shell_tool
 
-__all__ = ["Command", "Ended", "RealShell", "Recorded", "RecordedShell", "Shell", "only_reads", "shell_tool"]
+__all__ = [
+    "FIXED",
+    "INHERITED",
+    "Command",
+    "Ended",
+    "RealShell",
+    "Recorded",
+    "RecordedShell",
+    "Shell",
+    "only_reads",
+    "shell_tool",
+]

@@ -55,7 +55,7 @@ class Captured:
         """There is no more; the text of it, with what was left out between its beginning and its end."""
         if self._streamed >= 0:
             self._stream(b"", True)
-        if len(self._tail) <= self._tail_most:
+        if self.size <= self._head_most + self._tail_most:
             return bytes(self._head + self._tail).decode("utf-8", "replace")
         head, tail = (
             _whole_end(bytes(self._head)),
@@ -88,7 +88,7 @@ def _whole_end(text: bytes) -> bytes:
 
 def _whole_beginning(text: bytes) -> bytes:
     """Without the end of a character at its beginning."""
-    for skipped in range(min(4, len(text))):
-        if text[skipped] & 0xC0 != 0x80:
+    for skipped in range(4):
+        if skipped == len(text) or text[skipped] & 0xC0 != 0x80:
             return text[skipped:]
     return text

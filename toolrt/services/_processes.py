@@ -73,7 +73,7 @@ class RealShell:
             raise DefinitionRefused("a RealShell", "a POSIX system and a Python program to start", sys.platform)
         self._root = disk.root
         self._shell = _default_shell() if shell is None else list(shell)
-        if not self._shell or not os.path.isabs(self._shell[0]) or not os.access(self._shell[0], os.X_OK):
+        if not self._shell or not os.path.isabs(self._shell[0]) or shutil.which(self._shell[0]) is None:
             raise DefinitionRefused("RealShell(shell)", "the absolute path of a program, and arguments", shell)
         self._environment = environment_of(environment or {})
         self._environment_outside = outside(self._environment, disk.root)

@@ -30,7 +30,8 @@ class Recorded:
     output: tuple[bytes, ...] = attrs.field(default=(), converter=_chunks)
     #: What it exited with; below 0: the signal that ended it.
     status: int = 0
-    #: Seconds that it took, spread over its output; a command that takes longer than its limit is ended there.
+    #: Seconds that it took, spread over its output, which begins at once; a command that takes longer than its
+    #: limit is ended there.
     seconds: float = 0.0
     #: Whether it left processes behind, which were ended.
     swept: bool = False
@@ -80,10 +81,9 @@ class RecordedShell:
         if probe.sink is not None:
             # All commands of one lane that only read may change places; others run alone.
             probe.sink.access(("recorded shell",), False)
-        pause = answer.seconds / (len(answer.output) + 1)
+        pause = answer.seconds / max(1, len(answer.output))
         with trio.move_on_after(command.timeout) as limit:
-            for chunk in answer.output:
-                await trio.sleep(pause)
+            for chunk in answer.output or (b"",):
                 output(chunk)
-            await trio.sleep(pause)
+                await trio.sleep(pause)
         return Ended(None if limit.cancelled_caught else answer.status, answer.swept)

@@ -1,0 +1,78 @@
+"""Workspaces with a shell, and a count of what is left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from toolrt import BatchOutcome, Registry, Runtime, State, Workspace, services
+
+# The folder of these tests is a place to import from.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from _shells import Answer, Left, Run, calls_of
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A directory with two files in it, and a directory beside it."""
+    root = tmp_path.resolve() / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\n")
+    (root / "src" / "app.py").write_text("import os\n")
+    (root.parent / "outside").mkdir()
+    return root
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return Workspace(root)
+
+
+@pytest.fixture
+def left(root: Path) -> Left:
+    """The processes that are still in the workspace's directory, by number."""
+    if not sys.platform.startswith("linux") or shutil.which("bash") is None:
+        pytest.skip("processes are counted in /proc, and started by bash")
+
+    def left() -> list[int]:
+        found = []
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdecimal() and Path(os.readlink(f"/proc/{name}/cwd")).is_relative_to(root):
+                    found.append(int(name))
+            except OSError:
+                continue
+        return found
+
+    return left
+
+
+@pytest.fixture
+def descriptors() -> Callable[[], int]:
+    """How many files are open in this process."""
+    return lambda: len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture
+def run(workspace: Workspace) -> Run:
+    """Runs commands as one batch."""
+
+    def run(*inputs: object, state: State | None = None, **options: object) -> BatchOutcome:
+        tool = services.shell_tool(workspace, **options)  # type: ignore[arg-type]
+        runtime = Runtime(Registry([*workspace.tools(), tool]))
+        return trio.run(runtime.run, calls_of(*inputs), state)
+
+    return run
+
+
+@pytest.fixture
+def answer(run: Run) -> Answer:
+    """Runs one command."""
+    return lambda input, **options: run(input, **options).results[0]
