@@ -209,9 +209,16 @@ class SimulationStopped(ToolrtError):
 
 
 class Deadlock(SimulationStopped):
-    """Nothing can run and no deadline is pending."""
+    """Nothing can run and no deadline is pending.
 
-    def __init__(self, step: int, waiting: Sequence[tuple[str, str]]) -> None:
+    Attributes:
+        waits_on: for each task that waits for others, its path and theirs: who waits for whom, as far as it is known.
+    """
+
+    def __init__(
+        self, step: int, waiting: Sequence[tuple[str, str]], waits_on: Sequence[tuple[str, tuple[str, ...]]] = ()
+    ) -> None:
+        self.waits_on = tuple(waits_on)
         super().__init__(f"deadlock at step {step}: no task can run and no deadline is pending", step, waiting)
 
 

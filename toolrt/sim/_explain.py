@@ -1,44 +1,79 @@
-"""A failure as a person reads it: one column for each task, time downwards."""
+"""A failure as a person reads it: one column for each task, time downwards; then what is wrong, and why.
+
+Rules.  First the minimal schedule, step by step, and what is wrong with it.  Then what decides: the pair of accesses
+that came the wrong way round, with their lines; where the nearest schedule that passes parts from it; for a deadlock,
+who waits for whom.  Last, how to run it again, as a call and as a test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from toolrt.errors import SimulationStopped
+import attrs
+
+from toolrt.errors import Deadlock, SimulationStopped
+from toolrt.sim._compare import Race, parting_of, race_between
 from toolrt.sim._execution import Execution
 from toolrt.sim._paths import key_of_path
+from toolrt.sim._places import Places
 from toolrt.trace import Step, stable_text
 
-__all__ = ["explain"]
+__all__ = ["Story", "explain"]
 
 # Longer executions show their first and last steps.
 _MAX_ROWS = 200
 
+# Of a schedule that is compared so many steps are shown before and after the difference.
+_AROUND = 12
 
-def explain(execution: Execution, violations: Sequence[Any], arguments: str = "") -> str:
-    """Show the steps of `execution` in columns, then what is wrong with it and how to run it again.
 
-    Args:
-        execution: what is shown.
-        violations: what a check complained of.
-        arguments: what is to be added to the call that runs it again.
-    """
-    schedule = execution.schedule
-    steps = schedule.steps
-    parts = [f"{len(steps)} steps, {schedule.switches} preemption{'' if schedule.switches == 1 else 's'}", ""]
-    parts += _columns(steps)
+@attrs.frozen
+class Story:
+    """What there is to say of a failure."""
+
+    #: The execution that is shown.
+    execution: Execution
+    #: What the check complained of.
+    violations: Sequence[Any]
+    #: Where in the source its steps ran; None when it was not run again.
+    places: Places | None = None
+    #: The nearest execution that passes, when one was found.
+    passing: Execution | None = None
+    #: True when no schedule with fewer preemptions fails the same way: all of them were run.
+    fewest: bool = False
+    #: What is to be added to the call that runs it again.
+    arguments: str = ""
+    #: What the program is called, and what judges it: None when only errors count.
+    program: str = "program"
+    check: str | None = None
+
+
+def explain(story: Story) -> str:
+    """Tell `story`."""
+    schedule = story.execution.schedule
+    count = schedule.switches
+    head = f"{len(schedule)} steps, {count} preemption{'' if count == 1 else 's'}"
+    if count and story.fewest:
+        head += "; with fewer it does not fail"
+    parts = [head, ""]
+    parts += _columns(schedule.steps, story.places)
     parts.append("")
-    parts += _wrong(execution, violations)
-    parts += ["", "Run it again:", f'    sim.replay(program, "{schedule.short}"{arguments})']
+    parts += _wrong(story.execution, story.violations)
+    if isinstance(story.execution.error, Deadlock) and story.execution.error.waits_on:
+        parts += ["", *_wait_for_graph(story.execution.error)]
+    if story.passing is not None:
+        parts += ["", *_why(story, story.passing)]
+    parts += ["", *_again(story, schedule.short)]
     return "\n".join(line.rstrip() for line in parts)
 
 
-def _columns(steps: Sequence[Step]) -> list[str]:
+def _columns(steps: Sequence[Step], places: Places | None) -> list[str]:
     tasks = sorted({step.task for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
     for before, step in zip((None, *steps), steps, strict=False):
-        done = ", ".join(map(str, step.accesses)) or "runs"
+        done = ", ".join(map(str, step.accesses)) or _runs(step, places)
         preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
         rows.append((step.task, f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
     with_time = any(step.time for step in steps)
@@ -65,6 +100,11 @@ def _columns(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
+def _runs(step: Step, places: Places | None) -> str:
+    place = None if places is None else places.of_steps.get(step.index)
+    return "runs" if place is None else f"runs from {place}"
+
+
 def _wrong(execution: Execution, violations: Sequence[Any]) -> list[str]:
     error = execution.error
     lines = []
@@ -85,3 +125,120 @@ def _leaves(error: BaseException) -> list[BaseException]:
     if not isinstance(error, BaseExceptionGroup):
         return [error]
     return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+
+
+# ---------------------------------------------------------------------- who waits for whom
+
+
+def _wait_for_graph(error: Deadlock) -> list[str]:
+    edges = dict(error.waits_on)
+    lines = ["Who waits for whom:"]
+    lines += [f"    {task} -> {', '.join(others)}" for task, others in error.waits_on]
+    circle = _circle_in(edges)
+    lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: somebody waits for nobody")
+    return lines
+
+
+def _circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Give a way that ends where it begins; [] when there is none."""
+    done: set[str] = set()
+    for start in edges:
+        way: list[str] = []
+        branches = [iter((start,))]
+        while branches:
+            task = next(branches[-1], None)
+            if task is None:
+                branches.pop()
+                if way:
+                    done.add(way.pop())
+            elif task in way:
+                return [*way[way.index(task) :], task]
+            elif task not in done:
+                way.append(task)
+                branches.append(iter(edges.get(task, ())))
+    return []
+
+
+# ---------------------------------------------------------------------- what decides
+
+
+def _why(story: Story, passing: Execution) -> list[str]:
+    race = race_between(story.execution, passing)
+    lines = (
+        _race(race, story.places)
+        if race is not None
+        else ["No access that was reported decides it (sim.Cell and sim.watch report more).", ""]
+    )
+    mine, theirs = story.execution.schedule.tasks, passing.schedule.tasks
+    parting = parting_of(mine, theirs)
+    lines += [
+        f"The nearest schedule that passes parts from it at step {parting.before}:",
+        f"    fails   {_marked(mine, parting.before, parting.after)}",
+        f"    passes  {_marked(theirs, parting.before, parting.after)}",
+    ]
+    return lines
+
+
+def _race(race: Race, places: Places | None) -> list[str]:
+    (first, _), (second, _) = race.first, race.second
+    rows = []
+    for step, access in (race.first, race.second):
+        place = None if places is None else places.of_access(step.index, access.resource, access.write)
+        where = "" if place is None else f"{place}  {place.text}"
+        rows.append((f"step {step.index}", step.task, str(access), where))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [f"The race: {first.task} came before {second.task}; the other way round it passes."]
+    lines += [
+        "    " + "  ".join((*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]))
+        for row in rows
+    ]
+    return [*lines, ""]
+
+
+def _marked(tasks: Sequence[str], before: int, after: int) -> str:
+    """Write a schedule with the part that differs in brackets."""
+    head, middle = tasks[:before], tasks[before : len(tasks) - after]
+    tail = tasks[len(tasks) - after :]
+    shown = _short(head[-_AROUND:]), _short(middle), _short(tail[:_AROUND])
+    return " ".join(
+        filter(
+            None,
+            (
+                "..." if len(head) > _AROUND else "",
+                shown[0],
+                f"[{shown[1]}]",
+                shown[2],
+                "..." if len(tail) > _AROUND else "",
+            ),
+        )
+    )
+
+
+def _short(tasks: Sequence[str]) -> str:
+    counts = ((task, sum(1 for _ in group)) for task, group in groupby(tasks))
+    return " ".join(task if count == 1 else f"{task}*{count}" for task, count in counts)
+
+
+# ---------------------------------------------------------------------- once more
+
+
+def _again(story: Story, short: str) -> list[str]:
+    choices = list(story.execution.choices)
+    while choices and not choices[-1]:
+        choices.pop()
+    check = "" if story.check is None else f", {story.check}"
+    policy = f"sim.Choices({choices})" if choices else "sim.Choices()"
+    return [
+        "Run it again:",
+        f'    sim.replay(program, "{short}"{story.arguments})',
+        "",
+        "Or as a test, which a repair that moves checkpoints does not break:",
+        f"    def test_{_identifier(story.program)}_in_this_order() -> None:",
+        f"        only = sim.Random({policy}, 1)",
+        f"        report = sim.explore({story.program}, only{check}{story.arguments})",
+        "        assert report.verdict is sim.PASS, report",
+    ]
+
+
+def _identifier(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name).strip("_") or "program"

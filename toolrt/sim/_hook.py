@@ -430,21 +430,27 @@ class Scheduler(Roster):
         elif self.given_up:
             self._close_by_force()
         else:
-            self._give_up(Deadlock(len(self.steps), self._waiting()))
+            waits_on: list[tuple[str, tuple[str, ...]]] = []
+            self._give_up(Deadlock(len(self.steps), self._waiting(waits_on), waits_on))
 
-    def _waiting(self) -> list[tuple[str, str]]:
-        """Say of each living task what it waits for, by path."""
-        return [
-            (
-                actor.name,
-                waits_for(
-                    actor.task,
-                    self._name_of,
-                    actor in self._ready or (self._last_ready and actor is self._last),
-                ),
-            )
-            for actor in self._living()
-        ]
+    def _waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
+        """Say of each living task what it waits for, by path; add to `waits_on` the tasks it waits for."""
+        waiting = []
+        for actor in self._living():
+            asked: dict[str, None] = {}
+
+            def name_of(task: object, asked: dict[str, None] = asked) -> str | None:
+                # Who waits for a task asks what it is called.
+                name = self._name_of(task)
+                if name is not None:
+                    asked[name] = None
+                return name
+
+            runnable = actor in self._ready or (self._last_ready and actor is self._last)
+            waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
+            if asked and waits_on is not None:
+                waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))
+        return waiting
 
     # ------------------------------------------------------------------ giving up
 

@@ -30,6 +30,7 @@ from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._execution import Execution
 from toolrt.sim._hook import RawStep, Scheduler
+from toolrt.sim._places import Places
 from toolrt.sim._trio_internals import (
     Seam,
     check_supported,
@@ -77,6 +78,8 @@ class Job:
     caller_is_not_asked: bool = False
     #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
     pass_limit: int | None = None
+    #: Collects where in the source each step ran, and each access was made; None: nobody wants to know.
+    places: Places | None = None
 
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:
@@ -278,6 +281,8 @@ class _Host:
         things = self._reports.new_things()
         if hasattr(job.policy, "attach"):
             self._reports.imply_too()
+        if job.places is not None:
+            job.places.collect_from(things, steps)
         scheduler = Scheduler(
             seam, self._clock, job.program, job.policy, info, steps, nursery, harness, things, job.pass_limit
         )

@@ -9,13 +9,16 @@ from typing import Any
 
 import attrs
 
+from toolrt.sim._compare import passing_beside
 from toolrt.sim._execution import Execution
-from toolrt.sim._explain import explain
+from toolrt.sim._explain import Story, explain
 from toolrt.sim._host import Driver, Job, simulate
 from toolrt.sim._judge import Check, Judgement, judge
+from toolrt.sim._places import Places
 from toolrt.sim._schedule import Schedule
-from toolrt.sim._shrink import shrink
+from toolrt.sim._shrink import fewer_preemptions, shrink
 from toolrt.sim.policies._choices import Choices
+from toolrt.sim.policies._policy import Policy
 from toolrt.trace import Trace, stable_text
 
 __all__ = ["Failure", "Report", "Verdict"]
@@ -78,7 +81,7 @@ class Failure:
 
     @property
     def minimal(self) -> Schedule:
-        """A simpler schedule that fails the same way; the one that was found when there is none.
+        """A simpler schedule that fails the same way: fewer preemptions, then shorter; else the one that was found.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
@@ -86,31 +89,66 @@ class Failure:
         return self._simplest[0].schedule
 
     def explain(self) -> str:
-        """Show the minimal schedule step by step, what is wrong, and the line that runs it again.
+        """Show the minimal schedule step by step, what is wrong, what decides it, and how to run it again.
+
+        What decides it is the pair of accesses that came the wrong way round, with their source lines, the difference
+        to the nearest schedule that passes, and for a deadlock who waits for whom.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
-        execution, judgement = self._simplest
-        return explain(execution, judgement.violations, self._arguments)
+        return self._explanation
 
     @cached_property
-    def _simplest(self) -> tuple[Execution, Judgement]:
+    def _explanation(self) -> str:
+        execution, judgement, fewest = self._simplest
+        places = Places()
+        # Nobody has looked at the source so far: to do so while exploring would cost every execution.
+        again, _ = simulate(self._run(Choices(execution.choices), places))
+        story = Story(
+            execution,
+            judgement.violations,
+            # A program that does something else this time says so when it is replayed.
+            places if again.choices == execution.choices else None,
+            simulate(passing_beside(execution, lambda choices: self._run(Choices(choices)))),
+            fewest,
+            self._arguments,
+            _called(self._program, "program"),
+            None if self._check is None else _called(self._check, "check"),
+        )
+        return explain(story)
+
+    def _run(self, policy: Policy, places: Places | None = None) -> Driver[tuple[Execution, Judgement]]:
+        execution = yield Job(self._program, policy, self._step_limit, places=places)
+        return execution, judge(execution, self._check)
+
+    @cached_property
+    def _simplest(self) -> tuple[Execution, Judgement, bool]:
+        """The simplest execution found, what is to be said of it, and whether none has fewer preemptions."""
         judgements = {id(self.execution): self._judgement}
 
-        def attempt(choices: tuple[int, ...]) -> Driver[Execution | None]:
-            execution = yield Job(self._program, Choices(choices), self._step_limit)
-            judgement = judge(execution, self._check)
+        def same(execution: Execution, judgement: Judgement) -> bool:
             if not judgement.same_kind(self._judgement, execution.error, self.error):
-                return None
+                return False
             judgements[id(execution)] = judgement
             kept.append(execution)
-            return execution
+            return True
+
+        def attempt(choices: tuple[int, ...]) -> Driver[Execution | None]:
+            execution, judgement = yield from self._run(Choices(choices))
+            return execution if same(execution, judgement) else None
+
+        def simplest() -> Driver[tuple[Execution, bool]]:
+            best: Execution = yield from shrink(self.execution, attempt)
+            fewer, fewest = yield from fewer_preemptions(best, self._run, same)
+            if fewer is not None:
+                best = yield from shrink(fewer, attempt)
+            return best, fewest
 
         # What was judged stays alive, or an id could come twice.
         kept: list[Execution] = []
-        best: Execution = simulate(shrink(self.execution, attempt))  # type: ignore[arg-type]
-        return best, judgements[id(best)]
+        best, fewest = simulate(simplest())
+        return best, judgements[id(best)], fewest
 
     def __repr__(self) -> str:
         what = stable_text(self.error) if self.error is not None else f"{len(self.violations)} violations"
@@ -165,3 +203,9 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report {self.verdict.name} {self.claim}>"
+
+
+def _called(function: Any, otherwise: str) -> str:
+    """Give the name a test can use for `function`."""
+    name = getattr(function, "__name__", otherwise)
+    return name if name.isidentifier() else otherwise
