@@ -229,10 +229,12 @@ def test_drawing_in_an_order_that_the_schedule_decides_is_refused() -> None:
 
 
 def test_assume_discards_an_example() -> None:
-    """From a child task too: nothing of Hypothesis' is raised through Trio's loop."""
+    """From a child task too: nothing of Hypothesis' is raised through Trio's loop, or taken for a failure."""
     seen: list[int] = []
+    database = InMemoryExampleDatabase()
 
-    @QUICK
+    @settings(QUICK, database=database)
+    @example(n=1)
     @given(n=st.integers(0, 9))
     @testing.explored(executions=3)
     async def assumes(n: int) -> None:
@@ -246,6 +248,7 @@ def test_assume_discards_an_example() -> None:
 
     assumes()
     assert {n % 2 for n in seen} == {0}
+    assert not database.data
 
 
 def test_explicit_examples_are_explored() -> None:

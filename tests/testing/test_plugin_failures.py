@@ -161,7 +161,24 @@ def test_option_that_is_wrong_is_refused(inner: Inner, options: str) -> None:
     code, output = inner(COUNTER.format(options=f"({options})", expected=2))
     assert code == 1, output
     assert "expected" in output
-    assert "DefinitionRefused" in output
+    assert "toolrt/testing" not in output, "a frame of the machinery is shown"
+
+
+def test_thread_is_refused_with_what_to_do_instead(inner: Inner) -> None:
+    """No schedule brought it about, so none is shown or kept."""
+    text = """
+import pytest, trio
+
+@pytest.mark.explore
+async def test_it():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, print)
+"""
+    code, output = inner(text, "--explore-database", "kept")
+    assert code == 1, output
+    assert "NotSimulated" in output
+    assert "stand-in" in output
+    assert "--explore-replay" not in output
 
 
 def test_skip_xfail_and_exit_inside_mean_what_they_always_mean(inner: Inner) -> None:

@@ -4,7 +4,8 @@ Rules.
     1. First the schedules that failed before, then the strategy's; the first execution that fails ends it.
     2. What fails is raised as the program raised it, outside of Trio, with the verdict, the minimal schedule and the
        way to run it again as a note; so ``xfail(raises=...)``, a debugger and Hypothesis see the error itself.
-    3. Skipping, exiting and what Hypothesis raises to steer itself end the exploration and mean what they always mean.
+    3. Skipping, exiting and what Hypothesis raises to steer itself end the exploration and mean what they always mean;
+       what a simulation cannot control (a thread, a socket) is raised as it is: no schedule brought it about.
     4. A search that was not finished, or decided nothing, fails too: it is no pass.
 """
 
@@ -23,7 +24,7 @@ import hypothesis
 import pytest
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused, ReplayDiverged, ScheduleRefused, SimulationStopped
+from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused, SimulationStopped
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
 from toolrt.testing._saved import Hypotheses, Saved
 from toolrt.testing._strategy import chosen
@@ -221,7 +222,7 @@ def _fail(
     __tracebackhide__ = True
     failure = report.failures[0]
     if failure.error is not None and (special := _special(failure.error)) is not None:
-        raise special
+        raise _bare(special)
     if example is not None and not example.is_final:
         # Hypothesis looks for a simpler workload: the schedule is made simpler once it has found that.
         raise _bare(failure.error) if failure.error is not None else Wrong("the check complained")
@@ -256,7 +257,7 @@ def _special(error: BaseException) -> BaseException | None:
     """Give the one exception in `error` that means something else than a failure."""
     leaves = _leaves(error)
     for leaf in leaves:
-        if isinstance(leaf, (pytest.exit.Exception, *CONTROL)):
+        if isinstance(leaf, (pytest.exit.Exception, NotSimulated, *CONTROL)):
             return leaf
     return leaves[0] if len(leaves) == 1 and isinstance(leaves[0], _SET_ASIDE) else None
 

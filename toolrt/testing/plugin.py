@@ -37,6 +37,7 @@ from toolrt.testing._explored import NotShown, Plan, Wrong, explore
 from toolrt.testing._fixtures import Recipe, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
 from toolrt.testing._saved import Directory, Hypotheses, Place, Saved
+from toolrt.testing._strategy import chosen
 
 __all__: list[str] = []
 
@@ -99,8 +100,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     if not inspect.iscoroutinefunction(test):
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
-    _Explored(pyfuncitem, test, _plan(marker, pyfuncitem.config)).run()
-    return True
+    try:
+        plan = _plan(marker, pyfuncitem.config)
+        chosen(plan.strategy, plan.executions, plan.seed)
+    except DefinitionRefused as refused:
+        text = str(refused)
+    else:
+        _Explored(pyfuncitem, test, plan).run()
+        return True
+    pytest.fail(text, pytrace=False)
 
 
 def _written(item: pytest.Function) -> Callable[..., Any]:
