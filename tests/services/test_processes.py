@@ -96,6 +96,7 @@ def test_command_dies_with_the_process_that_ran_it(root: Path, left: Left) -> No
         os.sched_yield()
 
 
+@pytest.mark.timeout(1800)
 def test_a_thousand_calls_leave_nothing(
     workspace: Workspace, left: Left, descriptors: Callable[[], int], tmp_path: Path
 ) -> None:
@@ -150,10 +151,18 @@ def test_what_forks_while_it_is_ended_is_ended(answer: Answer, left: Left) -> No
     assert result.outcome is Outcome.ERROR
 
 
+def test_processes_that_fork_and_end_are_ended(answer: Answer, left: Left) -> None:
+    """None of them lives long enough to be found by its number."""
+    chain = "import os, signal; signal.signal(15, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)"
+    result = answer(f'{sys.executable} -S -c "{chain}" & sleep 0.1; echo on')
+    assert left() == []
+    assert "what it left running was ended" in result.content
+
+
 def test_commands_run_in_a_session_without_a_terminal(run: Run, left: Left) -> None:
     """Nobody can be asked, and nothing of the terminal's is theirs."""
-    results = run("cat", "tty", "cat /proc/self/stat").results
+    results = run("cat", "tty", "cat /proc/self/stat", "cat /proc/$PPID/stat").results
     assert results[0].content == "[exit status 0]"
     assert results[1].content.startswith("not a tty")
-    session = int(results[2].content.rpartition(")")[2].split()[3])
-    assert session != os.getsid(0)
+    sessions = {int(result.content.rpartition(")")[2].split()[3]) for result in results[2:]}
+    assert len(sessions - {os.getsid(0)}) == 2

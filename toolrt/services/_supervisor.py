@@ -13,7 +13,8 @@ What it says, one line each, on its standard error: ``started PID``; or ``refuse
 started; ``exit STATUS`` of the command (below 0: the signal); ``swept``: it had left processes behind, and they are
 gone; ``stuck``: some cannot be ended; ``done``.
 
-Limits.  A process is found by its parent's number in ``/proc``: elsewhere than on Linux only the command's process
+Limits.  Processes that go on forking, each in a session of its own, faster than they are found are given up (`stuck`)
+after some seconds.  A process is found by its parent's number in ``/proc``: elsewhere than on Linux only the command's process
 group is ended.  Who kills this program with KILL cuts the tree loose; toolrt then looks for the mark in the
 environments of all processes (see `toolrt.services._processes`).
 """
@@ -81,28 +82,28 @@ def _start(argv: list[str]) -> int:
         os._exit(127)
 
 
-def _stat(pid: int) -> tuple[int, int] | None:
-    """A process's parent and when it was started; None where there is none."""
+def _stat(pid: int) -> tuple[int, int, int] | None:
+    """A process's parent, its group and when it was started; None where there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # A name may have spaces and brackets in it; it ends at the last bracket.
             fields = file.read().rpartition(b")")[2].split()
-        return int(fields[1]), int(fields[19])
+        return int(fields[1]), int(fields[2]), int(fields[19])
     except (OSError, IndexError, ValueError):
         return None
 
 
-def _descendants() -> dict[int, int]:
-    """The processes below this one, each with when it was started."""
-    below: dict[int, list[tuple[int, int]]] = {}
+def _descendants() -> dict[int, tuple[int, int]]:
+    """The processes below this one, each with its group and when it was started."""
+    below: dict[int, list[tuple[int, int, int]]] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal() and (stat := _stat(int(name))) is not None:
-            below.setdefault(stat[0], []).append((int(name), stat[1]))
-    found: dict[int, int] = {}
+            below.setdefault(stat[0], []).append((int(name), *stat[1:]))
+    found: dict[int, tuple[int, int]] = {}
     pending = [os.getpid()]
     while pending:
-        for pid, began in below.get(pending.pop(), []):
-            found[pid] = began
+        for pid, *known in below.get(pending.pop(), []):
+            found[pid] = known[0], known[1]
             pending.append(pid)
     return found
 
@@ -145,8 +146,16 @@ class _Tree:
                 except OSError:
                     return
             return
-        for pid, began in _descendants().items():
+        groups = {}
+        for pid, (group, began) in _descendants().items():
             self._signal_one(pid, began, numbers)
+            groups[group] = None
+        if signal.SIGKILL in numbers:
+            # A process that forks and ends is gone when its number is known; its group is not.  All of these groups are
+            # in sessions that began below this process, so nobody else is in them.
+            for group in groups:
+                with contextlib.suppress(OSError):
+                    os.killpg(group, signal.SIGKILL)
 
     def _signal_one(self, pid: int, began: int, numbers: tuple[int, ...]) -> None:
         try:
@@ -156,7 +165,7 @@ class _Tree:
         try:
             # From here on the number is this process's: is it the one that was found, or has that ended meanwhile?
             stat = _stat(pid)
-            if stat is not None and stat[1] == began:
+            if stat is not None and stat[2] == began:
                 for number in numbers:
                     signal.pidfd_send_signal(held, number)
         except OSError:
