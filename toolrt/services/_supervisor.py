@@ -13,9 +13,9 @@ What it says, one line each, on its standard error: ``started PID``; or ``refuse
 started; ``exit STATUS`` of the command (below 0: the signal); ``swept``: it had left processes behind, and they are
 gone; ``stuck``: some cannot be ended; ``done``.
 
-Limits.  Processes that go on forking, each in a session of its own, faster than they are found are given up (`stuck`)
-after some seconds.  A process is found by its parent's number in ``/proc``: elsewhere than on Linux only the command's process
-group is ended.  Who kills this program with KILL cuts the tree loose; toolrt then looks for the mark in the
+Limits.  Processes that go on forking, each in a session of its own, faster than they are found are given up after some
+seconds (``stuck``).  A process is found by its parent's number in ``/proc``: elsewhere than on Linux only the command's
+process group is ended.  Who kills this program with KILL cuts the tree loose; toolrt then looks for the mark in the
 environments of all processes (see `toolrt.services._processes`).
 """
 
@@ -146,7 +146,7 @@ class _Tree:
                 except OSError:
                     return
             return
-        groups = {}
+        groups: dict[int, None] = {}
         for pid, (group, began) in _descendants().items():
             self._signal_one(pid, began, numbers)
             groups[group] = None
