@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 
 from toolrt import (
     EVERYTHING,
+    Allow,
+    ApprovalRequest,
+    Deny,
     MemoryDisk,
     Outcome,
     Progress,
     Registry,
+    Rewrite,
     Runtime,
     State,
     ToolCall,
@@ -29,6 +33,7 @@ from toolrt import (
 )
 from toolrt.errors import DefinitionRefused
 from toolrt.services._output import Captured
+from toolrt.workspace import FileProblem
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to run")
 
@@ -259,3 +264,46 @@ def test_captured_output_is_its_beginning_and_its_end(chunks: list[bytes], limit
     assert whole.decode().startswith(head)
     assert whole.decode().endswith(tail)
     assert len(head.encode()) + len(tail.encode()) == kept
+
+
+@pytest.mark.parametrize("name", ["away", "gone", "a.txt"])
+def test_directory_that_is_swapped_meanwhile_is_not_entered(workspace: Workspace, root: Path, name: str) -> None:
+    """What the tool saw is looked at again by the process that enters it."""
+    (root / "away").symlink_to("../outside")
+    shell = services.RealShell(workspace.disk)  # type: ignore[arg-type]
+    command = services.Command("touch made", (name,), 60.0)
+    with pytest.raises(FileProblem, match="the working directory: expected a directory"):
+        trio.run(shell.run, command, lambda chunk: None)
+    assert not list(root.parent.rglob("made"))
+
+
+def test_workspace_that_is_named_by_a_link_has_a_shell(root: Path) -> None:
+    """Its root is the directory itself, whatever led there."""
+    (root.parent / "link").symlink_to(root)
+    workspace = Workspace(root.parent / "link")
+    runtime = Runtime(Registry([services.shell_tool(workspace)]))
+    assert trio.run(runtime.run, calls_of("cat a.txt")).results[0].content == "one\ntwo\n[exit status 0]"
+
+
+def test_command_is_asked_about_as_any_tool_is(workspace: Workspace, root: Path) -> None:
+    """An approval sees the whole command, and what it denies is not run."""
+    asked = []
+
+    def approve(request: ApprovalRequest) -> Allow | Deny:
+        asked.append(request.input["command"])
+        return Deny("no") if "touch" in request.input["command"] else Allow()
+
+    runtime = Runtime(Registry([services.shell_tool(workspace)]), approve=approve)
+    results = trio.run(runtime.run, calls_of("ls", "cd src && touch made")).results
+    assert [result.outcome for result in results] == [Outcome.OK, Outcome.DENIED]
+    assert asked == ["ls", "cd src && touch made"]
+    assert not list(root.rglob("made"))
+
+
+def test_rewrite_of_a_reading_command_may_not_write(workspace: Workspace, root: Path) -> None:
+    """It holds READ alone."""
+    runtime = Runtime(
+        Registry([services.shell_tool(workspace)]), approve=lambda request: Rewrite({"command": "touch made"})
+    )
+    assert trio.run(runtime.run, calls_of("ls")).results[0].outcome is Outcome.DENIED
+    assert not (root / "made").exists()
