@@ -26,9 +26,11 @@ def inner(tmp_path: Path) -> Inner:
         named = [part for plugin in plugins for part in ("-p", plugin)]
         # By name, so that it does not matter whether and how toolrt is installed here.
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        for variable in ("HYPOTHESIS_STORAGE_DIRECTORY", "CI", "PYTEST_XDIST_WORKER"):
+        for variable in ("HYPOTHESIS_STORAGE_DIRECTORY", "PYTEST_XDIST_WORKER"):
             environment.pop(variable, None)
-        command = [sys.executable, "-m", "pytest", "-q", "-rA", *named, *arguments]
+        # On a CI server Hypothesis would load a profile without a database.
+        profile = "--hypothesis-profile=default"
+        command = [sys.executable, "-m", "pytest", "-q", "-rA", *named, profile, *arguments]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 

@@ -91,6 +91,34 @@ def test_check_may_accept_an_error() -> None:
     waits()
 
 
+def test_cancel_at_any_step_is_explored_too() -> None:
+    """What is left behind when the test is cancelled is found, and replayed as it was found."""
+    lent: list[int] = []
+
+    @testing.explored(strategy="exhaustive", cancel_at="any", check=lambda execution: lent == [])
+    async def borrows() -> None:
+        lent.clear()
+        lent.append(1)
+        await trio.lowlevel.checkpoint()
+        lent.remove(1)
+
+    with settings_of(None), pytest.raises(testing.Wrong, match="the check returned False") as caught:
+        borrows()
+    assert "cancel" in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"cancel_at": "all"}, {"cancel_at": "any", "strategy": "dpor"}])
+def test_cancel_at_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
+    """DPOR does not know this actor."""
+
+    @testing.explored(**options)
+    async def nothing() -> None:
+        pass
+
+    with pytest.raises(DefinitionRefused):
+        nothing()
+
+
 def test_nothing_shown_is_no_pass() -> None:
     """A step limit with a deadline pending decides nothing."""
 

@@ -61,13 +61,16 @@ class Plan:
     check: Check | None = None
     #: The number of steps after which an execution is stopped; None: what `sim.explore` has.
     step_limit: int | None = None
+    #: "any": the test is cancelled at any of its steps, too; None: it is not.
+    cancel_at: str | None = None
     #: A schedule: only this one is run.
     replay: str | None = None
 
     @property
-    def limits(self) -> dict[str, Any]:
-        """The step limit as `sim.explore` takes it."""
-        return {} if self.step_limit is None else {"step_limit": self.step_limit}
+    def how(self) -> dict[str, Any]:
+        """The rest of what `sim.explore` takes."""
+        limit = {} if self.step_limit is None else {"step_limit": self.step_limit}
+        return {"cancel_at": self.cancel_at, **limit}
 
 
 def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str]) -> sim.Report | None:
@@ -108,7 +111,7 @@ def _explore(
             raise NotShown(f"the schedule given by --explore-replay is none of this test:\n    {plan.replay}")
         saved.fits(plan.replay)
         if report.failures:
-            _fail(program, report, saved, again, example)
+            _fail(program, plan, report, saved, again, example)
         return report
     for schedule in saved.schedules:
         known = _replayed(program, plan, schedule)
@@ -116,16 +119,16 @@ def _explore(
             continue
         saved.fits(schedule)
         if known.failures:
-            _fail(program, known, saved, again, example)
+            _fail(program, plan, known, saved, again, example)
     saved.tried()
-    strategy, most = chosen(plan.strategy, plan.executions, plan.seed)
+    strategy, most = chosen(plan.strategy, plan.executions, plan.seed, plan.cancel_at)
     search = _UntilFailure(strategy, plan.check)
     began = time.perf_counter()
-    report = sim.explore(program, search, search.check, most, **plan.limits)
+    report = sim.explore(program, search, search.check, most, **plan.how)
     if example is not None:
         example.spent(time.perf_counter() - began, search.slowest)
     if report.failures:
-        _fail(program, report, saved, again, example)
+        _fail(program, plan, report, saved, again, example)
     if report.verdict is not sim.PASS:
         advice = _CONTROL_IT if report.claim.startswith("uncontrolled") else _DECIDE_IT
         raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {advice}")
@@ -145,7 +148,7 @@ _CONTROL_IT = (
 def _replayed(program: Program, plan: Plan, schedule: str) -> sim.Report | None:
     """Run one schedule; None when it is none of the program."""
     try:
-        return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, **plan.limits)
+        return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, **plan.how)
     except ScheduleRefused:
         if plan.replay is not None:
             raise
@@ -216,7 +219,12 @@ class _Watched(sim.Search):
 
 
 def _fail(
-    program: Program, report: sim.Report, saved: Saved, again: Callable[[str], str], example: Example | None
+    program: Program,
+    plan: Plan,
+    report: sim.Report,
+    saved: Saved,
+    again: Callable[[str], str],
+    example: Example | None,
 ) -> None:
     """Raise what the failure in `report` is, told as a person needs it."""
     __tracebackhide__ = True
@@ -231,7 +239,7 @@ def _fail(
     # The last lines of an explanation are for `sim.explore`: a test is run again in another way.
     story = failure.explain().partition("\n\nRun it again:")[0]
     text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {again(schedule)}"
-    error = _of_minimal(program, failure, example)
+    error = _of_minimal(program, plan, failure, example)
     if error is None:
         raise Wrong(text)
     error = _bare(error)
@@ -239,14 +247,14 @@ def _fail(
     raise error
 
 
-def _of_minimal(program: Program, failure: sim.Failure, example: Example | None) -> BaseException | None:
+def _of_minimal(program: Program, plan: Plan, failure: sim.Failure, example: Example | None) -> BaseException | None:
     """Give what the minimal schedule raises."""
     if failure.error is None:
         return None
     if example is not None:
         example.loud()
     try:
-        execution = sim.replay(program, failure.minimal)
+        execution = sim.replay(program, failure.minimal, cancel_at=plan.cancel_at)
     except ReplayDiverged as diverged:
         failure.error.add_note(f"\nNot controlled: the same schedule gave something else the second time. {diverged}")
         return failure.error
@@ -294,6 +302,7 @@ def explored(
     seed: int = ...,
     check: Check | None = ...,
     step_limit: int | None = ...,
+    cancel_at: str | None = ...,
 ) -> Callable[[Test], Callable[..., None]]: ...
 def explored(test: Any = None, /, **options: Any) -> Any:
     """Make a sync test of an async one: a call explores it.
@@ -309,6 +318,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         seed: what named strategies draw from; 0 by default.
         check: as `toolrt.sim.explore` takes it.
         step_limit: steps after which an execution is stopped.
+        cancel_at: "any" has the test cancelled at any of its steps, too, which is no failure by itself.
 
     Raises:
         DefinitionRefused: an option is unknown, or the test is not async.

@@ -41,7 +41,7 @@ from toolrt.testing._strategy import chosen
 
 __all__: list[str] = []
 
-_OPTIONS = ("strategy", "executions", "seed", "check", "step_limit")
+_OPTIONS = ("strategy", "executions", "seed", "check", "step_limit", "cancel_at")
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
 _recipes_key = pytest.StashKey[list[Recipe]]()
@@ -102,7 +102,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
     try:
         plan = _plan(marker, pyfuncitem.config)
-        chosen(plan.strategy, plan.executions, plan.seed)
+        chosen(plan.strategy, plan.executions, plan.seed, plan.cancel_at)
     except DefinitionRefused as refused:
         text = str(refused)
     else:
