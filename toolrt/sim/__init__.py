@@ -33,6 +33,7 @@ numbers, at addresses or at the order of a set is not controlled, and its replay
 
 from toolrt.sim._actors import CANCELLED
 from toolrt.sim._cell import Cell
+from toolrt.sim._chances import choose, faults, scope
 from toolrt.sim._estimate import Estimate, estimate
 from toolrt.sim._execution import Execution
 from toolrt.sim._explore import explore, replay, run
@@ -75,9 +76,12 @@ __all__ = [
     "Search",
     "Strategy",
     "Verdict",
+    "choose",
     "estimate",
     "explore",
+    "faults",
     "replay",
     "run",
+    "scope",
     "watch",
 ]

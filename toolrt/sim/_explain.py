@@ -16,7 +16,7 @@ import attrs
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.sim._compare import Race, parting_of, race_between
 from toolrt.sim._execution import Execution
-from toolrt.sim._paths import key_of_path
+from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
 from toolrt.sim._places import Places
 from toolrt.trace import Step, stable_text
 
@@ -70,12 +70,13 @@ def explain(story: Story) -> str:
 
 
 def _columns(steps: Sequence[Step], places: Places | None) -> list[str]:
-    tasks = sorted({step.task for step in steps}, key=key_of_path)
+    # A choice stands in the column of the task that asked for it.
+    tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
-    for before, step in zip((None, *steps), steps, strict=False):
-        done = ", ".join(map(str, step.accesses)) or _runs(step, places)
+    for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
+        done = ", ".join(map(str, step.accesses)) or _other(step, after) or _runs(step, places)
         preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
-        rows.append((step.task, f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
+        rows.append((task_of(step.task), f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
     with_time = any(step.time for step in steps)
     width = {task: max(len(task), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}
     margin = max(len(str(len(steps) - 1)), len("step"))
@@ -98,6 +99,16 @@ def _columns(steps: Sequence[Step], places: Places | None) -> list[str]:
     if any(text.startswith("> ") for _, text, _ in rows):
         lines.append("(> marks a preemption: the task before could have gone on)")
     return lines
+
+
+def _other(step: Step, after: Step | None) -> str:
+    """Say what is done by a step that is no task's; "" for one that is."""
+    if step.task == CLOCK:
+        return f"moves to {after.time:g}" if after is not None and after.time > step.time else "moves"
+    if step.task.partition(".")[0] == CANCEL:
+        return "cancels its scope"
+    task, _, choice = step.task.partition("=")
+    return f"chooses {choice} of 0 to {len(step.enabled) - 1}" if choice and task else ""
 
 
 def _runs(step: Step, places: Places | None) -> str:

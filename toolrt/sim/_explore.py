@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
-from toolrt.sim._actors import with_actors
+from toolrt.sim._actors import arguments_for, enters_scope, with_actors, with_clock
 from toolrt.sim._cell import OUTSIDE
 from toolrt.sim._execution import Execution
 from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simulate
@@ -25,6 +25,9 @@ Program = Callable[[], Awaitable[Any]]
 # A report keeps this many failing executions; they are counted all the same.
 _FAILURES_KEPT = 100
 
+#: So often the clock may move early, unless the caller says otherwise: most bugs need one deadline, or two in a row.
+DEFAULT_CLOCK_MOVES = 2
+
 # A replay lets system tasks and callbacks have so many passes between two steps of its schedule.
 _REPLAY_PASS_LIMIT = 1_000_000
 
@@ -35,6 +38,8 @@ def run(
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
     cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
 ) -> Execution:
     """Run `program` once, with a virtual clock, under the choices of `policy`.
 
@@ -43,7 +48,9 @@ def run(
         policy: who picks the next task at every step; `Fifo()` when None.
         step_limit: the number of steps after which it is stopped, 1 or more.
         cancel_at: None, or "any": the program runs in a cancel scope that the policy may cancel before any step.
-            What is cancelled so has the value ``CANCELLED``.
+            What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
+        clock: None: time moves when nothing can run; "explored": the policy may also move it to the next deadline.
+        clock_moves: how often, 1 or more.
 
     Returns:
         The execution.  What the program raised, a deadlock and the step limit are its `error`.
@@ -67,7 +74,8 @@ def run(
         >>> sim.run(program).value
         3600.0
     """
-    job = checked_job(with_actors(program, cancel_at), Fifo() if policy is None else policy, step_limit)
+    program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
+    job = checked_job(program, Fifo() if policy is None else policy, step_limit)
 
     def driver() -> Driver[Execution]:
         return (yield job)
@@ -75,13 +83,22 @@ def run(
     return simulate(driver())
 
 
-def replay(program: Program, schedule: Schedule | str, *, cancel_at: str | None = None) -> Execution:
+def replay(
+    program: Program,
+    schedule: Schedule | str,
+    *,
+    cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
+) -> Execution:
     """Run `program` again exactly as `schedule` says.
 
     Args:
         program: the program the schedule was made with.
         schedule: a `Schedule`, its JSON, or its short form.
         cancel_at: what it was when the schedule was made.
+        clock: the same.
+        clock_moves: the same.
 
     Returns:
         The execution; its `error` is the program's.
@@ -96,7 +113,8 @@ def replay(program: Program, schedule: Schedule | str, *, cancel_at: str | None 
     wanted = policy.schedule
     # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    job = checked_job(with_actors(program, cancel_at), policy, max(1, limit))
+    program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
+    job = checked_job(program, policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
 
@@ -133,6 +151,8 @@ def explore(
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
     cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
 ) -> Report:
     """Run `program` under many schedules and judge each execution.
 
@@ -146,8 +166,12 @@ def explore(
         jobs: the number of processes; must be 1.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
         cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
-            and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Not for
+            and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Or the name
+            of a `scope` in the program, which may be cancelled as long as it is open; one in each execution.  Not for
             ``DPOR``.
+        clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
+            before any step.  Not for ``DPOR``.
+        clock_moves: how often it may in one execution, 1 or more.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
@@ -175,13 +199,22 @@ def explore(
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
-    if cancel_at is not None and isinstance(strategy, DPOR):
-        raise DefinitionRefused("strategy with cancel_at", "Exhaustive, Bounded or a sample", strategy)
-    arguments = "" if cancel_at is None else f', cancel_at="{cancel_at}"'
+    if (cancel_at is not None or clock is not None) and isinstance(strategy, DPOR):
+        raise DefinitionRefused("strategy with cancel_at or clock", "Exhaustive, Bounded or a sample", strategy)
+    arguments = arguments_for(cancel_at, clock, clock_moves)
+    program = with_clock(program, clock, clock_moves)
     program = with_actors(program, cancel_at)
     report = simulate(_exploration(program, strategy, check, max_executions, step_limit, arguments))
-    if cancel_at is not None:
-        report.claim += f" with cancel_at={cancel_at}"
+    named = cancel_at not in (None, "any")
+    if named and report.verdict is Verdict.PASS and not enters_scope(program, str(cancel_at), step_limit):
+        # A name that is nobody's is cancelled nowhere.
+        report.verdict, report.complete = Verdict.INCONCLUSIVE, False
+        report.unfinished = f"the simplest schedule enters no scope named {cancel_at!r}"
+    with_ = [f"cancel_at={cancel_at}"] if cancel_at is not None else []
+    if clock is not None:
+        with_.append(f"clock_moves<={clock_moves}")
+    if with_:
+        report.claim += f" with {', '.join(with_)}"
     return report
 
 

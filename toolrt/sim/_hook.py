@@ -26,7 +26,7 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator
 from math import inf
 from typing import Any
 
@@ -36,8 +36,10 @@ from trio.lowlevel import Task
 from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
-from toolrt.sim._paths import key_of_path
-from toolrt.sim._roster import RESTS, Actor, RawStep, Roster, in_order
+from toolrt.sim._offers import Offers
+from toolrt.sim._paths import CLOCK, key_of_path
+from toolrt.sim._record import Record, checked_choice
+from toolrt.sim._roster import Actor, RawStep, in_order
 from toolrt.sim._trio_internals import Seam, can_step_inside
 from toolrt.sim._trio_internals_things import Things, begun_under
 from toolrt.sim._waiting import waits_for
@@ -59,7 +61,7 @@ _UNWINDING_STEPS = 1_000
 _UNWINDING_STEPS_PER_TASK = 50
 
 
-class Scheduler(Roster):
+class Scheduler(Record):
     """One execution.  It is the probe's sink while the execution lasts.
 
     Args:
@@ -88,37 +90,21 @@ class Scheduler(Roster):
         things: Things,
         pass_limit: int | None = None,
     ) -> None:
-        super().__init__(seam, nursery)
-        self._clock = clock
+        super().__init__(seam, nursery, clock, policy, steps, things)
         self._program = program
-        self._policy = policy
         self._limit = info.step_limit
         self._pass_limit = pass_limit or max(info.step_limit, _LEAST_PASS_LIMIT)
         self._harness = harness
 
         self.value: Any = None
         self.error: BaseException | None = None
-        #: What the policy raised, or why this execution means nothing; the caller gets it.
-        self.fault: BaseException | None = None
-        #: True once value, error, schedule and trace are what they will be.
-        self.over = False
-        #: True once the program was cancelled because it could not go on.
-        self.given_up = False
         #: True when tasks were closed by force: the Trio run may be in any state.
         self.spoiled = False
-        self.steps = steps
-        self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
-
-        self._touched: list[tuple[Resource, bool]] = things.touched
-        #: For an explorer that swaps steps: the cancel status that each step began under, what each read because of
-        #: where it runs, the numbers of the steps before which nothing could run, and whether others ran too.
-        self.things = things
-        self.begun_under: list[Any] = []
         #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
         #: When these alone can run, that time passes (or, if none can, that nobody ever steps) is the first choice.
         self.spare: tuple[str, ...] | None = None
-        self._resting = Actor(None, (), RESTS, -1)  # type: ignore[arg-type]
-        self.implied: dict[int, tuple[tuple[Resource, bool], ...]] = {}
+        #: For an explorer that swaps steps: the numbers of the steps before which nothing could run, and whether
+        #: others ran too.
         self.rests: list[int] = []
         self.others_ran = False
         self._clock_moved_at = 0
@@ -169,31 +155,6 @@ class Scheduler(Roster):
         harness, self._harness = self._harness, None  # type: ignore[assignment]
         if harness is not None:
             self._seam.wake(harness)
-
-    # ------------------------------------------------------------------ the probe's sink
-
-    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Keep an event, unless the execution is over."""
-        if self.over:
-            return
-        running = self._running
-        if running is None:
-            self.events.append((None, self._clock.now, "system", kind, fields))
-        else:
-            self.events.append((len(self.steps), self._clock.now, running.name, kind, fields))
-
-    def access(self, resource: Resource, write: bool) -> None:
-        """Keep what the running step touched, unless the execution is over."""
-        if not self.over:
-            self._touched.append((resource, write))
-
-    def cell_name(self) -> tuple[Any, ...] | None:
-        """Name something new by the task that makes it, so that it is called the same in every schedule."""
-        actor = self._actors.get(self._seam.current_task())  # type: ignore[arg-type]
-        if actor is None:
-            return None
-        actor.made += 1
-        return (actor.name, actor.made - 1)
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -249,7 +210,8 @@ class Scheduler(Roster):
                 seam.expire(clock.now)
                 continue
             last_ready = self._last_ready
-            if not last_ready and not ready:
+            offers = self.offers
+            if not last_ready and not ready and (offers is None or not self._can_be_cancelled(offers)):
                 if self._harness is None:
                     yield []
                 else:
@@ -271,25 +233,33 @@ class Scheduler(Roster):
             if not last_ready:
                 enabled = tuple(names)
                 if self.spare is not None and enabled == self.spare and self._harness is not None:
-                    enabled = (RESTS, *enabled)
+                    enabled = (CLOCK, *enabled)
             elif names:
                 enabled = (last.name, *names)
             else:
                 enabled = last.alone
+            if offers is not None and self._harness is not None and enabled[:1] != (CLOCK,):
+                enabled = offers.beside(enabled)
             try:
                 choice = pick(enabled, index)
                 if type(choice) is not int or not 0 <= choice < len(enabled):
-                    choice = _checked(choice, enabled, self._policy)
+                    choice = checked_choice(choice, enabled, self._policy)
             except BaseException as error:  # noqa: ASYNC103
                 self.fault = error
                 self._give_up(None)
                 continue  # noqa: ASYNC104
-            if enabled[0] is RESTS:
-                if choice == 0:
-                    statuses.append(None)
-                    steps.append((self._resting, enabled, 0, (), clock.now, ()))
-                    self._rest()
-                    continue
+            if enabled[0] is CLOCK and choice == 0:
+                self._note_other(CLOCK, enabled, 0)
+                self._rest()
+                continue
+            if offers is not None and offers.has(enabled[choice]):
+                self._note_other(enabled[choice], enabled, choice)
+                # What it wakes has it for a cause.
+                self._origin = index
+                if offers.take(enabled[choice]):
+                    self._move_clock()
+                continue
+            if enabled[0] is CLOCK:
                 actor: Actor = self._pop_first()
             elif not last_ready:
                 actor = ready.pop(choice)
@@ -320,6 +290,7 @@ class Scheduler(Roster):
             statuses.append(begun_under(task))
             # What the step spawns and wakes has it for a cause.
             self._origin = index
+            self._making = (enabled, choice, causes)
             goes_on = False
             try:
                 if inside:
@@ -329,6 +300,10 @@ class Scheduler(Roster):
             finally:
                 # A step that breaks Trio's loop is a step all the same: a replay has to get there.
                 self._running = None
+                if self._divided:
+                    self._divided = False
+                    enabled, choice, causes = self._making
+                    index = len(steps)
                 noted: tuple[tuple[Resource, bool], ...] = ()
                 if touched:
                     noted = tuple(touched) if len(touched) == 1 else in_order(touched)
@@ -374,6 +349,10 @@ class Scheduler(Roster):
         closed = [nursery for nursery in actor.exits if self._seam.is_closed(nursery)]
         joined = {step for nursery in closed for step in actor.exits.pop(nursery)}
         return tuple(sorted(joined.union(causes)))
+
+    def _can_be_cancelled(self, offers: Offers) -> bool:
+        """Say whether a scope may be cancelled although nothing can run."""
+        return bool(offers.open) and not self.given_up and self._harness is not None
 
     # ------------------------------------------------------------------ while others run
 
@@ -421,17 +400,21 @@ class Scheduler(Roster):
         if seam.wake_idle_waiters():
             self.rests.append(len(self.steps))
             return
-        deadline = seam.next_deadline()
-        if deadline < inf:
-            self._clock.now = deadline
-            self._clock_moved_at = len(self.steps)
+        if seam.next_deadline() < inf:
             self.rests.append(len(self.steps))
-            seam.expire(deadline)
+            self._move_clock()
         elif self.given_up:
             self._close_by_force()
         else:
             waits_on: list[tuple[str, tuple[str, ...]]] = []
             self._give_up(Deadlock(len(self.steps), self._waiting(waits_on), waits_on))
+
+    def _move_clock(self) -> None:
+        """Let time pass up to the next deadline."""
+        deadline = self._seam.next_deadline()
+        self._clock.now = deadline
+        self._clock_moved_at = len(self.steps)
+        self._seam.expire(deadline)
 
     def _waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
         """Say of each living task what it waits for, by path; add to `waits_on` the tasks it waits for."""
@@ -526,15 +509,3 @@ def _called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
 async def _interruptible(awaitable: Awaitable[Any]) -> Any:
     """Let Ctrl-C into the program, but not into what is around it."""
     return await awaitable
-
-
-def _checked(choice: object, enabled: tuple[str, ...], policy: object) -> int:
-    try:
-        index = choice.__index__()  # type: ignore[attr-defined]
-    except (AttributeError, TypeError):
-        index = None
-    if index is None or not 0 <= index < len(enabled):
-        raise DefinitionRefused(
-            f"{type(policy).__name__}.choose()", f"an index into the {len(enabled)} enabled tasks", choice
-        )
-    return int(index)

@@ -3,22 +3,50 @@
 ``main`` is the program's root, ``main.0`` the first task it spawned (in whichever of its nurseries, or in
 another task's), ``main.0.2`` the third that one spawned.  Paths are compared number by number, so ``main.2``
 comes before ``main.10``.
+
+Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
+first scope that could be cancelled, ``clock`` moves time.  The last two come after all tasks.
 """
 
 from __future__ import annotations
 
-__all__ = ["ROOT", "key_of_path"]
+__all__ = ["CANCEL", "CLOCK", "ROOT", "key_of_path", "task_of"]
 
 ROOT = "main"
+
+#: Who steps when time moves although something else could happen.
+CLOCK = "clock"
+
+#: Who steps when a scope is cancelled: this, a dot, and the scope's number among those that could be.
+CANCEL = "cancel"
+
+# Higher than any number of tasks.
+_LAST = 1 << 60
 
 
 def key_of_path(path: str) -> tuple[int, ...]:
     """Read a path: ``main.0.2`` is ``(0, 2)``.
 
     Raises:
-        ValueError: it is not a path.
+        ValueError: it is not a path, nor another name of a step.
     """
-    root, *numbers = path.split(".")
-    if root != ROOT or not all(number.isascii() and number.isdecimal() for number in numbers):
+    if path == CLOCK:
+        return (_LAST, 1)
+    task, chosen, choice = path.partition("=")
+    root, *numbers = task.split(".")
+    scope = root == CANCEL and len(numbers) == 1 and not chosen
+    if (root != ROOT and not scope) or not all(map(_is_number, (*numbers, choice) if chosen else numbers)):
         raise ValueError(f"{path!r} is not a task path such as {ROOT} or {ROOT}.0.2")
-    return tuple(map(int, numbers))
+    key = tuple(map(int, numbers))
+    if scope:
+        return (_LAST, 0, *key)
+    return (*key, -1, int(choice)) if chosen else key
+
+
+def task_of(path: str) -> str:
+    """Give the task of a step: for a choice, the one that asked for it."""
+    return path.partition("=")[0]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()

@@ -20,10 +20,7 @@ from toolrt.probe import Resource
 from toolrt.sim._paths import ROOT
 from toolrt.sim._trio_internals import Seam
 
-__all__ = ["RESTS", "Actor", "RawStep", "Roster", "in_order"]
-
-#: Who steps when time passes although a spare task can run; a path, so that schedules can be written and read.
-RESTS = f"{ROOT}.2"
+__all__ = ["Actor", "RawStep", "Roster", "in_order"]
 
 
 class Actor:

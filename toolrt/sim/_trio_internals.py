@@ -262,6 +262,10 @@ class Seam:
         """Cancel every scope whose deadline is at or before `now`, in a stable order."""
         self._deadlines.expire(now)
 
+    def has_idle_waiters(self) -> bool:
+        """Say whether a task is in `wait_all_tasks_blocked`."""
+        return bool(self.runner.waiting_for_idle)
+
     def wake_idle_waiters(self) -> bool:
         """Wake the tasks in `wait_all_tasks_blocked` with the least cushion; say whether there were any."""
         waiting = self.runner.waiting_for_idle
