@@ -136,8 +136,10 @@ def test_max_executions_bounds_the_sample() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"jobs": 2},
         {"jobs": 0},
+        {"jobs": True},
+        {"seconds": 0},
+        {"progress": 3},
         {"max_executions": 0},
         {"max_executions": 1.5},
         {"check": 3},

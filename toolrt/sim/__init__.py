@@ -37,6 +37,7 @@ from toolrt.sim._chances import choose, faults, scope
 from toolrt.sim._estimate import Estimate, estimate
 from toolrt.sim._execution import Execution
 from toolrt.sim._explore import explore, replay, run
+from toolrt.sim._progress import Progress
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
 from toolrt.sim._watch import watch
@@ -66,6 +67,7 @@ __all__ = [
     "Fifo",
     "Policy",
     "Portfolio",
+    "Progress",
     "Random",
     "RandomWalk",
     "Redundant",

@@ -22,7 +22,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, checked_job, simulate
 from toolrt.sim.policies._random_walk import RandomWalk
 
-__all__ = ["Estimate", "estimate"]
+__all__ = ["Estimate", "duration", "estimate", "figure"]
 
 _DAY = 86_400
 _YEAR = 365.25 * _DAY
@@ -54,8 +54,8 @@ class Estimate:
         if self.schedules == 1 and not self.error:
             text = "one schedule"
         else:
-            text = f"about {_figure(self.schedules)} schedules (give or take {_figure(self.error)})"
-        text += f", of up to {self.steps:,} steps; all of them would take {_duration(self.seconds)}"
+            text = f"about {figure(self.schedules)} schedules (give or take {figure(self.error)})"
+        text += f", of up to {self.steps:,} steps; all of them would take {duration(self.seconds)}"
         text += f" at {self.rate:,.0f} executions/s ({self.samples} samples)"
         if self.stopped:
             text += f"; the step limit ended {self.stopped} of the samples, so there are more"
@@ -131,11 +131,13 @@ def _times(part: float, log: float) -> float:
     return float(round(value)) if abs(value - round(value)) < 1e-6 * max(1.0, value) and value < 2**50 else value
 
 
-def _figure(number: float) -> str:
+def figure(number: float) -> str:
+    """Give a number as people read it."""
     return f"{number:,.0f}" if number < 1e6 else f"{number:.1e}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Give seconds in the largest unit of which there are two."""
     for unit, size in (("years", _YEAR), ("days", _DAY), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * size:
             amount = seconds / size

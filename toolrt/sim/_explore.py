@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Awaitable, Callable
 from itertools import zip_longest
+from math import inf
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._actors import arguments_for, enters_scope, with_actors, with_clock
 from toolrt.sim._cell import OUTSIDE
+from toolrt.sim._checkpoint import Checkpoint
+from toolrt.sim._divided import PROGRESS_EVERY, Budget, Divided
 from toolrt.sim._execution import Execution
 from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simulate
 from toolrt.sim._judge import Check, judge
+from toolrt.sim._progress import Progress
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
+from toolrt.sim._tally import FAILURES_KEPT, fingerprint
+from toolrt.sim._workers import Task
 from toolrt.sim.policies import Choices, Fifo, Policy, Replay
-from toolrt.sim.strategies import DPOR, Portfolio, Redundant, Strategy, uncontrolled
+from toolrt.sim.strategies import DPOR, Portfolio, Redundant, Shared, Strategy, uncontrolled
 from toolrt.trace import Access, Step, stable_text
 
 __all__ = ["explore", "replay", "run"]
 
 Program = Callable[[], Awaitable[Any]]
-
-# A report keeps this many failing executions; they are counted all the same.
-_FAILURES_KEPT = 100
 
 #: So often the clock may move early, unless the caller says otherwise: most bugs need one deadline, or two in a row.
 DEFAULT_CLOCK_MOVES = 2
@@ -153,6 +158,9 @@ def explore(
     cancel_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
+    seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Run `program` under many schedules and judge each execution.
 
@@ -163,7 +171,9 @@ def explore(
             violations; ``None`` and ``[]`` are no complaint, but an execution with an error is then a failure;
             exactly ``True`` says that all is well.  None: an execution fails when it has an error.
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
-        jobs: the number of processes; must be 1.
+        jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`,
+            `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the
+            process that ran them.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
         cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
             and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Or the name
@@ -172,21 +182,31 @@ def explore(
         clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
             before any step.  Not for ``DPOR``.
         clock_moves: how often it may in one execution, 1 or more.
+        seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
+        progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
+        checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
+            there, it is gone on with.  It is removed when all was run.  For the strategies that `jobs` is for.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
         could run was never given a turn, decides nothing: the verdict is then INCONCLUSIVE, unless another one
-        failed.  So it is when the strategy set out to run a whole space and was stopped before.
+        failed.  So it is when the strategy set out to run a whole space and was stopped before, and when a process
+        died.  With several jobs or a checkpoint Ctrl-C ends it early, and the report is that of what was run.
 
     Raises:
         DefinitionRefused: an argument is not what it must be; nothing was run.
+        InputRefused: the checkpoint is another exploration's, or none; it is left as it was.
 
     And what `run` raises; what the check raises, other than AssertionError, is raised as it is.
 
     Checkpoint: never (it is not async).
     """
-    if jobs != 1 or isinstance(jobs, bool):
-        raise DefinitionRefused("jobs", "1 (one process; run several explorations with different seeds instead)", jobs)
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
+        raise DefinitionRefused("seconds", "wall seconds above 0, or None", seconds)
+    if progress is not None and not callable(progress):
+        raise DefinitionRefused("progress", "a function of a Progress, or None", progress)
     if max_executions is not None and (
         not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1
     ):
@@ -202,9 +222,13 @@ def explore(
     if (cancel_at is not None or clock is not None) and isinstance(strategy, DPOR):
         raise DefinitionRefused("strategy with cancel_at or clock", "Exhaustive, Bounded or a sample", strategy)
     arguments = arguments_for(cancel_at, clock, clock_moves)
+    task = Task(program, check, step_limit, cancel_at, clock, clock_moves)
     program = with_clock(program, clock, clock_moves)
-    program = with_actors(program, cancel_at)
-    report = simulate(_exploration(program, strategy, check, max_executions, step_limit, arguments))
+    budget = Budget(max_executions, seconds)
+    if jobs > 1 or checkpoint is not None:
+        report = _divided(task, strategy, jobs, budget, progress, checkpoint, arguments)
+    else:
+        report = simulate(_exploration(task, strategy, budget, progress, arguments))
     named = cancel_at not in (None, "any")
     if named and report.verdict is Verdict.PASS and not enters_scope(program, str(cancel_at), step_limit):
         # A name that is nobody's is cancelled nowhere.
@@ -218,22 +242,92 @@ def explore(
     return report
 
 
-def _exploration(
-    program: Program,
+def _divided(
+    task: Task,
     strategy: Strategy,
-    check: Check | None,
-    max_executions: int | None,
-    step_limit: int,
+    jobs: int,
+    budget: Budget,
+    progress: Callable[[Progress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    arguments: str,
+) -> Report:
+    search = strategy.begin()
+    if not isinstance(search, Shared) or not search.asks_nobody:
+        raise DefinitionRefused(
+            "strategy with jobs or checkpoint",
+            "Exhaustive, Bounded, Portfolio, or Random with a policy of toolrt's own (what DPOR runs next depends on "
+            "all that was run before, so it cannot be divided)",
+            strategy,
+        )
+    kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy))
+    exploration = Divided(task, search, jobs, budget, progress, kept)
+    found = exploration.run()
+    search, tally = exploration.search, found.tally
+    unfinished = found.doubt or search.unfinished()
+    difference = None if found.first is None else _difference(*found.first)
+    distinct = len(tally.schedules) if search.repeats else tally.executions
+    program = task.bound()
+    return Report(
+        verdict=_verdict(tally.failed, tally.undecided or unfinished or difference),
+        claim=f"uncontrolled(n={tally.executions})" if difference else search.claim(tally.executions, distinct),
+        executions=tally.executions,
+        distinct=distinct,
+        complete=search.complete() and not (difference or found.doubt),
+        outcomes=found.outcomes,
+        failed=tally.failed,
+        undecided=tally.undecided,
+        failures=[Failure(program, task.check, task.step_limit, *each, arguments) for each in found.failures],
+        unfinished=unfinished or difference,
+        interrupted=found.interrupted,
+    )
+
+
+def _whose(task: Task, strategy: Strategy) -> str:
+    """Say which exploration this is, in words that are the same in every process."""
+    name = getattr(task.program, "__qualname__", type(task.program).__qualname__)
+    module = getattr(task.program, "__module__", type(task.program).__module__)
+    actors = f"cancel_at={task.cancel_at}, clock={task.clock}, clock_moves={task.clock_moves}"
+    return f"{strategy!r} of {module}.{name}, step_limit={task.step_limit}, {actors}"
+
+
+def _verdict(failed: int, doubtful: object) -> Verdict:
+    if failed:
+        return Verdict.FAIL
+    return Verdict.INCONCLUSIVE if doubtful else Verdict.PASS
+
+
+def _exploration(
+    task: Task,
+    strategy: Strategy,
+    budget: Budget,
+    progress: Callable[[Progress], object] | None,
     arguments: str,
 ) -> Driver[Report]:
+    program, check, step_limit = task.bound(), task.check, task.step_limit
     search = strategy.begin()
     executions = failed = undecided = 0
     outcomes: dict[Any, int] = {}
     schedules: set[tuple[int, ...] | bytes] = set()
     failures: list[Failure] = []
     first: Execution | None = None
-    alone = check is None and search.asks_nobody
-    while max_executions is None or executions < max_executions:
+    alone = check is None and search.asks_nobody and progress is None
+    began = time.perf_counter()
+    told, end = began, inf if budget.seconds is None else began + budget.seconds
+
+    def tell(now: float) -> None:
+        if progress is not None:
+            expected = search.expected(executions, ()) if isinstance(search, Shared) else None
+            spent = max(now - began, 1e-9)
+            progress(Progress(executions, failed, expected, spent, executions / spent))
+
+    while budget.executions is None or executions < budget.executions:
+        if executions and (end < inf or progress is not None):
+            now = time.perf_counter()
+            if now >= end:
+                break
+            if now - told > PROGRESS_EVERY:
+                told = now
+                tell(now)
         policy = search.policy()
         if policy is None:
             break
@@ -244,7 +338,7 @@ def _exploration(
         search.learn(execution)
         first = first or execution
         executions += 1
-        schedules.add(_fingerprint(execution.choices))
+        schedules.add(fingerprint(execution.choices))
         key = execution.outcome
         try:
             outcomes[key] = outcomes.get(key, 0) + 1
@@ -254,21 +348,16 @@ def _exploration(
         judgement = judge(execution, check)
         undecided += judgement.undecided
         failed += judgement.failed
-        if judgement.failed and len(failures) < _FAILURES_KEPT:
+        if judgement.failed and len(failures) < FAILURES_KEPT:
             failures.append(Failure(program, check, step_limit, execution, judgement, arguments))
+    tell(time.perf_counter())
     unfinished, difference = search.unfinished(), None
     if first is not None and not (failed or undecided or unfinished):
         # A PASS says that schedules decide: so the first is run once more, after all the others.
         again = yield Job(program, Choices(first.choices), step_limit, 0, alone)
         difference = _difference(first, again)
-    if failed:
-        verdict = Verdict.FAIL
-    elif undecided or unfinished or difference or not executions:
-        verdict = Verdict.INCONCLUSIVE
-    else:
-        verdict = Verdict.PASS
     return Report(
-        verdict=verdict,
+        verdict=_verdict(failed, undecided or unfinished or difference or not executions),
         claim=f"uncontrolled(n={executions})" if difference else search.claim(executions, len(schedules)),
         executions=executions,
         distinct=len(schedules),
@@ -299,11 +388,3 @@ def _offered(step: Step | None) -> str:
 
 def _ended(execution: Execution) -> str:
     return "a return" if execution.error is None else type(execution.error).__name__
-
-
-def _fingerprint(choices: tuple[int, ...]) -> tuple[int, ...] | bytes:
-    """Give what tells schedules of one program apart, in less memory when the choices are small."""
-    try:
-        return bytes(choices)
-    except ValueError:
-        return choices

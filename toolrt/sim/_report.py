@@ -179,6 +179,8 @@ class Report:
     failures: list[Failure]
     #: Why the space that was to be run was not; None when it was, or when a sample was all that was wanted.
     unfinished: str | None = None
+    #: True when Ctrl-C ended it: this is what was seen so far.
+    interrupted: bool = False
 
     @property
     def summary(self) -> str:
@@ -187,6 +189,8 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{self.verdict.name}: {self.claim}"]
+        if self.interrupted:
+            lines.append("Interrupted: this is what was seen so far.")
         if self.unfinished:
             lines.append(f"Not finished: {self.unfinished}.")
         if self.distinct == 1 and self.executions > 1:

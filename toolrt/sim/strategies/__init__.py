@@ -3,7 +3,18 @@
 from toolrt.sim.strategies._dpor import DPOR
 from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._random import Random
-from toolrt.sim.strategies._strategy import Redundant, Search, Strategy, uncontrolled
+from toolrt.sim.strategies._strategy import Redundant, Search, Shared, Strategy, uncontrolled
 from toolrt.sim.strategies._tree import Bounded, Exhaustive
 
-__all__ = ["DPOR", "Bounded", "Exhaustive", "Portfolio", "Random", "Redundant", "Search", "Strategy", "uncontrolled"]
+__all__ = [
+    "DPOR",
+    "Bounded",
+    "Exhaustive",
+    "Portfolio",
+    "Random",
+    "Redundant",
+    "Search",
+    "Shared",
+    "Strategy",
+    "uncontrolled",
+]

@@ -8,6 +8,9 @@ within 500 executions; the mixture misses none.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
+
 import attrs
 
 from toolrt.errors import DefinitionRefused
@@ -21,12 +24,15 @@ from toolrt.sim.policies._random_walk import RandomWalk
 from toolrt.sim.policies._seeds import checked_seed, seed_of
 from toolrt.sim.policies._urw import URW
 from toolrt.sim.strategies._random import Random
-from toolrt.sim.strategies._strategy import Search
+from toolrt.sim.strategies._strategy import Search, Shared
 
 __all__ = ["Portfolio"]
 
 # Whose turn it is among ten executions: four of URW, two of POS, one each of PCT at depths 1 to 3, one random walk.
 _TURNS = (0, 2, 0, 1, 3, 0, 4, 1, 0, 5)
+
+# The first two are no draw.
+_FIXED = 2
 
 
 @attrs.frozen
@@ -59,25 +65,103 @@ class Portfolio:
         return _Turns(self.n, self.seed)
 
 
-class _Turns(Search):
+class _Turns(Shared):
+    """The samplers in turn; a part has some of them, each with all its executions, because they measure as they go."""
+
     asks_nobody = True
+    divisible = False
 
     def __init__(self, n: int, seed: int) -> None:
         self._n = n
-        self._given = 0
         # A seed of its own for each, or two of them would draw alike.
         urw, pos, first, second, third, walk = (seed_of(seed, index) for index in range(6))
-        policies = (URW(urw), POS(pos), PCT(1, first), PCT(2, second), PCT(3, third), RandomWalk(walk))
-        self._searches = [Random(policy, n).begin() for policy in policies]
+        policies: tuple[Policy, ...] = (
+            URW(urw),
+            POS(pos),
+            PCT(1, first),
+            PCT(2, second),
+            PCT(3, third),
+            RandomWalk(walk),
+        )
+        self._strands = [_Strand(policy, number, n) for number, policy in enumerate(policies)]
+        self._strands.append(_Strand(None, len(policies), n))
+        self.index: int = -1
+        # All strands are here and in order: nothing was lent yet.
+        self._whole = True
 
     def policy(self) -> Policy | None:
-        index = self._given
-        if index == self._n:
-            return None
-        self._given += 1
-        if index < 2:
-            return Fifo() if index else Choices()
-        return self._searches[_TURNS[(index - 2) % len(_TURNS)]].policy()
+        if self._whole:
+            index = self.index + 1
+            if index == self._n:
+                return None
+            strand = self._strands[-1 if index < _FIXED else _TURNS[(index - _FIXED) % len(_TURNS)]]
+        else:
+            strand = min(self._strands, key=_index)
+            index = strand.index
+            if index >= self._n:
+                return None
+        self.index = index
+        return strand.policy()
 
     def learn(self, execution: Execution) -> None:
         """Nothing: each policy learns from its own executions."""
+
+    def place(self, execution: Execution) -> tuple[int, ...]:
+        return (self.index,)
+
+    def lend(self, parts: int) -> list[Shared]:
+        # Those that have most to do first, or the last to end would keep all others waiting.
+        left = sorted((strand for strand in self._strands if strand.index < self._n), key=_Strand.left, reverse=True)
+        self._strands, self._whole = left[parts:], False
+        return [self._part(strand) for strand in left[:parts]]
+
+    def _part(self, strand: _Strand) -> _Turns:
+        part = copy.copy(self)
+        part._strands = [strand]
+        return part
+
+    def take_back(self, part: Shared) -> None:
+        assert isinstance(part, _Turns)
+        self._strands += part._strands
+
+    def expected(self, executions: int, lent: Sequence[Shared]) -> float | None:
+        return float(self._n)
+
+    def at_most(self, executions: int) -> None:
+        self._n = min(self._n, executions)
+
+
+class _Strand:
+    """One sampler of the portfolio, and which executions are its."""
+
+    def __init__(self, policy: Policy | None, number: int, n: int) -> None:
+        self._search = None if policy is None else Random(policy, n).begin()
+        self._turns = [turn for turn, whose in enumerate(_TURNS) if whose == number]
+        self._n = n
+        # How many it has run.
+        self._made = 0
+
+    @property
+    def index(self) -> int:
+        """Its next execution's place among all."""
+        if self._search is None:
+            # The two that are no draw; no others follow.
+            return self._made if self._made < _FIXED else self._n
+        rounds, turn = divmod(self._made, len(self._turns))
+        return _FIXED + rounds * len(_TURNS) + self._turns[turn]
+
+    def left(self) -> int:
+        """About how many executions it has yet to run."""
+        if self._search is None:
+            return _FIXED - self._made
+        return (self._n - self.index) * len(self._turns) // len(_TURNS) + 1
+
+    def policy(self) -> Policy | None:
+        self._made += 1
+        if self._search is not None:
+            return self._search.policy()
+        return Choices() if self._made == 1 else Fifo()
+
+
+def _index(strand: _Strand) -> int:
+    return strand.index

@@ -9,16 +9,21 @@ know while an execution runs has it from its policy: `RunInfo.steps` grows step 
 `claim` says in words and figures what was shown, and never more; `complete` is True only when the whole space of
 the claim was run; `unfinished` says why a search that set out to run a whole space has not.  An exploration whose
 search is unfinished, and in which nothing failed, is INCONCLUSIVE: a budget that ran out is no PASS.
+
+A *shared* search can be done in parts, by several processes and in several sittings: the whole lends out what is left
+of it, each part is a search that can be pickled, and what is left of a part is given back.  What is run in the end
+is the same however it was divided.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from toolrt.sim._execution import Execution
 from toolrt.sim.policies._policy import Policy
 
-__all__ = ["Redundant", "Search", "Strategy", "uncontrolled"]
+__all__ = ["Redundant", "Search", "Shared", "Strategy", "uncontrolled"]
 
 
 class Redundant(Exception):
@@ -49,6 +54,44 @@ class Search:
     def unfinished(self) -> str | None:
         """Say why the space that was to be run was not run; None when a part of it was all that was wanted."""
         return None
+
+
+class Shared(Search):
+    """A search that can be done in parts; see the module's header for the contract."""
+
+    #: True when two executions may have the same schedule.
+    repeats = True
+    #: What the policy given last is told of its execution's place; None when only the number of those before counts.
+    index: int | None = None
+    #: True when what is left of this part can be divided again.
+    divisible = True
+
+    def place(self, execution: Execution) -> tuple[Any, ...]:
+        """Say where `execution`, of which nothing was learned yet, comes among all: places can be compared."""
+        raise NotImplementedError
+
+    def lend(self, parts: int) -> list[Shared]:
+        """Give away what is left, in at most so many parts; [] when nothing is, or nothing before a part is back."""
+        raise NotImplementedError
+
+    def take_back(self, part: Shared) -> None:
+        """Take back what is left of a part."""
+        raise NotImplementedError
+
+    def expected(self, executions: int, lent: Sequence[Shared]) -> float | None:
+        """Say how many executions there will probably be in all.
+
+        Args:
+            executions: how many there were.
+            lent: the parts that are lent out, as they were when they were.
+
+        Returns:
+            None when nobody can tell.
+        """
+        return None
+
+    def at_most(self, executions: int) -> None:
+        """Leave out what comes after so many executions, where that is known beforehand."""
 
 
 class Strategy(Protocol):

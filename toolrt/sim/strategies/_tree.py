@@ -13,19 +13,28 @@ Theory.  Few preemptions find most bugs, and with at most c of them the number o
 number of steps: Musuvathi and Qadeer, "Iterative context bounding for systematic testing of multithreaded
 programs" (PLDI 2007), whose queue of deferred prefixes this is.
 
+How many schedules there are is foreseen from the share of the tree that was run, each branch of a node being as much
+as any other: Kilby, Slaney, Thiébaux, Walsh, "Estimating search tree size" (AAAI 2006).
+
 Limits.  A program that makes a step depend on what is not a choice would make the tree another one at each visit.
 So what is enabled along a prefix is compared with what was enabled when the prefix was found; when it differs the
 search ends, and is not finished.
+
+In parts: a part has some of the prefixes, and all that branches off from them; what needs one more preemption it
+gives back, because a round begins when all of the one before has been run.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim._execution import Execution
 from toolrt.sim.policies._policy import Policy, RunInfo
-from toolrt.sim.strategies._strategy import Search, uncontrolled
+from toolrt.sim.strategies._strategy import Search, Shared, uncontrolled
 
 __all__ = ["Bounded", "Exhaustive"]
 
@@ -90,8 +99,9 @@ class _Prefix:
         return choice if choice < len(enabled) else 0
 
 
-class _Tree(Search):
+class _Tree(Shared):
     asks_nobody = True
+    repeats = False
 
     def __init__(self, bound: int | None) -> None:
         self._bound = bound
@@ -103,7 +113,12 @@ class _Tree(Search):
         self._cut = False
         self._current: _Branch | None = ((), (), -1, 0)
         self._handed_out = False
-        self._diverged: str | None = None
+        # Why not all can be run any more.
+        self._lost: str | None = None
+        # This is a part of another one.
+        self._is_part = False
+        # So many parts are lent out.
+        self._lent = 0
 
     def policy(self) -> Policy | None:
         if self._handed_out:
@@ -124,7 +139,7 @@ class _Tree(Search):
         if enabled[:begin] != expected[:begin]:
             step = next(step for step in range(begin) if enabled[step : step + 1] != expected[step : step + 1])
             now = ", ".join(enabled[step]) if step < len(enabled) else "its end"
-            self._diverged = uncontrolled(step, ", ".join(expected[step]), now)
+            self._lost = uncontrolled(step, ", ".join(expected[step]), now)
             self._current = None
             return
         for step in range(begin, len(choices)):
@@ -138,10 +153,55 @@ class _Tree(Search):
                     continue
                 target = self._deferred
             target.extend((choices, enabled, step, choice) for choice in range(width - 1, 0, -1))
-        if not self._open and self._deferred:
-            self._open, self._deferred = self._deferred, []
-            self._preemptions += 1
+        if not self._open and self._deferred and not self._is_part:
+            self._begin_round()
         self._current = self._open.pop() if self._open else None
+
+    def _begin_round(self) -> None:
+        """Go on with the prefixes that have one preemption more, the lowest first, as within a round."""
+        self._open, self._deferred = sorted(self._deferred, key=_prefix, reverse=True), []
+        self._preemptions += 1
+
+    def place(self, execution: Execution) -> tuple[int, tuple[int, ...]]:
+        return self._preemptions, execution.choices
+
+    def lend(self, parts: int) -> list[Shared]:
+        if self._lost is not None:
+            return []
+        left = self._left()
+        if not left and not self._lent and self._deferred:
+            self._begin_round()
+            left = self._open
+        self._open, self._current = [], None
+        lent: list[Shared] = []
+        for first in range(min(parts, len(left))):
+            part = _Tree(self._bound)
+            part._open = left[first::parts]
+            part._current = part._open.pop()
+            part._preemptions = self._preemptions
+            part._is_part = True
+            lent.append(part)
+        self._lent += len(lent)
+        return lent
+
+    def take_back(self, part: Shared) -> None:
+        assert isinstance(part, _Tree)
+        self._lent -= 1
+        self._open += part._left()
+        self._deferred += part._deferred
+        self._cut |= part._cut
+        self._lost = self._lost or part._lost
+
+    def _left(self) -> list[_Branch]:
+        return self._open if self._current is None else [*self._open, self._current]
+
+    def expected(self, executions: int, lent: Sequence[Shared]) -> float | None:
+        # Of the prefixes that are too much for the bound nobody keeps account.
+        if self._bound is not None:
+            return None
+        left = [*self._left(), *(branch for part in lent if isinstance(part, _Tree) for branch in part._left())]
+        done = 1.0 - math.fsum(map(_weight, left))
+        return executions / done if left and done > 0 else float(executions)
 
     def claim(self, executions: int, distinct: int) -> str:
         whole = self._bound is None or not self._cut
@@ -156,15 +216,26 @@ class _Tree(Search):
         return f"incomplete(preemptions<={self._bound}, schedules={executions}{done})"
 
     def complete(self) -> bool:
-        return self._current is None and self._diverged is None and not self._handed_out
+        return not (self._left() or self._deferred or self._lent or self._handed_out or self._lost is not None)
 
     def unfinished(self) -> str | None:
-        if self._diverged is not None:
-            return self._diverged
+        if self._lost is not None:
+            return self._lost
         if self.complete():
             return None
-        left = len(self._open) + len(self._deferred) + 1
+        left = len(self._left()) + len(self._deferred)
         return f"the budget ran out with {left} subtrees of schedules still to be run"
+
+
+def _prefix(branch: _Branch) -> tuple[int, ...]:
+    choices, _, step, choice = branch
+    return (*choices[:step], choice)
+
+
+def _weight(branch: _Branch) -> float:
+    """Give how likely a walk that picks every branch with the same probability comes through this one."""
+    _, enabled, step, _ = branch
+    return 1.0 / math.prod(map(len, enabled[: step + 1]))
 
 
 def _preempts(choices: tuple[int, ...], enabled: tuple[tuple[str, ...], ...], step: int) -> bool:
