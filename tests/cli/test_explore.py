@@ -79,6 +79,38 @@ def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Pat
     assert shown(7) == shown(7)
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_explore_with_jobs_shows_the_same(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch
+) -> None:
+    """Endings, verdict, and the failure that is kept; and it says how many were run twice."""
+
+    def shown(jobs: int) -> dict[str, Any]:
+        path = tmp_path / "failure.json"
+        options = ("--executions", 30, "--jobs", jobs, "--json", "--limit", 3, "--save", path)
+        found: dict[str, Any] = json.loads(toolrt("explore", response, "--workspace", shop, *options).out)
+        del found["seconds"], found["executions_per_second"]
+        return {**found, "kept": path.read_text()}
+
+    one = shown(1)
+    assert (one["verdict"], one["run_twice"]) == ("fail", 10)
+    assert shown(2) == one
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_explore_with_jobs_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
+    """As with one."""
+    options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json", "--jobs", 2)
+    ended = toolrt("explore", response, "--workspace", shop, *options)
+    assert json.loads(ended.out)["claim"] == "sampled(n=1, distinct=1)"
+
+
+def test_explore_refuses_no_jobs(toolrt: Any, response: Path, shop: Path) -> None:
+    """Exit 2."""
+    ended = toolrt("explore", response, "--workspace", shop, "--jobs", 0)
+    assert (ended.code, "--jobs" in ended.err) == (2, True)
+
+
 def test_explore_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
     """At least one execution is run, and the verdict says how many were; before that, what all would have taken."""
     options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json")

@@ -8,6 +8,7 @@ violation ends in a replay file: one command repeats it.
 
 from __future__ import annotations
 
+import multiprocessing
 import shlex
 import signal
 import sys
@@ -58,6 +59,7 @@ def explore(
     executions: Annotated[Whole, Parameter(help="How many schedules to run, 1 or more.")] = 1_000,
     seed: Annotated[Whole, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
     seconds: Annotated[float, Parameter(help="Wall seconds after which no further schedule is begun.")] = 60.0,
+    jobs: Annotated[Whole, Parameter(help="How many processes share the schedules, 1 or more.")] = 1,
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
@@ -75,6 +77,7 @@ def explore(
     """
     loaded = load_response(response)
     at_least_one("--executions", executions)
+    at_least_one("--jobs", jobs)
     at_least_one("--limit", limit)
     if not seconds > 0:
         raise InputRefused("--seconds", f"expected seconds above 0, got {seconds:g}", "See --help.")
@@ -84,7 +87,7 @@ def explore(
     experiment = Experiment(loaded.calls, MemoryDisk.copy_of(root), lanes, limit)
     title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
     screen.say(title, "bold")
-    exploration = _Exploration(experiment, sim.Portfolio(executions, seed), seconds, screen)
+    exploration = _Exploration(experiment, sim.Portfolio(executions, seed), seconds, jobs, screen)
     exploration.run()
     failure = None
     if exploration.report.failures:
@@ -100,34 +103,55 @@ def explore(
 
 
 class _Exploration(sim.Search):
-    """One exploration and its clock; a strategy, its search and a check for `toolrt.sim`."""
+    """One exploration and its clock; with one job a strategy, its search and a check for `toolrt.sim`."""
 
     report: sim.Report
 
-    def __init__(self, experiment: Experiment, sample: sim.Portfolio, seconds: float, screen: Screen) -> None:
+    def __init__(
+        self, experiment: Experiment, sample: sim.Portfolio, seconds: float, jobs: int, screen: Screen
+    ) -> None:
         self.experiment = experiment
         self.seconds = seconds
+        self.jobs = jobs
         self._sample = sample
         self._screen = screen
         #: Whether Ctrl-C ended it.
         self.interrupted = False
-        #: How many schedules were run twice.
-        self.twice = 0
         #: Wall seconds from the first execution to the last.
         self.took = 0.0
-        # Executions so far.
+        # Which of the schedules that are to be run twice were; other processes write here, too.
+        self._twice: Any = multiprocessing.RawArray("b", _TWICE) if jobs > 1 else bytearray(_TWICE)
+        # Executions so far in this process.
         self._judged = 0
         # Not while a simpler schedule is looked for.
         self._exploring = True
         self._began = 0.0
         self._drawn = 0.0
 
+    @property
+    def twice(self) -> int:
+        """How many schedules were run twice."""
+        return sum(self._twice)
+
     def run(self) -> None:
         """Explore until the sample, the time or the user's patience is at an end."""
         self.experiment.oracle  # noqa: B018  it is not part of the time an execution takes
         self._began = time.perf_counter()
-        with self._interruptible():
-            self.report = sim.explore(self.experiment.program, self, self._check, step_limit=self.experiment.step_limit)
+        program, limit = self.experiment.program, self.experiment.step_limit
+        if self.jobs > 1:
+            self.report = sim.explore(
+                program,
+                self._sample,
+                self._check,
+                jobs=self.jobs,
+                step_limit=limit,
+                seconds=self.seconds,
+                progress=self._draw,
+            )
+            self.interrupted = self.report.interrupted
+        else:
+            with self._interruptible():
+                self.report = sim.explore(program, self, self._check, step_limit=limit)
         self.took = time.perf_counter() - self._began
         self._exploring = False
         self._screen.wipe()
@@ -159,24 +183,31 @@ class _Exploration(sim.Search):
         if not self._exploring:
             return self.experiment.check(execution)
         # Not the first, whose time is measured.
-        twice = self._judged > 0 and self.twice < _TWICE
-        self.twice += twice
+        twice = 0 < execution.index <= _TWICE
+        if twice:
+            self._twice[execution.index - 1] = 1
         found = self.experiment.check(execution, twice)
         self._judged += 1
         now = time.perf_counter()
-        if self._judged == 1:
+        if self._judged == 1 and execution.index == 0:
             self._estimate(len(execution.choices), now - self._began)
+        if self.jobs > 1:
+            return found
         if self._screen.is_live and now - self._drawn > _TICK:
             self._drawn = now
             self._screen.draw(f"{self._judged:,} of {self._sample.n:,} executions")
         return found
 
+    def _draw(self, progress: sim.Progress) -> None:
+        if self._screen.is_live:
+            self._screen.draw(f"{progress.executions:,} of {self._sample.n:,} executions")
+
     def _estimate(self, steps: int, seconds: float) -> None:
         """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
-        predicted = seconds * self._sample.n
+        predicted = seconds * self._sample.n / self.jobs
         text = f"one execution: {steps:,} steps, {seconds:,.3f} s"
         if predicted > self.seconds:
-            fits = max(1, int(self.seconds / seconds))
+            fits = max(1, int(self.seconds * self.jobs / seconds))
             all_of_them = f"{self._sample.n:,} would take about {predicted:,.0f} s"
             text += f"; {all_of_them}, so about {fits:,} are sampled in {self.seconds:g} s"
         self._screen.say(text)
