@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 from typing import Any
 
 import pytest
@@ -496,8 +497,55 @@ def test_clock_cancel_and_faults_are_combined_and_replayed() -> None:
             assert (again.value, again.schedule) == (execution.value, execution.schedule)
 
 
+def test_stepping_in_trios_own_loop_offers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step per pass of Trio's loop gives the same schedules and outcomes."""
+    from toolrt.sim import _hook
+
+    settings: dict[str, Any] = {"cancel_at": "work", "clock": "explored", "clock_moves": 1}
+    inside = sim.explore(_everything, sim.Exhaustive(), **settings)
+    monkeypatch.setattr(_hook, "can_step_inside", lambda: False)
+    outside = sim.explore(_everything, sim.Exhaustive(), **settings)
+    assert (outside.outcomes, outside.claim) == (inside.outcomes, inside.claim)
+
+
+def test_portfolio_finds_what_needs_all_three() -> None:
+    """Time that has passed, then a fault, then a cancel: the portfolio finds it; it is shrunk, and replayed."""
+
+    async def program() -> str:
+        fault = sim.faults(ValueError("broken"))
+        late = failed = False
+        with trio.move_on_after(1) as timeout:
+            await checkpoint()
+            await checkpoint()
+        late = timeout.cancelled_caught
+        with sim.scope("work") as scope:
+            await checkpoint()
+            try:
+                fault()
+            except ValueError:
+                failed = True
+            await checkpoint()
+        return "all" if late and failed and scope.cancelled_caught else "fine"
+
+    settings: dict[str, Any] = {"cancel_at": "work", "clock": "explored", "clock_moves": 1}
+    report = sim.explore(program, check=lambda execution: execution.value == "fine", **settings)
+    assert report.verdict is sim.FAIL
+    failure = report.failures[0]
+    assert [name for name in failure.minimal.tasks if name != "main"] == ["clock", "main=1", "cancel.0"]
+    assert sim.replay(program, failure.minimal.short, **settings).value == "all"
+
+
 def test_clock_is_combined_with_a_cancel_of_the_whole_program() -> None:
     """cancel_at="any" and an explored clock go together."""
     report = sim.explore(_timeout_or_not, sim.Exhaustive(), cancel_at="any", clock="explored", clock_moves=1)
     assert report.complete
     assert {sim.CANCELLED, (3, False, 0.0), (0, True, 1.0), (2, True, 1.0)} <= set(report.outcomes)
+
+
+def test_program_without_a_name_can_have_a_clock_and_a_cancel() -> None:
+    """A partial has no name, and what exec made has no module."""
+    space: dict[str, Any] = {"checkpoint": checkpoint, "__name__": None}
+    exec("async def program():\n    await checkpoint()", space)
+    for program in (space["program"], partial(_timeout_or_not)):
+        for cancel_at in (None, "any"):
+            assert sim.run(program, sim.Choices(), cancel_at=cancel_at, clock="explored").error is None

@@ -153,6 +153,7 @@ def _offering(program: _Program, add: Callable[[Offers], None]) -> _Program:
 def _called_like(program: Any, wrapped: _Program, more: str = "") -> _Program:
     """Let `wrapped` have the names of `program`, which tests are made of and checkpoints compared by."""
     for name, value in (("__name__", ""), ("__qualname__", more), ("__module__", "")):
-        if hasattr(program, name):
-            setattr(wrapped, name, getattr(program, name) + value)
+        # A partial has no names, and what exec made has no module.
+        if isinstance(own := getattr(program, name, None), str):
+            setattr(wrapped, name, own + value)
     return wrapped
