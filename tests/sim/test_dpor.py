@@ -206,6 +206,18 @@ REGRESSIONS = {
         ((None, (("try_lock", 0), ("try_lock", 1))), (None, (("try_lock", 1),)), (0, (("try_lock", 0),))),
         True,
     ),
+    "an attempt that goes on to a cell when the lock is held": (
+        ((None, (("try_lock", 1),)), (None, (("set", 0),)), (None, (("try_lock", 1), ("choose", 1), ("get", 0)))),
+        False,
+    ),
+    "two tasks that touch less when a third has stepped": (
+        (
+            (None, (("try_lock", 0), ("get", 0))),
+            (None, (("choose", 1), ("add", 0))),
+            (None, (("set", 0), ("try_lock", 0))),
+        ),
+        False,
+    ),
     "two tokens of a semaphore": (
         ((None, (("notify", 1), ("semaphore", 1))), (None, (("choose", 1),)), (None, (("semaphore", 1),))),
         True,
@@ -222,7 +234,42 @@ def test_reduction_agrees_where_it_did_not(name: str) -> None:
     report, _, outcomes = reduced(program, "declared" if declared else "reported")
     assert outcomes == counted.outcomes
     assert report.complete
-    assert report.executions >= len(counted.traces)
+    assert report.claim.startswith(f"exhaustive(traces={len(counted.traces)}")
+    assert report.executions == len(counted.traces)
+
+
+def test_a_step_that_withholds_what_decides_is_noticed() -> None:
+    """An event is set when a list says so, which nobody reports: once more, by all that each step has touched."""
+
+    async def program() -> None:
+        cell, queue, waiting = sim.Cell(0, "x"), [], []
+
+        async def take() -> None:
+            while not queue:
+                event = trio.Event()
+                waiting.append(event)
+                await event.wait()
+            queue.pop()
+            await checkpoint()
+
+        async def put() -> None:
+            queue.append(1)
+            if waiting:
+                waiting.pop().set()
+
+        async def write() -> None:
+            cell.set(1)
+
+        async with trio.open_nursery() as nursery:
+            for task in (take, put, write):
+                nursery.start_soon(task)
+
+    report, search, outcomes = reduced(program)
+    counted = count_traces(program)
+    assert outcomes == counted.outcomes
+    assert search.passes == 2
+    assert report.claim == "exhaustive(traces<=9)"
+    assert len(counted.traces) == 7
 
 
 def test_independent_tasks_are_one_execution() -> None:

@@ -7,8 +7,9 @@ Rules.
 - A step that reported nothing may have done anything, unless the caller vouches with ``accesses="declared"``.
 - What a step wakes, spawns or joins comes after it, and so does everything after a moment at which nothing could
   run: no choice could turn that round.
-- Some steps touch different things in different schedules: an attempt that goes on when the lock is held.  Once one was
-  seen to, the space is gone through again, and each step is taken to touch all it ever has, until nothing is new.
+- A step may touch different things in different schedules, as what it reads says: an attempt that goes on when the lock
+  is held.  One that touches different things although nothing it reported or could know was different does not say
+  all: then the space is gone through again, each step taken to touch all it ever has, until nothing is new.
 - Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
   limit, system tasks that ran in between) is said (`Report.unfinished`), and then nothing is complete.
 
@@ -109,8 +110,8 @@ class DPORSearch(Search):
             self.redundant += 1
             tree.take_in(given.scheduler, redundant=True)
             self._given = None
-        if tree.done and tree.unsteady:
-            # A reduction by labels that change may have missed a trace: once more, by all that each step touched.
+        if tree.done and tree.again:
+            # A reduction by what steps withheld may have missed a trace: once more, by all that each step touched.
             self.passes += 1
             self.traces = 0
             tree = self._tree = Tree(self._declared, tree)
@@ -157,7 +158,7 @@ class DPORSearch(Search):
         """Say why not every trace was run, as far as anybody can tell."""
         if self.doubts:
             return "; ".join(sorted(self.doubts))
-        if not self._tree.done or self._tree.unsteady or self._sampled < self._samples:
+        if not self._tree.done or self._tree.again or self._sampled < self._samples:
             return "the budget ran out"
         return None
 

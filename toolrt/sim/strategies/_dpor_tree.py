@@ -10,12 +10,16 @@ to turn it round; unless what is asleep at that place would lead there too, it i
 place.  Nothing is ever disabled in Trio: a task that waits has made its attempt, which is a step like any other,
 so there is no rule for blocking, and a lock that is taken and a lock that is waited for are both found.
 
-Differences from the paper.  Races among steps that an earlier execution has made already are looked at again only
-where the second of the two has been seen to touch different things.  What a step would touch once its race is turned
-round is not known before it is run: it is taken to touch all that the same step of that task has touched so far.
-Where that is too much, an execution may turn out to be of a trace that has been run; it is ended there, and not
-counted.  It is never too little: a task is asleep because everything after its step has been run, the step in
-question among it, so that a conflict between the two has been seen.
+Differences from the paper.  What a step would touch once its race is turned round is not known before it is run: it
+is taken to touch all that the same step of that task has touched so far.  Wakeup trees are built on such guesses, and
+are given up once one was seen that could be wrong, because a step touched other things than before: wherever the
+current execution stands, everybody who can step is let step, and from then on races are turned round by source sets,
+which plan one step and guess nothing.  An execution may then turn out to be of a trace that has been run; it is ended
+there, and not counted.
+
+That a step touches different things is no matter as long as it reports what decides.  One that touches different
+things when it knows the same, and nothing that it touches was touched differently before, *withholds* something.
+Labels of such steps cannot be relied on.  Not every one is found: what decides is compared where both touch it.
 """
 
 from __future__ import annotations
@@ -101,10 +105,14 @@ class Footprints:
 Branches = dict[str, tuple[Footprint, "Branches"]]
 
 
+#: Of each resource, whether a step wrote it, a hash of who wrote it last before, and one of those who read it since.
+_Versions = dict[Resource, tuple[bool, int, int]]
+
+
 class _Node:
     """One step of the current execution."""
 
-    __slots__ = ("before", "footprint", "key", "name", "previous", "races", "sleep", "tree")
+    __slots__ = ("after", "before", "footprint", "key", "name", "previous", "races", "sleep", "story", "tree")
 
     def __init__(self, sleep: dict[str, Footprint], tree: Branches) -> None:
         self.name = ""
@@ -121,9 +129,20 @@ class _Node:
         self.sleep = sleep
         #: What else is to be run from here.
         self.tree = tree
+        #: A hash of the step with all it could know, and the sum of those of the steps up to it.
+        self.story = 0
+        self.after = 0
 
 
 _NOTHING = Footprint({}, False)
+
+# So many observations are kept: a step that does not say all is mostly seen early.
+_OBSERVATIONS = 100_000
+_MASK = (1 << 64) - 1
+
+
+def _anybody() -> tuple[Footprint, Branches]:
+    return _NOTHING, {}
 
 
 class Tree:
@@ -141,8 +160,15 @@ class Tree:
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
         self._ever: dict[tuple[str, int], Footprint] = {} if before is None else before._ever
-        #: True once a step has touched something that it had not touched in an earlier execution.
+        #: True once a step has touched other things than in an earlier execution.
         self.unsteady = False
+        #: True from then on, unless labels are joined: by source sets, in which nothing is planned ahead.
+        self.careful = False
+        #: True once a step touched different things although nothing it touched was different: it does not say all.
+        self.withholds = False
+        # By what a step knew when it began: what it touched, and who had touched that before.
+        self._observed: dict[int, list[tuple[Footprint, _Versions]]] = {}
+        self._observations = 0
         # The steps that may have done anything.
         self._wild: list[int] = []
         #: True when nothing is left to run.
@@ -150,12 +176,28 @@ class Tree:
         #: The tasks to step in the next execution, and how many of them have stepped in this order before.
         self.path: tuple[tuple[str, ...], int] = ((), 0)
 
+    @property
+    def again(self) -> bool:
+        """Say whether the space has to be gone through again, by all that each step has touched."""
+        return self.unsteady if self._joined else self.withholds
+
     def take_in(self, scheduler: Scheduler, redundant: bool) -> None:
         """Take an execution in, and find the next path."""
         kept = self._kept
         self._read(scheduler)
-        if not redundant:
-            nodes, ever = self._nodes, self._ever
+        nodes = self._nodes
+        if self.unsteady and not self._joined and not self.careful:
+            self.careful = True
+            # What was planned here rests on guesses.
+            for index, node in enumerate(nodes):
+                names = (*node.tree, *scheduler.steps[index][1])
+                node.tree = {name: _anybody() for name in names if name != node.name and name not in node.sleep}
+        elif self.careful:
+            for second in range(kept, len(nodes)):
+                for first in nodes[second].races:
+                    self._let_begin(first, second)
+        elif not redundant:
+            ever = self._ever
             for second in range(0 if self.unsteady else kept, len(nodes)):
                 node = nodes[second]
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
@@ -228,12 +270,69 @@ class Tree:
                     races.append(other)
                     before |= nodes[other].before
             node.before = before | 1 << index
+            if not self._joined:
+                self._tell(node, index, rest, causes)
             latest[name] = index
             if footprint.anything:
                 wild.append(index)
             for resource, write in footprint.pairs:
                 users.setdefault(resource, []).append(2 * index + write)
         del nodes[len(steps) :]
+
+    def _tell(self, node: _Node, index: int, rest: int, causes: tuple[int, ...]) -> None:
+        """Hash what the step could know, and see whether it touched other things when it knew the same."""
+        nodes, footprint = self._nodes, node.footprint
+        above = nodes[index - 1].after if index else 0
+        knew = hash(
+            (
+                node.key,
+                nodes[node.previous].story if node.previous >= 0 else 0,
+                nodes[rest - 1].after if rest else 0,
+                *(nodes[cause].story for cause in causes),
+            )
+        )
+        saw = {resource: self._version(resource, write) for resource, write in footprint.pairs}
+        node.story = story = hash((knew, footprint, above if footprint.anything else 0, *saw.values()))
+        node.after = (above + story) & _MASK
+        if self.withholds or self._observations >= _OBSERVATIONS:
+            return
+        observed = self._observed.setdefault(knew, [])
+        known = False
+        for other, seen in observed:
+            if other is footprint:
+                known = known or seen == saw
+            elif self._same(other, seen, footprint, saw):
+                self.withholds = True
+                self._observed.clear()
+                return
+        if not known:
+            observed.append((footprint, saw))
+            self._observations += 1
+
+    def _same(self, other: Footprint, seen: _Versions, footprint: Footprint, saw: _Versions) -> bool:
+        """Say whether what a step touched once is untouched this time, as far as it goes, and it does not touch it."""
+        if any(resource in saw and _tells(version, saw[resource]) for resource, version in seen.items()):
+            return False
+        if other.anything is not footprint.anything:
+            # Where it says nothing it looked at nothing that is reported; so what it went by it never reports.
+            return True
+        # What decides may be where a task is parked, which shows in what is touched there and in nothing else.
+        missing = [(resource, version) for resource, version in seen.items() if resource not in saw]
+        return bool(missing) and not any(
+            _tells(version, self._version(resource, version[0])) for resource, version in missing
+        )
+
+    def _version(self, resource: Resource, write: bool) -> tuple[bool, int, int]:
+        """Give whether it is written, a hash of who wrote it last, and one of those who read it since."""
+        nodes, last, readers = self._nodes, self._wild[-1] if self._wild else -1, 0
+        for entry in reversed(self._users.get(resource, ())):
+            if entry >> 1 <= last:
+                break
+            if entry & 1:
+                last = entry >> 1
+                break
+            readers += nodes[entry >> 1].story
+        return write, nodes[last].story if last >= 0 else 0, readers & _MASK if write else 0
 
     def _dependent(self, footprint: Footprint, index: int, rest: int) -> list[int]:
         """Give the earlier steps that could be in a race with a step, the latest first."""
@@ -276,6 +375,19 @@ class Tree:
             if self._starts(name, footprint, sequence) is not None:
                 return
         self._insert(place.tree, sequence)
+
+    def _let_begin(self, first: int, second: int) -> None:
+        """See to it that one of those that can begin what comes before `second` without `first` does."""
+        nodes = self._nodes
+        place = nodes[first]
+        bit = 1 << first
+        between = [index for index in range(first + 1, second) if not nodes[index].before & bit]
+        within = _mask(between)
+        names = [nodes[index].name for index in between if not nodes[index].before & within & ~(1 << index)]
+        if not names:
+            names.append(nodes[second].name)
+        if not any(name in place.tree or name in place.sleep for name in names):
+            place.tree[names[0]] = _anybody()
 
     def _starts(self, name: str, footprint: Footprint, sequence: list[int]) -> int | None:
         """Say where in `sequence` a step of `name` could be taken out and put first: -1 for beside it, None for no.
@@ -356,6 +468,11 @@ class Tree:
             self._wild.pop()
         for resource, _ in node.footprint.pairs:
             self._users[resource].pop()
+
+
+def _tells(one: tuple[bool, int, int], other: tuple[bool, int, int]) -> bool:
+    """Say whether two steps could see a difference in something both touched; only who writes sees the readers."""
+    return one[1] != other[1] or (one[0] and other[0] and one[2] != other[2])
 
 
 def _mask(indices: list[int]) -> int:
