@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 
 from toolrt.workspace._disk import Entry
@@ -101,6 +102,8 @@ class Index:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self._path + suffix)
             self._connection = self._connect()
+        # Nobody closes a workspace; since Python 3.13 a connection complains when it is dropped open.
+        weakref.finalize(self, self._connection.close)
 
     def _connect(self) -> sqlite3.Connection:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
