@@ -10,6 +10,7 @@ in between, so that a policy is asked once for each step that is kept.  What is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ from toolrt.sim.policies._policy import Policy
 __all__ = ["Record", "checked_choice"]
 
 
-class Record(Roster):
+class Record(Roster, ABC):
     """What is kept of one execution."""
 
     def __init__(
@@ -141,9 +142,9 @@ class Record(Roster):
             self.fault = DefinitionRefused(f"strategy with {what}", "Exhaustive, Bounded or a sample", self._policy)
             self._give_up(None)
 
+    @abstractmethod
     def _give_up(self, error: BaseException | None) -> None:
         """End the execution: nothing is kept from here on."""
-        raise NotImplementedError
 
 
 def checked_choice(choice: object, enabled: tuple[str, ...], policy: object) -> int:

@@ -32,7 +32,6 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from types import ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import outcome
 import trio
@@ -40,6 +39,7 @@ from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated, UnsupportedTrio
 from toolrt.sim._trio_internals_accesses import REQUIRED as _REQUIRED_BY_ACCESSES
+from toolrt.sim._trio_internals_order import AliveInOrder, expire_in_path_order, recalculate_in_path_order
 
 __all__ = [
     "Seam",
@@ -242,7 +242,7 @@ class Seam:
         #: Gives whether a task belongs to the simulated program; set by the host for each execution.
         self.owns: Callable[[Task | None], bool] = lambda task: False
         # Trio keeps these in a set ordered by address; they are closed in the order of their first iteration.
-        runner.asyncgens.alive = _AliveInOrder()
+        runner.asyncgens.alive = AliveInOrder()
         self._baseline = frozenset(runner.tasks)
 
     def is_current(self) -> bool:
@@ -356,7 +356,7 @@ class Seam:
         asyncgens = self.runner.asyncgens
         while asyncgens.alive:
             left = list(asyncgens.alive)
-            asyncgens.alive = _AliveInOrder()
+            asyncgens.alive = AliveInOrder()
             for generator in left:
                 # Like Trio at the end of a run: cancelled and shielded, its errors logged.
                 await asyncgens._finalize_one(generator, generator.__qualname__)
@@ -488,18 +488,6 @@ class _Passed:
 _PASSED = _Passed()
 
 
-class _AliveInOrder(WeakKeyDictionary[Any, None]):
-    """Stands in for the weak set of Trio's async generators, and remembers the order they came in."""
-
-    def add(self, generator: Any) -> None:
-        self[generator] = None
-
-
-################################################################
-# Replacing and putting back
-################################################################
-
-
 class _Shuffler:
     """Stands in for Trio's random generator: `shuffle` schedules our run, all else is the real one's."""
 
@@ -552,8 +540,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
     try:
         replace(_run, "_r", _Shuffler(_run._r, tick))
         replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
-        replace(_run.CancelStatus, "recalculate", _recalculate_in_path_order(mine))
-        replace(_run.Deadlines, "expire", _expire_in_path_order(mine))
+        replace(_run.CancelStatus, "recalculate", recalculate_in_path_order(mine))
+        replace(_run.Deadlines, "expire", expire_in_path_order(mine))
         thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
         refuse(threading.Thread, "start", "start a thread", thread)
@@ -600,88 +588,3 @@ def outside_run(seam: Seam, call: Callable[[], None]) -> None:
         sys.set_asyncgen_hooks(*hooks)
         context.clear()
         context.update(inside)
-
-
-################################################################
-# Cancelling in path order
-################################################################
-
-
-class _Ordered(dict[Any, None]):
-    """Stands in for a set of Trio's whose iteration order would be that of memory addresses."""
-
-    def add(self, item: Any) -> None:
-        self[item] = None
-
-    def remove(self, item: Any) -> None:
-        del self[item]
-
-    def discard(self, item: Any) -> None:
-        self.pop(item, None)
-
-
-def _recalculate_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any], None]:
-    real = _run.CancelStatus.recalculate
-
-    @wraps(real)
-    def recalculate(status: Any) -> None:
-        if status._tasks or status._children:
-            seam = mine()
-            if seam is not None:
-                _sort_tree(status, seam.key_of)
-        real(status)
-
-    return recalculate
-
-
-def _sort_tree(root: Any, key_of: Callable[[Task], tuple[int, ...]]) -> tuple[int, ...]:
-    """Sort the tasks and children of every status at or below `root`; give the lowest path among its tasks."""
-    tree = [root]
-    for status in tree:
-        tree.extend(status._children)
-    lowest: dict[Any, tuple[int, ...]] = {}
-    for status in reversed(tree):
-        tasks = sorted(status._tasks, key=key_of)
-        # Trio takes the last child first, so the lowest path goes last.
-        children = sorted(status._children, key=lowest.__getitem__, reverse=True)
-        status._tasks = _Ordered.fromkeys(tasks)
-        status._children = _Ordered.fromkeys(children)
-        keys = [lowest[child] for child in children]
-        if tasks:
-            keys.append(key_of(tasks[0]))
-        lowest[status] = min(keys, default=())
-    return lowest[root]
-
-
-def _expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, float], bool]:
-    real = _run.Deadlines.expire
-
-    @wraps(real)
-    def expire(deadlines: Any, now: float) -> bool:
-        seam = mine()
-        if seam is not None and seam.runner.deadlines is deadlines:
-            due = [entry for entry in deadlines._heap if entry[0] <= now]
-            if len(due) > 1:
-                _rank_due(deadlines, due, seam.key_of)
-        return bool(real(deadlines, now))
-
-    return expire
-
-
-def _rank_due(deadlines: Any, due: list[Any], key_of: Callable[[Task], tuple[int, ...]]) -> None:
-    """Replace the address that breaks a tie between equal deadlines by a rank in path order, outer scope first."""
-    order: dict[Any, tuple[tuple[int, ...], int]] = {}
-    for _, _, scope in due:
-        status = scope._cancel_status
-        if status is None:
-            order[scope] = ((), 0)
-            continue
-        depth, above = 0, status._parent
-        while above is not None:
-            depth, above = depth + 1, above._parent
-        order[scope] = (_sort_tree(status, key_of), depth)
-    rank = {scope: place for place, scope in enumerate(sorted(order, key=order.__getitem__))}
-    heap = [(deadline, rank.get(scope, address), scope) for deadline, address, scope in deadlines._heap]
-    # A sorted list is a heap.
-    heap.sort(key=lambda entry: entry[:2])
-    deadlines._heap[:] = heap

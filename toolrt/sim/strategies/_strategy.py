@@ -17,6 +17,7 @@ is the same however it was divided.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -30,17 +31,17 @@ class Redundant(Exception):
     """Raised by a policy: whatever comes of this execution, another one has shown.  It is ended and not counted."""
 
 
-class Search:
+class Search(ABC):
     """One exploration as its strategy sees it; see the module's header for the contract."""
 
     #: True when nothing here calls code of the user's: the explorer then need not step out of the Trio run.
     asks_nobody = False
 
+    @abstractmethod
     def policy(self) -> Policy | None:
         """Give the policy of the next execution, or None when there is none."""
-        raise NotImplementedError
 
-    def learn(self, execution: Execution) -> None:
+    def learn(self, execution: Execution) -> None:  # noqa: B027  who learns nothing says nothing
         """Be told what came of the policy given last; not called when that policy raised `Redundant`."""
 
     def claim(self, executions: int, distinct: int) -> str:
@@ -66,17 +67,17 @@ class Shared(Search):
     #: True when what is left of this part can be divided again.
     divisible = True
 
+    @abstractmethod
     def place(self, execution: Execution) -> tuple[Any, ...]:
         """Say where `execution`, of which nothing was learned yet, comes among all: places can be compared."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lend(self, parts: int) -> list[Shared]:
         """Give away what is left, in at most so many parts; [] when nothing is, or nothing before a part is back."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take_back(self, part: Shared) -> None:
         """Take back what is left of a part."""
-        raise NotImplementedError
 
     def expected(self, executions: int, lent: Sequence[Shared]) -> float | None:
         """Say how many executions there will probably be in all.

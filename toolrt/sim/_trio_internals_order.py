@@ -1,0 +1,115 @@
+"""Trio's private ways of cancelling, made to go in path order.
+
+Rules.  Trio keeps the tasks and children of a cancel scope in sets, and breaks ties between equal deadlines by
+address.  While simulating, both are put in path order first, so what is cancelled first is the same in every process
+(RULE 30).  The private names used here are in `_REQUIRED` of `toolrt.sim._trio_internals`, which checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import trio
+from trio.lowlevel import Task
+
+if TYPE_CHECKING:
+    from toolrt.sim._trio_internals import Seam
+
+__all__ = ["AliveInOrder", "expire_in_path_order", "recalculate_in_path_order"]
+
+_run: Any = trio._core._run
+
+
+class AliveInOrder(WeakKeyDictionary[Any, None]):
+    """Stands in for the weak set of Trio's async generators, and remembers the order they came in."""
+
+    def add(self, generator: Any) -> None:
+        self[generator] = None
+
+
+################################################################
+# Replacing and putting back
+################################################################
+
+
+class _Ordered(dict[Any, None]):
+    """Stands in for a set of Trio's whose iteration order would be that of memory addresses."""
+
+    def add(self, item: Any) -> None:
+        self[item] = None
+
+    def remove(self, item: Any) -> None:
+        del self[item]
+
+    def discard(self, item: Any) -> None:
+        self.pop(item, None)
+
+
+def recalculate_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any], None]:
+    real = _run.CancelStatus.recalculate
+
+    @wraps(real)
+    def recalculate(status: Any) -> None:
+        if status._tasks or status._children:
+            seam = mine()
+            if seam is not None:
+                _sort_tree(status, seam.key_of)
+        real(status)
+
+    return recalculate
+
+
+def _sort_tree(root: Any, key_of: Callable[[Task], tuple[int, ...]]) -> tuple[int, ...]:
+    """Sort the tasks and children of every status at or below `root`; give the lowest path among its tasks."""
+    tree = [root]
+    for status in tree:
+        tree.extend(status._children)
+    lowest: dict[Any, tuple[int, ...]] = {}
+    for status in reversed(tree):
+        tasks = sorted(status._tasks, key=key_of)
+        # Trio takes the last child first, so the lowest path goes last.
+        children = sorted(status._children, key=lowest.__getitem__, reverse=True)
+        status._tasks = _Ordered.fromkeys(tasks)
+        status._children = _Ordered.fromkeys(children)
+        keys = [lowest[child] for child in children]
+        if tasks:
+            keys.append(key_of(tasks[0]))
+        lowest[status] = min(keys, default=())
+    return lowest[root]
+
+
+def expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, float], bool]:
+    real = _run.Deadlines.expire
+
+    @wraps(real)
+    def expire(deadlines: Any, now: float) -> bool:
+        seam = mine()
+        if seam is not None and seam.runner.deadlines is deadlines:
+            due = [entry for entry in deadlines._heap if entry[0] <= now]
+            if len(due) > 1:
+                _rank_due(deadlines, due, seam.key_of)
+        return bool(real(deadlines, now))
+
+    return expire
+
+
+def _rank_due(deadlines: Any, due: list[Any], key_of: Callable[[Task], tuple[int, ...]]) -> None:
+    """Replace the address that breaks a tie between equal deadlines by a rank in path order, outer scope first."""
+    order: dict[Any, tuple[tuple[int, ...], int]] = {}
+    for _, _, scope in due:
+        status = scope._cancel_status
+        if status is None:
+            order[scope] = ((), 0)
+            continue
+        depth, above = 0, status._parent
+        while above is not None:
+            depth, above = depth + 1, above._parent
+        order[scope] = (_sort_tree(status, key_of), depth)
+    rank = {scope: place for place, scope in enumerate(sorted(order, key=order.__getitem__))}
+    heap = [(deadline, rank.get(scope, address), scope) for deadline, address, scope in deadlines._heap]
+    # A sorted list is a heap.
+    heap.sort(key=lambda entry: entry[:2])
+    deadlines._heap[:] = heap
