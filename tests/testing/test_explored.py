@@ -24,7 +24,9 @@ from toolrt.testing._given import fresh
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
 
-QUICK = settings(max_examples=30, database=None, suppress_health_check=[HealthCheck.differing_executors])
+QUICK = settings(
+    max_examples=30, database=None, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+)
 
 
 async def bump(cell: sim.Cell[int]) -> None:
@@ -407,7 +409,7 @@ async def bump(cell):
 @pytest.mark.explore(executions=20)
 class TestIt:
     @pytest.mark.parametrize("extra", [0, 1])
-    @settings(max_examples=30)
+    @settings(max_examples=30, deadline=None)
     @given(tasks=st.integers(0, 5))
     async def test_given(self, cell, extra, tasks):
         async with trio.open_nursery() as nursery:

@@ -106,7 +106,7 @@ from hypothesis import given, settings, strategies as st
 seen = set()
 
 @pytest.mark.explore(executions=3)
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(number=st.integers(0, 100))
 async def test_number(number):
     await trio.lowlevel.checkpoint()
