@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import trio
@@ -12,7 +13,7 @@ from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
 from toolrt.errors import InputRefused, InternalError
-from toolrt.trace import Access, Event, Recorder, Step, Trace, plain, recording, stable_text
+from toolrt.trace import Access, Edge, Event, Recorder, Step, Trace, plain, recording, stable_text
 
 
 def step(index: int, task: str, *accesses: Access, causes: tuple[int, ...] = ()) -> Step:
@@ -321,3 +322,68 @@ def test_production_events_are_ordered_within_their_task() -> None:
     assert trace.happens_before(first, last)
     assert trace.concurrent(first, other)
     assert trace.meta == {"from": "production"}
+
+
+def test_edges_say_why_a_step_came_later() -> None:
+    """A cause and a conflict are two reasons; the order of one task's own steps is none."""
+    steps = [step(0, "a", WRITE_X), step(1, "b", causes=(0,)), step(2, "a", READ_X), step(3, "b", WRITE_X)]
+    assert Trace((), steps).edges == (Edge(0, 1, (), True), Edge(0, 3, (("x",),), False), Edge(2, 3, (("x",),), False))
+
+
+def test_races_are_edges_that_nothing_else_orders() -> None:
+    """The write that b had already seen is no race; the read it could not know of is one."""
+    steps = [step(0, "a", WRITE_X), step(1, "b", causes=(0,)), step(2, "a", READ_X), step(3, "b", WRITE_X)]
+    assert Trace((), steps).races == (Edge(2, 3, (("x",),), False),)
+
+
+def test_woken_step_is_no_race() -> None:
+    """Who was woken by whoever wrote could not have come first."""
+    steps = [step(0, "a", WRITE_X), step(1, "b", READ_X, causes=(0,))]
+    trace = Trace((), steps)
+    assert trace.edges == (Edge(0, 1, (("x",),), True),)
+    assert trace.races == ()
+
+
+def test_every_race_of_trace_has_a_schedule_the_other_way_round() -> None:
+    """In the litmus of two unlocked counters, swapping a race's two steps is another schedule that can happen."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, name="x")
+
+        async def add() -> None:
+            seen = cell.get()
+            await checkpoint()
+            cell.set(seen + 1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add)
+            nursery.start_soon(add)
+        return cell.get()
+
+    orders = {execution.schedule.tasks for execution in _executions(program)}
+    found = 0
+    for execution in _executions(program):
+        for race in execution.trace.races:
+            found += 1
+            first, second = (execution.trace.steps[index] for index in (race.before, race.after))
+            rest = [one.task for one in execution.trace.steps[race.before + 1 : race.after]]
+            before = execution.schedule.tasks[: race.before]
+            # What is between them either comes with the second, or stays behind the first.
+            mine = [task for task in rest if task == second.task]
+            others = [task for task in rest if task != second.task]
+            swapped = (*before, *mine, second.task, first.task, *others)
+            assert any(order[: len(swapped)] == swapped for order in orders)
+    assert found
+
+
+def _executions(program: Any) -> list[sim.Execution]:
+    kept: list[sim.Execution] = []
+    sim.explore(program, sim.Exhaustive(), lambda execution: kept.append(execution) or True)
+    return kept
+
+
+def test_clock_of_step_counts_what_came_before() -> None:
+    """The vector clock names the tasks that count, and leaves out the others."""
+    trace = Trace((), [step(0, "a"), step(1, "b"), step(2, "b", causes=(0,))])
+    assert trace.clock_of(trace.steps[1]) == {"b": 1}
+    assert trace.clock_of(trace.steps[2]) == {"a": 1, "b": 2}

@@ -14,11 +14,10 @@ from typing import Any
 import attrs
 
 from toolrt.errors import Deadlock, SimulationStopped
-from toolrt.sim._compare import Race, parting_of, race_between
 from toolrt.sim._execution import Execution
 from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
 from toolrt.sim._places import Places
-from toolrt.trace import Step, stable_text
+from toolrt.trace import Race, Step, parting_of, race_between, stable_text
 
 __all__ = ["Story", "explain"]
 
@@ -174,7 +173,7 @@ def _circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _why(story: Story, passing: Execution) -> list[str]:
-    race = race_between(story.execution, passing)
+    race = race_between(story.execution.schedule.steps, passing.schedule.steps)
     lines = (
         _race(race, story.places)
         if race is not None

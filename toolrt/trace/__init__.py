@@ -5,8 +5,24 @@ knows no Trio: whoever records says what the time is and which task runs.
 """
 
 from toolrt._plain import plain, stable_text
+from toolrt.trace._compare import Parting, Race, parting_of, race_between
+from toolrt.trace._edges import Edge
 from toolrt.trace._record import Access, Event, Step
 from toolrt.trace._recorder import Recorder, recording
 from toolrt.trace._trace import Trace
 
-__all__ = ["Access", "Event", "Recorder", "Step", "Trace", "plain", "recording", "stable_text"]
+__all__ = [
+    "Access",
+    "Edge",
+    "Event",
+    "Parting",
+    "Race",
+    "Recorder",
+    "Step",
+    "Trace",
+    "parting_of",
+    "plain",
+    "race_between",
+    "recording",
+    "stable_text",
+]

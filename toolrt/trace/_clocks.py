@@ -27,6 +27,7 @@ class Clocks:
         for step in steps:
             column.setdefault(step.task, len(column))
         width = len(column)
+        self._tasks = tuple(column)
         # _at[i] is (column of its task, its number among that task's steps, from 1).
         self._at: list[tuple[int, int]] = []
         self._vectors: list[tuple[int, ...]] = []
@@ -61,3 +62,7 @@ class Clocks:
             return False
         place, number = self._at[first]
         return self._vectors[second][place] >= number
+
+    def of(self, index: int) -> dict[str, int]:
+        """Give the clock of one step, by task; tasks of which nothing happened before are left out."""
+        return {task: number for task, number in zip(self._tasks, self._vectors[index], strict=True) if number}

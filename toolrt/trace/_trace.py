@@ -10,6 +10,7 @@ from typing import Any
 from toolrt._plain import compact, frozen, plain
 from toolrt.errors import InputRefused, InternalError
 from toolrt.trace._clocks import Clocks
+from toolrt.trace._edges import Edge, edges_of, races_of
 from toolrt.trace._record import Access, Event, Step
 
 __all__ = ["RawEvent", "Trace"]
@@ -60,6 +61,26 @@ class Trace:
     @cached_property
     def _clocks(self) -> Clocks:
         return Clocks(self.steps)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """Why steps came before steps of other tasks: by the later step, then by the earlier; none without steps."""
+        return tuple(edges_of(self.steps))
+
+    @cached_property
+    def races(self) -> tuple[Edge, ...]:
+        """The edges whose steps could have come the other way round: nothing but their accesses orders them."""
+        return tuple(races_of(self.steps, self._clocks))
+
+    def clock_of(self, step: Step) -> dict[str, int]:
+        """Give the vector clock of `step`: how many steps of each task happened before it or are it; no zeros.
+
+        Raises:
+            InternalError: the step is not of this trace.
+        """
+        index = self._step_of(step)
+        assert index is not None
+        return self._clocks.of(index)
 
     def of_kind(self, *kinds: str) -> tuple[Event, ...]:
         """Give the events of any of `kinds`, in the order they happened."""
