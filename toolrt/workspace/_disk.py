@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import enum
 import errno
+import functools
 import os
 import stat
 import unicodedata
@@ -76,17 +77,20 @@ class Kind(enum.Enum):
     #: A block or character device; opening one may do anything.
     DEVICE = "a device"
 
-    @classmethod
-    def of(cls, mode: int) -> Kind:
+    @staticmethod
+    def of(mode: int) -> Kind:
         """The kind that the file type bits of `mode` say."""
-        kinds = {
-            stat.S_IFREG: cls.FILE,
-            stat.S_IFDIR: cls.DIRECTORY,
-            stat.S_IFLNK: cls.SYMLINK,
-            stat.S_IFIFO: cls.FIFO,
-            stat.S_IFSOCK: cls.SOCKET,
-        }
-        return kinds.get(stat.S_IFMT(mode), cls.DEVICE)
+        return _KINDS.get(stat.S_IFMT(mode), _DEVICE)
+
+
+_DEVICE = Kind.DEVICE
+_KINDS = {
+    stat.S_IFREG: Kind.FILE,
+    stat.S_IFDIR: Kind.DIRECTORY,
+    stat.S_IFLNK: Kind.SYMLINK,
+    stat.S_IFIFO: Kind.FIFO,
+    stat.S_IFSOCK: Kind.SOCKET,
+}
 
 
 @attrs.frozen
@@ -220,6 +224,7 @@ def is_own(name: str) -> bool:
     return name.startswith(OWN) and name.endswith((PARTIAL, COPY))
 
 
+@functools.lru_cache(maxsize=256)
 def parts_of(path: str) -> Entry:
     """The parts of an absolute path that has no ``.`` or ``..``."""
     return tuple(part for part in path.split("/") if part)

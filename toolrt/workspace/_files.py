@@ -21,8 +21,8 @@ between them is lost.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -243,7 +243,7 @@ class Files:
         if identity.parent_missing:
             return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = self._revising(ctx, identity, change)
-        with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             try:
                 revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
             except Unsynced:
@@ -286,7 +286,7 @@ class Files:
         rows: list[Row] = []
         contents: dict[bytes, bytes] = {}
         directories: dict[Entry, Row] = {}
-        with self._told(ctx, [identity.event_name for identity, _ in revisions]) as told:
+        with _Telling(ctx, [identity.event_name for identity, _ in revisions]) as told:
             for (identity, change), one in zip(revisions, told, strict=True):
                 work = self._revising(ctx, identity, change)
                 with _os_errors(identity.path):
@@ -331,7 +331,7 @@ class Files:
             with _os_errors(identity.path):
                 await self._disk.make_dirs(identity.entry)
             return False
-        with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             done = await self._carrier().carry_out(self._workspace.history.store, rows, {})
             told.landed = True
         return bool(done)
@@ -348,7 +348,7 @@ class Files:
 
         Checkpoint: always.
         """
-        with self._told(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             rows: list[Row] = []
             contents: dict[bytes, bytes] = {}
             stat = await self._gather(ctx, identity.key or (), identity.entry, recursive, rows, contents)
@@ -407,7 +407,7 @@ class Files:
 
         Checkpoint: always.
         """
-        with self._told(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
+        with _Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
             with _os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:
@@ -444,7 +444,7 @@ class Files:
             for row in rows
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
-        with self._told(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
+        with _Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
             done = await self._carrier().carry_out(self._workspace.history.store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
@@ -502,29 +502,47 @@ class Files:
                 raise problem_of("/".join(entry[:depth]), error) from None
         return rows
 
-    @contextmanager
-    def _told(self, ctx: CallContext, names: Sequence[str]) -> Iterator[list[_Told]]:
-        """Report that mutations of these files begin, and how they ended."""
-        told = [_Told() for _ in names]
-        for name in names:
-            probe.event("file.mutation_began", batch=ctx.batch_id, call=ctx.call_index, file=name)
-        try:
-            yield told
-        finally:
-            if probe.sink is not None:
-                for name, one in zip(names, told, strict=True):
-                    version = None if one.digest is None else one.digest.hex()[:12]
-                    where = {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}
-                    probe.sink.event("file.mutation_ended", {**where, "version": version, "ok": one.landed})
+
+class _Telling:
+    """Reports that mutations of these files begin, and how they ended."""
+
+    __slots__ = ("_ctx", "_names", "_told")
+
+    def __init__(self, ctx: CallContext, names: Sequence[str]) -> None:
+        self._ctx = ctx
+        self._names = names
+        self._told = [_Told() for _ in names]
+
+    def __enter__(self) -> list[_Told]:
+        if probe.sink is not None:
+            for name in self._names:
+                probe.sink.event("file.mutation_began", self._where(name))
+        return self._told
+
+    def __exit__(self, *_: object) -> None:
+        if probe.sink is not None:
+            for name, one in zip(self._names, self._told, strict=True):
+                version = None if one.digest is None else one.digest.hex()[:12]
+                probe.sink.event("file.mutation_ended", {**self._where(name), "version": version, "ok": one.landed})
+
+    def _where(self, name: str) -> dict[str, Any]:
+        return {"batch": self._ctx.batch_id, "call": self._ctx.call_index, "file": name}
 
 
-@contextmanager
-def _os_errors(path: str) -> Iterator[None]:
+class _os_errors:  # noqa: N801  a context manager
     """An error of the disk becomes a refusal that says nothing it should not."""
-    try:
-        yield
-    except OSError as error:
-        raise problem_of(path, error) from None
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, OSError):
+            raise problem_of(self._path, error) from None
 
 
 def _writes(ctx: CallContext, key: Entry) -> bool:

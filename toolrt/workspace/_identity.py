@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import enum
 import errno
+import functools
 import os
 from pathlib import PurePath
 
@@ -171,8 +172,10 @@ def _check_text(path: str) -> None:
         raise FileProblem(
             UNSHOWN, "a name in Unicode", f"half a surrogate pair at character {error.start}", "Use whole characters."
         ) from None
-    if len(encoded) > PATH_MAX or any(len(part) > NAME_MAX for part in encoded.split(b"/")):
-        longest = max(len(part) for part in encoded.split(b"/"))
+    if len(encoded) <= NAME_MAX:
+        return
+    longest = max(len(part) for part in encoded.split(b"/"))
+    if len(encoded) > PATH_MAX or longest > NAME_MAX:
         raise FileProblem(
             UNSHOWN,
             f"at most {PATH_MAX} bytes, {NAME_MAX} in each part",
@@ -193,11 +196,14 @@ class _Walk:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._root = parts_of(disk.root)
-        # The three lists are equally long: one item for each part of the real path so far, from "/" down.
+        # The four lists are equally long: one item for each part of the real path so far, from "/" down.
         self._names: list[str] = list(self._root)
         self._keys: list[str] = list(self._root)
+        self._paths: list[str] = list(_way_down(self._root))
         #: What stands at each part; None from the first missing one on.
         self.found: list[Stat | None] = [_TOP] * len(self._root)
+        #: Whether that path is the root or below it.
+        self._inside = True
         #: The keys of all directories and links passed inside the root, in order.
         self.through: dict[Entry, None] = {}
         self._links = 0
@@ -235,7 +241,7 @@ class _Walk:
         Raises:
             FileProblem: it is outside the workspace.
         """
-        if not self._inside():
+        if not self._inside:
             raise FileProblem(UNSHOWN, *_OUTSIDE)
         found, shown = self.standing(), "/".join(self.entry()) or "."
         here = self._here()
@@ -270,26 +276,27 @@ class _Walk:
     def key(self) -> Entry:
         return tuple(self._keys[len(self._root) :])
 
-    def _inside(self) -> bool:
-        return tuple(self._names[: len(self._root)]) == self._root
-
     def _to_top(self) -> None:
         self._names.clear()
         self._keys.clear()
+        self._paths.clear()
         self.found.clear()
+        self._inside = not self._root
 
     def _up(self) -> None:
         if self._names:
             self._names.pop()
             self._keys.pop()
+            self._paths.pop()
             self.found.pop()
+            self._inside = self._inside and len(self._names) >= len(self._root)
 
     def _here(self) -> str:
-        return "/" + "/".join(self._names)
+        return self._paths[-1] if self._paths else "/"
 
     def _refuse(self, name: str, error: OSError) -> FileProblem:
         """What to say about an error at `name` in this directory, without showing what is outside."""
-        if not self._inside():
+        if not self._inside:
             return FileProblem(UNSHOWN, *_OUTSIDE)
         return from_os_error("/".join((*self.entry(), name)), error)
 
@@ -297,7 +304,7 @@ class _Walk:
         found = self.standing()
         if found is None or found.kind is Kind.DIRECTORY:
             return
-        if not self._inside():
+        if not self._inside:
             raise FileProblem(UNSHOWN, *_OUTSIDE)
         raise FileProblem(
             "/".join(self.entry()), "a directory", found.kind.value, "Check the names of the directories."
@@ -312,7 +319,7 @@ class _Walk:
         if self.standing() is None:
             self._push(part, self._folding(depth).fold(part), None)
             return None
-        path = f"{self._here().rstrip('/')}/{part}"
+        path = self._below(part)
         try:
             found = self._disk.lstat(path)
             target = self._disk.readlink(path) if follow and found.kind is Kind.SYMLINK else None
@@ -320,23 +327,29 @@ class _Walk:
             found, target = None, None
         except OSError as error:
             raise self._refuse(part, error) from None
-        key = self._folding(depth).fold(part) if self._inside() else part
+        key = self._folding(depth).fold(part) if self._inside else part
         if target is None:
             self._push(part, key, found)
             return None
-        if self._inside():
+        if self._inside:
             self.through[(*self.key(), key)] = None
         self._links += 1
         if self._links > _MOST_LINKS:
             raise self._refuse(part, OSError(errno.ELOOP, os.strerror(errno.ELOOP)))
         return target
 
+    def _below(self, name: str) -> str:
+        return f"{self._paths[-1] if self._paths else ''}/{name}"
+
     def _push(self, name: str, key: str, found: Stat | None) -> None:
+        self._paths.append(self._below(name))
         self._names.append(name)
         self._keys.append(key)
         self.found.append(found)
         depth = len(self._names) - len(self._root)
-        if depth > 0 and self._inside():
+        if depth == 0:
+            self._inside = tuple(self._names) == self._root
+        if depth > 0 and self._inside:
             if depth > _DEEPEST:
                 raise FileProblem(UNSHOWN, f"at most {_DEEPEST} directories deep", "more", "Use a shorter path.")
             self.through[self.key()] = None
@@ -358,7 +371,13 @@ class _Walk:
         """How the directory at the first `depth` parts folds names; a missing one will as the one it is made in."""
         while depth > 0 and self.found[depth - 1] is None:
             depth -= 1
-        return self._disk.folds("/" + "/".join(self._names[:depth]))
+        return self._disk.folds(self._paths[depth - 1] if depth else "/")
+
+
+@functools.lru_cache(maxsize=256)
+def _way_down(root: Entry) -> tuple[str, ...]:
+    """The paths of the first part, the first two, and so on."""
+    return tuple("/" + "/".join(root[:depth]) for depth in range(1, len(root) + 1))
 
 
 #: Takes more spellings for the same than any directory does.

@@ -16,13 +16,12 @@ replace.  See `_real_write` for what a crash leaves, and `_real_recover` for how
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import trio
@@ -101,22 +100,28 @@ class RealDisk:
 
     def lstat(self, path: str) -> Stat:
         """What `path` is, links not followed."""
-        with _pathless():
+        try:
             return stat_of(os.lstat(path))
+        except (OSError, UnicodeEncodeError) as error:
+            raise _pathless(error) from None
 
     def readlink(self, path: str) -> str:
         """The text of the symbolic link at `path`."""
-        with _pathless():
+        try:
             return os.readlink(path)
+        except (OSError, UnicodeEncodeError) as error:
+            raise _pathless(error) from None
 
     def listdir(self, path: str) -> list[str]:
         """The names in the directory at `path`, sorted."""
-        with _pathless():
+        try:
             listed = os.open(path, LISTED)
             try:
                 return sorted(os.listdir(listed))
             finally:
                 os.close(listed)
+        except (OSError, UnicodeEncodeError) as error:
+            raise _pathless(error) from None
 
     def folds(self, path: str) -> Folding:
         """Which spellings the directory at `path` takes for the same name.
@@ -238,15 +243,11 @@ class RealDisk:
             return seen.snapshot
 
 
-@contextlib.contextmanager
-def _pathless() -> Iterator[None]:
-    """Errors inside say no path."""
-    try:
-        yield
-    except UnicodeEncodeError:
-        raise OSError(errno.EILSEQ, "a name that this system's encoding cannot hold") from None
-    except OSError as error:
-        raise OSError(error.errno, os.strerror(error.errno or 0)) from None
+def _pathless(error: OSError | UnicodeEncodeError) -> OSError:
+    """The same error, that says no path."""
+    if isinstance(error, UnicodeEncodeError):
+        return OSError(errno.EILSEQ, "a name that this system's encoding cannot hold")
+    return OSError(error.errno, os.strerror(error.errno or 0))
 
 
 def _found(name: str, listed: int) -> os.stat_result | None:

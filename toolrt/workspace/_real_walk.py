@@ -7,13 +7,12 @@ than the right to search them.  A file is opened only after a look showed that i
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import operator
 import os
 import stat
-from collections.abc import Iterator
+from types import TracebackType
 
 import attrs
 
@@ -62,37 +61,57 @@ class Seen:
     found: os.stat_result
 
 
-@contextlib.contextmanager
-def shown_as(entry: Entry) -> Iterator[None]:
+class shown_as:  # noqa: N801  a context manager; as a class it costs a fifth of one made of a generator
     """Errors inside say `entry` where the system's own text may say a path."""
-    try:
-        yield
-    except (TooLarge, NotRegular, Changed, Unsynced):
-        raise
-    except OSError as error:
-        raise failure(error.errno or 0, entry) from None
+
+    __slots__ = ("_entry",)
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, OSError):
+            raise _shown(error, self._entry) from None
 
 
-@contextlib.contextmanager
-def directory(root: str, entry: Entry) -> Iterator[int]:
+def _shown(error: OSError, entry: Entry) -> OSError:
+    """`error`, saying `entry` where the system's own text may say a path."""
+    if isinstance(error, TooLarge | NotRegular | Changed | Unsynced):
+        return error
+    return failure(error.errno or 0, entry)
+
+
+class directory:  # noqa: N801  as `shown_as`
     """The directory at `entry`, open to pass through, reached without following a link."""
-    descriptor = _open_way(root, entry)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, root: str, entry: Entry) -> None:
+        self._descriptor = _open_way(root, entry)
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
 
 
 def _open_way(root: str, entry: Entry) -> int:
-    with shown_as(()):
+    depth = 0
+    try:
         here = os.open(root, _PASSED)
-    for depth, name in enumerate(entry):
-        try:
-            with shown_as(entry[: depth + 1]):
+        for name in entry:
+            depth += 1
+            try:
                 below = open_below(name, here)
-        finally:
-            os.close(here)
-        here = below
+            finally:
+                os.close(here)
+            here = below
+    except OSError as error:
+        raise _shown(error, entry[:depth]) from None
     return here
 
 

@@ -27,7 +27,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from toolrt.workspace._disk import (
     COPY,
@@ -132,28 +132,39 @@ def _require_writable(above: int, name: str) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-@contextlib.contextmanager
-def _temporary(above: int, mode: int) -> Iterator[tuple[str, int]]:
+class _Temporary:
     """A new file of the disk's own, locked; who leaves by an error leaves nothing."""
-    with contextlib.ExitStack() as stack:
+
+    __slots__ = ("_above", "_descriptor", "_name")
+
+    def __init__(self, above: int, mode: int) -> None:
+        self._above = above
         while True:
-            name = _own_name(PARTIAL)
+            self._name = _own_name(PARTIAL)
             try:
-                descriptor = os.open(name, TEMPORARY, mode, dir_fd=above)
+                self._descriptor = os.open(self._name, TEMPORARY, mode, dir_fd=above)
             except FileExistsError:
                 continue  # a dead process had our number
-            stack.callback(os.close, descriptor)
             try:
-                _lock(descriptor)
-                if not os.fstat(descriptor).st_nlink:
-                    stack.close()
-                    continue  # taken for a dead writer's before it was locked
-                yield name, descriptor
+                _lock(self._descriptor)
+                if os.fstat(self._descriptor).st_nlink:
+                    return
             except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=above)
+                self._leave(remove=True)
                 raise
-            return
+            self._leave(remove=False)  # taken for a dead writer's before it was locked
+
+    def __enter__(self) -> tuple[str, int]:
+        return self._name, self._descriptor
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._leave(remove=kind is not None)
+
+    def _leave(self, *, remove: bool) -> None:
+        if remove:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name, dir_fd=self._above)
+        os.close(self._descriptor)
 
 
 def _lock(descriptor: int) -> None:
@@ -168,7 +179,7 @@ def _swapped_in(
     above: int, name: str, content: bytes, seen: Seen | None, sync: bool, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Write `content` beside `name` and move it there."""
-    with _temporary(above, 0o666 if seen is None else 0o600) as (temporary, descriptor):
+    with _Temporary(above, 0o666 if seen is None else 0o600) as (temporary, descriptor):
         if seen is not None:
             _give(descriptor, seen.found)
         _write_all(descriptor, content)
@@ -227,7 +238,7 @@ def _written_in_place(
         target = os.open(entry[-1], READ_WRITE, dir_fd=above)
         stack.callback(os.close, target)
         require_regular(os.fstat(target), entry)
-        copy, descriptor = stack.enter_context(_temporary(above, 0o600))
+        copy, descriptor = stack.enter_context(_Temporary(above, 0o600))
         head = {"name": entry[-1], "inode": seen.found.st_ino, "old": len(old), "new": len(content)}
         _write_all(descriptor, json.dumps(head).encode().ljust(COPY_HEAD - 1) + b"\n")
         _write_all(descriptor, old)
