@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
@@ -46,6 +47,8 @@ class Execution:
         self._raw_steps = steps
         self._raw_events = events
         self._stopped = stopped
+        #: What `details` collected, for the trace's notes.
+        self._notes: Mapping[str, Any] = {}
 
     def _steps(self, with_causes: bool) -> tuple[Step, ...]:
         return tuple(
@@ -70,7 +73,7 @@ class Execution:
     @cached_property
     def trace(self) -> Trace:
         """Everything observed, up to the moment the execution ended."""
-        return Trace(self._raw_events, lambda: self._steps(with_causes=True), self._meta())
+        return Trace(self._raw_events, lambda: self._steps(with_causes=True), self._meta(), self._notes)
 
     @property
     def choices(self) -> tuple[int, ...]:
@@ -86,6 +89,14 @@ class Execution:
     def outcome(self) -> Any:
         """What it is counted under in a report: its value, or the name of its error's type."""
         return self.value if self.error is None else type(self.error).__name__
+
+    def show(self) -> Any:
+        """Give a page that shows it step by step: a notebook displays it, ``.save(path)`` writes it.
+
+        The same as ``toolrt.view.show(execution)``, which takes a second one beside it.
+        """
+        # By its name: the simulator stands below the room that draws, and needs nothing of it (docs/explanation/house).
+        return importlib.import_module("toolrt.view").show(self)
 
     def _meta(self) -> Mapping[str, Any]:
         # Neither policy nor seed: the same schedule gives the same trace, however it was found.

@@ -17,6 +17,7 @@ from toolrt.sim._divided import PROGRESS_EVERY, Budget, Divided
 from toolrt.sim._execution import Execution
 from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simulate
 from toolrt.sim._judge import Check, judge
+from toolrt.sim._places import Places
 from toolrt.sim._progress import Progress
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
@@ -45,6 +46,7 @@ def run(
     cancel_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
+    details: bool = False,
 ) -> Execution:
     """Run `program` once, with a virtual clock, under the choices of `policy`.
 
@@ -56,6 +58,8 @@ def run(
             What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
         clock: None: time moves when nothing can run; "explored": the policy may also move it to the next deadline.
         clock_moves: how often, 1 or more.
+        details: True: keep in the trace's notes the source line of each step and access, and what each `Cell` held,
+            for `Execution.show`.  It takes several times as long.
 
     Returns:
         The execution.  What the program raised, a deadlock and the step limit are its `error`.
@@ -80,12 +84,21 @@ def run(
         3600.0
     """
     program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
-    job = checked_job(program, Fifo() if policy is None else policy, step_limit)
+    return _executed(checked_job(program, Fifo() if policy is None else policy, step_limit), details)
+
+
+def _executed(job: Job, details: bool) -> Execution:
+    """Do one job."""
 
     def driver() -> Driver[Execution]:
         return (yield job)
 
-    return simulate(driver())
+    if details:
+        job.places = Places()
+    execution = simulate(driver())
+    if job.places is not None:
+        execution._notes = job.places.notes()
+    return execution
 
 
 def replay(
@@ -95,6 +108,7 @@ def replay(
     cancel_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
+    details: bool = False,
 ) -> Execution:
     """Run `program` again exactly as `schedule` says.
 
@@ -104,6 +118,7 @@ def replay(
         cancel_at: what it was when the schedule was made.
         clock: the same.
         clock_moves: the same.
+        details: as `run` takes it.
 
     Returns:
         The execution; its `error` is the program's.
@@ -122,11 +137,7 @@ def replay(
     job = checked_job(program, policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
-
-    def driver() -> Driver[Execution]:
-        return (yield job)
-
-    execution = simulate(driver())
+    execution = _executed(job, details)
     for before, after in zip(wanted.steps, execution.schedule.steps, strict=True):
         # The short form does not say what was touched, nor when.
         if before.enabled and _told(before) != _told(after):

@@ -1,8 +1,8 @@
-"""Where in the source each step ran and each access was made.
+"""Where in the source each step ran and each access was made, and what a cell held.
 
 Rules.  Nothing is collected unless a job asks for it: a failure that is explained is run once more.  A place is a line
 of the program: frames of Trio's, of the simulator's and of the probe's are passed over.  Paths of the machine are not
-shown, a file is named by its last part.
+shown, a file is named by its last part.  A value is its text at the moment of the access; longer ones are cut.
 
 Theory.  Whatever reports an access appends it to one list; a list that looks at the stack when it is appended to knows
 the line, and those that never asked pay nothing.
@@ -23,7 +23,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt import probe
-from toolrt._plain import frozen, plain
+from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals_things import Things
 
@@ -31,6 +31,11 @@ __all__ = ["Place", "Places"]
 
 _PASSED_OVER = (PurePath(trio.__file__).parent, PurePath(__file__).parent)
 _PASSED_OVER_FILES = (probe.__file__, contextlib.__file__)
+
+# Of a value's text so many characters are kept.
+_MOST_OF_A_VALUE = 200
+
+_NO_VALUE = object()
 
 
 @attrs.frozen
@@ -56,6 +61,8 @@ class Places(trio.abc.Instrument):
         self.of_steps: dict[int, Place] = {}
         #: For each step, resource and kind (True for a write) the line that touched it first.
         self.of_accesses: dict[tuple[int, Resource, bool], Place] = {}
+        #: For each step, resource and kind what a `Cell` or a watched thing held then, as text; the last of several.
+        self.values: dict[tuple[int, Resource, bool], str] = {}
         self._steps: Sequence[Any] = ()
 
     def collect_from(self, things: Things, steps: Sequence[Any]) -> None:
@@ -84,15 +91,31 @@ class Places(trio.abc.Instrument):
     def note(self, resource: Resource, write: bool) -> None:
         """Note where the running step touches `resource`."""
         frame: FrameType | None = sys._getframe(2)
+        key = (len(self._steps), _hashable(resource), write)
+        value: Any = _NO_VALUE
         while frame is not None and _is_passed_over(frame):
+            if value is _NO_VALUE:
+                value = _value_in(frame, write)
             frame = frame.f_back
+        if value is not _NO_VALUE:
+            text = stable_text(value)
+            cut = len(text) > _MOST_OF_A_VALUE
+            self.values[key] = f"{text[:_MOST_OF_A_VALUE]}..." if cut else text
         if frame is not None:
-            key = (len(self._steps), _hashable(resource), write)
             self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
 
     def of_access(self, step: int, resource: Resource, write: bool) -> Place | None:
         """Give the line where step `step` touched `resource`, or None when nobody knows."""
         return self.of_accesses.get((step, resource, write))
+
+    def notes(self) -> dict[str, Any]:
+        """Give what was collected as JSON values, for the notes of a trace."""
+        steps = {str(step): [str(place), place.text] for step, place in sorted(self.of_steps.items())}
+        accesses = []
+        for (step, resource, write), place in self.of_accesses.items():
+            value = self.values.get((step, resource, write))
+            accesses.append([step, plain(resource), write, str(place), place.text, value])
+        return {"details": {"steps": steps, "accesses": accesses}}
 
 
 class _Noting(list[tuple[Resource, bool]]):
@@ -105,6 +128,15 @@ class _Noting(list[tuple[Resource, bool]]):
     def append(self, access: tuple[Resource, bool]) -> None:
         self._places.note(*access)
         super().append(access)
+
+
+def _value_in(frame: FrameType, write: bool) -> Any:
+    """What an access was about, if `frame` is that of a cell or of a watched thing."""
+    if PurePath(frame.f_code.co_filename).name not in ("_cell.py", "_watch.py"):
+        return _NO_VALUE
+    if write:
+        return frame.f_locals.get("value", _NO_VALUE)
+    return getattr(frame.f_locals.get("self"), "_value", _NO_VALUE) if frame.f_code.co_name == "get" else _NO_VALUE
 
 
 def _place(frame: FrameType, line: int) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from functools import cached_property
@@ -110,13 +111,50 @@ class Failure:
             judgement.violations,
             # A program that does something else this time says so when it is replayed.
             places if again.choices == execution.choices else None,
-            simulate(passing_beside(execution, lambda choices: self._run(Choices(choices)))),
+            self._passing,
             fewest,
             self._arguments,
             _called(self._program, "program"),
             None if self._check is None else _called(self._check, "check"),
         )
         return explain(story)
+
+    @cached_property
+    def _passing(self) -> Execution | None:
+        """The nearest execution found that passes."""
+        execution = self._simplest[0]
+        return simulate(passing_beside(execution, lambda choices: self._run(Choices(choices))))
+
+    @cached_property
+    def compared(self) -> tuple[Trace, Trace | None]:
+        """The trace of the minimal schedule, and that of the nearest one found that passes, or None.
+
+        Both have in their notes what ``details=True`` collects.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        failing, passing = self._simplest[0], self._passing
+        return self._detailed(failing), None if passing is None else self._detailed(passing)
+
+    def _detailed(self, execution: Execution) -> Trace:
+        """The trace of `execution`, with details unless its program does something else this time."""
+        places = Places()
+        again, _ = simulate(self._run(Choices(execution.choices), places))
+        if again.choices != execution.choices:
+            return execution.trace
+        again._notes = places.notes()
+        return again.trace
+
+    def show(self) -> Any:
+        """Give a page that shows `compared` side by side: a notebook displays it, ``.save(path)`` writes it.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        failing, passing = self.compared
+        names = ("fails",) if passing is None else ("fails", "passes")
+        return importlib.import_module("toolrt.view").show(failing, passing, names=names)
 
     def _run(self, policy: Policy, places: Places | None = None) -> Driver[tuple[Execution, Judgement]]:
         execution = yield Job(self._program, policy, self._step_limit, places=places)

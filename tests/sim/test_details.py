@@ -1,0 +1,93 @@
+"""What is kept of steps and accesses when somebody asks for it."""
+
+from __future__ import annotations
+
+import trio
+
+from toolrt import sim
+
+
+async def lost_update() -> int:
+    cell = sim.Cell(0, name="x")
+
+    async def add() -> None:
+        seen = cell.get()
+        await trio.lowlevel.checkpoint()
+        cell.set(seen + 1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        nursery.start_soon(add)
+    return cell.get()
+
+
+def test_details_say_line_and_value_of_each_access() -> None:
+    """Each access has its line, and what the cell held when it was read or was given."""
+    trace = sim.run(lost_update, sim.Choices(), details=True).trace
+    told = [
+        (trace.steps[step].task, write, line, value)
+        for step, _, write, where, line, value in trace.notes["details"]["accesses"]
+        if where.startswith("test_details.py:")
+    ]
+    assert told == [
+        ("main.0", False, "seen = cell.get()", "0"),
+        ("main.0", True, "cell.set(seen + 1)", "1"),
+        ("main.1", False, "seen = cell.get()", "1"),
+        ("main.1", True, "cell.set(seen + 1)", "2"),
+        ("main", False, "return cell.get()", "2"),
+    ]
+
+
+def test_details_of_watched_things_have_values() -> None:
+    """An attribute and a key that are written are shown with what was written."""
+
+    class Shared:
+        count = 0
+
+    async def program() -> None:
+        shared, stock = sim.watch(Shared(), "shared"), sim.watch({"a": 1}, "stock")
+        shared.count = 3
+        stock["a"] = 7
+        await trio.lowlevel.checkpoint()
+
+    accesses = sim.run(program, details=True).trace.notes["details"]["accesses"]
+    values = {(tuple(resource), write): value for _, resource, write, _, _, value in accesses}
+    assert values[("watched", "shared", "count"), True] == "3"
+    assert values[("watched", "stock", "key", "a"), True] == "7"
+
+
+def test_details_change_nothing_else() -> None:
+    """Steps, events and the way it ends are the same; without details there are no notes."""
+    without, with_them = sim.run(lost_update), sim.run(lost_update, details=True)
+    assert without.trace.notes == {}
+    assert (without.trace.steps, without.trace.meta) == (with_them.trace.steps, with_them.trace.meta)
+    again = sim.replay(lost_update, without.schedule, details=True)
+    assert again.trace.notes == with_them.trace.notes
+
+
+def test_long_value_is_cut() -> None:
+    """A value of any size takes a bounded place."""
+
+    async def program() -> None:
+        sim.Cell("", name="x").set("a" * 10_000)
+        await trio.lowlevel.checkpoint()
+
+    ((_, _, _, _, _, value),) = sim.run(program, details=True).trace.notes["details"]["accesses"]
+    assert len(value) < 250
+    assert value.endswith("...")
+
+
+def test_compared_gives_the_minimal_failure_and_what_passes() -> None:
+    """A failure has the pair of traces that a page shows side by side, both with details."""
+    report = sim.explore(lost_update, sim.DPOR(), lambda execution: execution.value == 2)
+    failing, passing = report.failures[0].compared
+    assert tuple(step.task for step in failing.steps) == report.failures[0].minimal.tasks
+    assert passing is not None
+    assert failing.notes["details"]["accesses"][-1][-1] == "1"
+    assert passing.notes["details"]["accesses"][-1][-1] == "2"
+
+
+def test_compared_has_nothing_beside_what_always_fails() -> None:
+    """Where no schedule passes there is nothing to hold it against."""
+    report = sim.explore(lost_update, sim.DPOR(), lambda execution: False)
+    assert report.failures[0].compared[1] is None
