@@ -3,16 +3,30 @@
 from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, Rewrite, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
+from toolrt.model._event import (
+    Diagnostic,
+    Diagnostics,
+    DirectoryChanged,
+    Event,
+    FileChange,
+    FileChanged,
+    OutputChunk,
+    Severity,
+)
 from toolrt.model._registry import Registry
 from toolrt.model._schema import Mismatch
-from toolrt.model._state import State
+from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Services, Telemetry
+from toolrt.model._state import State, WorkingDir
 from toolrt.model._tool import Arguments, Tool, reads_only, tool
 from toolrt.model._update import BatchOutcome, Progress, RejectedModifier, ResultReady, StateMerged, Update
 
 __all__ = [
     "EVERYTHING",
+    "NO_SERVICES",
     "READ",
+    "SILENT",
     "WRITE",
+    "AfterLane",
     "Allow",
     "ApprovalRequest",
     "Approve",
@@ -20,22 +34,34 @@ __all__ = [
     "BatchOutcome",
     "Claim",
     "Deny",
+    "Diagnostic",
+    "Diagnostics",
+    "DirectoryChanged",
+    "Event",
+    "FileChange",
+    "FileChanged",
+    "LaneChanges",
     "Mismatch",
     "Mode",
     "Modifier",
     "Outcome",
+    "OutputChunk",
     "Progress",
     "Registry",
     "RejectedModifier",
     "ResultReady",
     "Rewrite",
+    "Services",
+    "Severity",
     "State",
     "StateMerged",
+    "Telemetry",
     "Tool",
     "ToolCall",
     "ToolOutput",
     "ToolResult",
     "Update",
+    "WorkingDir",
     "covers",
     "decision",
     "reads_only",

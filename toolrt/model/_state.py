@@ -13,7 +13,10 @@ from typing import Any
 from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["State"]
+__all__ = ["State", "WorkingDir"]
+
+#: A working directory as callers give it; None is the workspace's own.
+WorkingDir = PurePath | str | None
 
 _FIELDS = ("working_dir", "context_budget", "error_signatures")
 

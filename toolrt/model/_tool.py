@@ -75,6 +75,8 @@ class Tool:
     description: str = ""
     #: Who owns the resources it claims (a workspace), or None: then the runtime does.
     owner: Any = attrs.field(default=None, repr=False)
+    #: Whether its calls share the batch's read budget (`ToolContext.read_budget`).
+    shares_read_budget: bool = attrs.field(default=False, kw_only=True)
     #: Whether the function is a coroutine function; others run in a worker thread.
     is_async: bool = attrs.field(init=False, repr=False)
     _validator: Validator | None = attrs.field(init=False, default=None, repr=False)
@@ -251,6 +253,7 @@ def tool(
     schema: Schema | _Derived | None = ...,
     description: str | None = ...,
     owner: Any = ...,
+    shares_read_budget: bool = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -265,6 +268,7 @@ def tool(
     schema: Schema | _Derived | None = DERIVED,
     description: str | None = None,
     owner: Any = None,
+    shares_read_budget: bool = False,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
 
@@ -283,6 +287,8 @@ def tool(
             needs the ``schema`` extra.
         description: what models are told it does; the docstring by default.
         owner: whose claim table orders it (a workspace); None is the runtime's own.
+        shares_read_budget: whether its calls count among the reads that share the context's budget, because its
+            answers grow with what it reads; it keeps to ``ctx.read_budget`` then.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -314,6 +320,7 @@ def tool(
             description=(inspect.getdoc(target) or "") if description is None else description,
             schema=schema,
             owner=owner,
+            shares_read_budget=shares_read_budget,
         )
 
     return decorate if function is None else decorate(function)

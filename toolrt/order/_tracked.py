@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import InternalError
-from toolrt.model import Arguments, Claim, Modifier, Tool, ToolCall, ToolResult, reads_only
+from toolrt.model import Arguments, Claim, FileChanged, Modifier, Tool, ToolCall, ToolResult, reads_only
 
 if TYPE_CHECKING:
     from toolrt.order._tickets import Ticket
@@ -119,6 +119,8 @@ class TrackedCall:
     progress_delivered: int = 0
     #: How many of them no reader will see.
     progress_dropped: int = 0
+    #: The files that it said it changed, in that order; None: it said nothing of files.
+    changes: list[FileChanged] | None = None
     _started_at: float | None = None
     _ended_at: float | None = None
 
@@ -182,6 +184,11 @@ class TrackedCall:
         if self.awaiting_approval:
             found.append("approval")
         return list(dict.fromkeys(found)) or ["slot"]
+
+    @property
+    def has_started(self) -> bool:
+        """Whether its tool's first step has run."""
+        return self._started_at is not None
 
     @property
     def waited(self) -> float | None:

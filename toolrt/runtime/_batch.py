@@ -29,6 +29,7 @@ from toolrt.model import (
     BatchOutcome,
     Claim,
     Mismatch,
+    Modifier,
     Outcome,
     State,
     Tool,
@@ -44,12 +45,15 @@ from toolrt.order import (
     TrackedCall,
     shares_a_lane,
 )
+from toolrt.runtime._after_lane import tell_services
 from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._execution import RUNNING_CALL
+from toolrt.runtime._home import share_of
 from toolrt.runtime._lane import LaneRun
 from toolrt.runtime._reader import Reader
 
 if TYPE_CHECKING:
+    from toolrt.runtime._inside import Inside
     from toolrt.runtime._runtime import Runtime
 
 __all__ = ["Batch"]
@@ -62,25 +66,56 @@ class Batch:
     waits for what still runs, and lets that exception out as it is.
 
     Iterate over it for its updates; there is one reader.
+
+    One that a tool opened (`ToolContext.open_batch`) is a sub-batch: it runs inside the claims and the slot of the
+    tool's call, its `parent`.
     """
 
-    def __init__(self, runtime: Runtime, state: State, batch_id: str, expected_reads: int, read: bool) -> None:
+    #: The scope of a service that is told what a lane changed, while it is.
+    hook_scope: trio.CancelScope | None = None
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        state: State,
+        batch_id: str,
+        expected_reads: int,
+        read: bool,
+        events: bool = False,
+        inside: Inside | None = None,
+        path: tuple[int, ...] = (),
+    ) -> None:
         self.runtime = runtime
+        #: What its parent lends; None for a batch that no tool opened inside its call.
+        self.inside = inside
+        #: Its place among the sub-batches of its outermost batch: call_index, number of the sub-batch, and so on.
+        self.path = path
         #: Names the batch in results, events and errors.
         self.batch_id = batch_id
         #: How many reads its author expects; fixes the read budget while the batch runs.
         self.expected_reads = expected_reads
+        #: How many tokens one read may answer; None is any number.  Fixed here (RULES 23).
+        self.read_budget = share_of(state.context_budget, expected_reads)
+        #: Whether its reader wants the events of toolrt's own tools.
+        self.events = events
+        #: The tools its calls may name.
+        self.registry = runtime.registry
         #: The state after the last lane that has ended.
         self.state = state
         #: The calls so far, by call_index.
         self.calls: list[TrackedCall] = []
         self.approve = runtime.approve
         self.timeout = runtime.timeout
-        self.limit = math.inf if runtime.limit is None else runtime.limit
-        self.tables = runtime.tables
+        #: How many calls run at once; a sub-batch has no limit of its own, but the slots that its parent lends.
+        self.limit = math.inf if runtime.limit is None or inside is not None else runtime.limit
+        self.tables = runtime.tables if inside is None else tuple(map(inside.table, runtime.tables))
         self._lanes: list[LaneRun] = []
         self._current = -1
         self.reader = Reader(batch_id, self.calls, self._lanes, listens=read)
+        #: Hands on a call's progress, or drops and counts it.
+        self.send = self.reader.send
+        #: What calls of a tool are given.
+        self.services_of = runtime.services_of
         self._sealed = False
         self._stopped_by: TrackedCall | None = None
         #: Why the batch was cancelled; None while it is not.
@@ -95,23 +130,40 @@ class Batch:
         self._manager: Any = None
         self._nursery: trio.Nursery | None = None
         self._opened = False
-        self._parent: TrackedCall | None = None
+        self._opener: TrackedCall | None = None
+        #: The modifiers that its lanes have applied, in order; kept for sub-batches alone.
+        self._applied: list[Modifier] = []
+
+    @property
+    def parent(self) -> TrackedCall | None:
+        """The call inside which it runs; None for a batch that is no sub-batch."""
+        return None if self.inside is None else self.inside.call
 
     def _open(self) -> None:
         if self._opened:
             raise BatchClosed(self.batch_id, "be entered", "it was entered before: open another one")
-        parent = self._parent = RUNNING_CALL.get()
+        if self.inside is not None:
+            self.inside.entered(self)
+            self._opener = self.inside.call
+        else:
+            self._refuse_inside_a_tool()
+        self._opened = True
+        if probe.sink is not None:
+            policy = getattr(self.runtime.lanes, "__name__", "policy")
+            parent = None if self.inside is None else [self.inside.call.batch_id, self.inside.call.call_index]
+            fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": parent}
+            probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
+
+    def _refuse_inside_a_tool(self) -> None:
+        """Refuse a batch that is no sub-batch where a call around it holds what its calls would wait for."""
+        parent = self._opener = RUNNING_CALL.get()
         while parent is not None and not (parent.status is Status.EXECUTING and self._shares_a_table_with(parent)):
             parent = parent.parent
         if parent is not None:
             holder = f"call {parent.call_index} of batch {parent.batch_id}"
             why = f"{holder} holds claims in the same table, and would wait for itself"
-            raise BatchClosed(self.batch_id, "be opened inside a tool", why)
-        self._opened = True
-        if probe.sink is not None:
-            policy = getattr(self.runtime.lanes, "__name__", "policy")
-            fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": None}
-            probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
+            remedy = "open a sub-batch instead, with ctx.run or ctx.open_batch"
+            raise BatchClosed(self.batch_id, "be opened inside a tool", f"{why}: {remedy}")
 
     def _shares_a_table_with(self, parent: TrackedCall) -> bool:
         return any(ticket.table in self.tables for ticket in parent.tickets)
@@ -141,8 +193,8 @@ class Batch:
 
     def _submit(self, call: ToolCall) -> TrackedCall:
         tracked = TrackedCall(call, len(self.calls), self.batch_id, self._now, self.calls)
-        if self._parent is not None:
-            tracked.parent = self._parent
+        if self._opener is not None:
+            tracked.parent = self._opener
         self.calls.append(tracked)
         if probe.sink is not None:
             fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}
@@ -221,6 +273,12 @@ class Batch:
         if len(tables) == 1:
             yield tables[0], claims
             return
+        for theirs, mine in self.split_by_table(tool, claims):
+            yield (theirs if self.inside is None else self.inside.table(theirs)), mine
+
+    def split_by_table(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
+        """The same by the tables of the resources' owners, also where children order among themselves."""
+        tables = self.runtime.tables
         own = tables[0] if tool.owner is None else tool.owner.claim_table
         for table in tables:
             mine = claims if table is own else tuple(claim for claim in claims if not claim.resource)
@@ -231,7 +289,7 @@ class Batch:
     def thread_limiter(self) -> trio.CapacityLimiter:
         """The worker threads of this batch: as many as it has slots."""
         if self._threads is None:
-            self._threads = trio.CapacityLimiter(self.limit)
+            self._threads = trio.CapacityLimiter(math.inf if self.runtime.limit is None else self.runtime.limit)
         return self._threads
 
     # Settling
@@ -286,6 +344,10 @@ class Batch:
             raise DefinitionRefused("a cancel's reason", "a string", reason)
         self._cancel(reason, outside=False)
 
+    def cancelled_with_parent(self, reason: str) -> None:
+        """Cancel a sub-batch because its parent is to end."""
+        self._cancel(reason, outside=True)
+
     def cancelled_from_outside(self) -> None:
         """Take note that an enclosing scope was cancelled, if one was."""
         if self.cancel_reason is None and trio.current_effective_deadline() == -math.inf:
@@ -317,6 +379,8 @@ class Batch:
                 if call.admitted:
                     waiting.append(call)
                 self._settle_not_started(call)
+            elif call.inside is not None and call.tool is not None and call.tool.interrupt == "cancel":
+                call.inside.cancel("was cancelled")
         if self._lanes:
             self._lanes[-1].close()
         if lane is not None:
@@ -326,6 +390,8 @@ class Batch:
                 lane.nursery.cancel_scope.cancel()
         if self._more_calls is not None:
             self._more_calls.set()
+        if self.hook_scope is not None:
+            self.hook_scope.cancel()
         self.reader.tell()
 
     def stop(self, by: TrackedCall) -> None:
@@ -343,6 +409,8 @@ class Batch:
                 waiting.append(call)
             elif call.status is Status.EXECUTING:
                 call.dropped = True
+                if call.inside is not None:
+                    call.inside.cancel(f"was skipped: call {by.call_index} of its batch failed")
             if call.scope is not None:
                 call.scope.cancel()
             self._skip(call, by)
@@ -376,9 +444,17 @@ class Batch:
                         lane.start_cancelled()
                 except BaseException as error:
                     self.give_up(error)
-                    raise
-                finally:
                     self._merge(lane)
+                    if self._tells and not isinstance(error, GeneratorExit):
+                        await tell_services(self, lane)  # noqa: ASYNC102  cut short: the batch is cancelled
+                    raise
+                self._merge(lane)
+                if self._tells:
+                    try:
+                        await tell_services(self, lane)
+                    except BaseException as error:
+                        self.give_up(error)
+                        raise
         finally:
             self._merge_the_rest()
 
@@ -405,6 +481,8 @@ class Batch:
             lane.modified = []
             self.state = lane.end(self.state)
             self.abort(error)
+        if self.inside is not None:
+            self.inside.note_changes(self, lane)
         if probe.sink is not None:
             merge: Any = lane.merge
             fields = {"batch": self.batch_id, "lane": lane.index, "state": self.state.to_json()}
@@ -509,6 +587,8 @@ class Batch:
 
     def _leave(self) -> None:
         """Fix the outcome; nothing of the batch runs any more."""
+        if self.inside is not None:
+            self.inside.ended(self)
         self.reader.drop_unread()
         results = []
         for call in self.calls:
@@ -521,7 +601,7 @@ class Batch:
             if call.status is Status.COMPLETED:
                 call.status = Status.YIELDED
             results.append(result)
-        self._outcome = BatchOutcome(tuple(results), self.state)
+        self._outcome = BatchOutcome(tuple(results), self.state, tuple(self._applied))
         if probe.sink is not None:
             probe.sink.event(
                 "batch.left",

@@ -60,7 +60,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         raise
     tool: Any = call.tool
     RUNNING_CALL.set(call)
-    context = ToolContext(call, lane.state, batch.reader.send)
+    context = ToolContext(call, lane.state, batch)
     now = call._started_at = trio.current_time()
     call.happen(Happening.START)
     timeout = batch.timeout if tool.timeout is None else tool.timeout

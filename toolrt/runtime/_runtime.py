@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import Approve, BatchOutcome, Registry, State, ToolCall
+from toolrt.model import (
+    NO_SERVICES,
+    AfterLane,
+    Approve,
+    BatchOutcome,
+    Registry,
+    Services,
+    State,
+    Tool,
+    ToolCall,
+)
 from toolrt.order import ClaimTable, LanePolicy, by_claims
 from toolrt.runtime._batch import Batch
 
@@ -23,6 +34,8 @@ class Runtime:
         limit: how many calls of one batch run at once, 1 or more; None is no limit.
         approve: asked for each valid call before it starts, sync or async; it allows, denies or rewrites.
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
+        services: what every tool is given beside its input.  What is None there, a tool has from its owner (of a
+            workspace: its files and their history), and one that nobody owns from the only owner, if there is one.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -35,6 +48,7 @@ class Runtime:
         limit: int | None = 10,
         approve: Approve | None = None,
         timeout: float | None = None,
+        services: Services | None = None,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a toolrt.Registry", registry)
@@ -46,6 +60,8 @@ class Runtime:
             raise DefinitionRefused("Runtime(approve)", "a function of an ApprovalRequest", approve)
         if isinstance(timeout, bool) or (timeout is not None and not _is_a_time(timeout)):
             raise DefinitionRefused("Runtime(timeout)", "seconds above 0, or None", timeout)
+        if services is not None and not isinstance(services, Services):
+            raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
         self.registry = registry
         self.lanes = lanes
         self.limit = limit
@@ -55,7 +71,34 @@ class Runtime:
         self.tables: tuple[ClaimTable, ...] = tuple(
             {id(owner.claim_table): owner.claim_table for owner in registry.owners}.values()
         ) or (ClaimTable("runtime"),)
+        #: What every tool is given; a tool's owner may add to it.
+        self.services = NO_SERVICES if services is None else services
+        self._services_by_owner = {
+            id(owner): self.services.filled_from(own) for owner, own in _services_of(registry.owners)
+        }
+        only = list(self._services_by_owner.values()) if len(registry.owners) == 1 else []
+        self._services_of_nobody = only[0] if only else self.services
+        #: Who is told what a lane changed, and whose calls count: None means all.
+        self.hooks: tuple[tuple[Any, AfterLane], ...] = (
+            *((None, hook) for hook in self.services.after_lane),
+            *(
+                (owner, hook)
+                for owner, own in _services_of(registry.owners)
+                for hook in own.after_lane
+                if hook not in self.services.after_lane
+            ),
+        )
         self._batches = 0
+
+    def services_of(self, tool: Tool | None) -> Services:
+        """What calls of `tool` are given.
+
+        Checkpoint: never.
+        """
+        owner = None if tool is None else tool.owner
+        if owner is None:
+            return self._services_of_nobody
+        return self._services_by_owner.get(id(owner), self.services)
 
     async def run(self, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
@@ -67,10 +110,22 @@ class Runtime:
         Checkpoint: always.
         """
         calls = list(calls)
-        batch = self._new_batch(state, None, max(1, len(calls)), read=False)
+        batch = self._new_batch(state, None, self._reads_in(calls), read=False)
         return await batch.run(calls)
 
-    def open_batch(self, state: State | None = None, batch_id: str | None = None, expected_reads: int = 1) -> Batch:
+    def _reads_in(self, calls: Sequence[ToolCall]) -> int:
+        """How many of `calls` share the read budget: those of tools that say so."""
+        tools = [self.registry.get(call.name) for call in calls if isinstance(call, ToolCall)]
+        return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
+
+    def open_batch(
+        self,
+        state: State | None = None,
+        batch_id: str | None = None,
+        expected_reads: int = 1,
+        *,
+        events: bool = False,
+    ) -> Batch:
         """A batch that takes calls while it runs and is read while it runs.
 
         Args:
@@ -78,6 +133,8 @@ class Runtime:
             batch_id: names the batch; by default a counter of this runtime.  Give one where several runtimes are
                 recorded in one trace, or their batches share names there.
             expected_reads: how many reads will share the read budget, 1 or more.
+            events: whether the reader wants what toolrt's own tools tell of their work: a `FileChanged`, an
+                `OutputChunk` and the like, each as the message of a `Progress`.
 
         Example::
 
@@ -90,9 +147,13 @@ class Runtime:
         """
         if not isinstance(expected_reads, int) or isinstance(expected_reads, bool) or expected_reads < 1:
             raise DefinitionRefused("open_batch(expected_reads)", "a whole number, 1 or more", expected_reads)
-        return self._new_batch(state, batch_id, expected_reads, read=True)
+        if not isinstance(events, bool):
+            raise DefinitionRefused("open_batch(events)", "True or False", events)
+        return self._new_batch(state, batch_id, expected_reads, read=True, events=events)
 
-    def _new_batch(self, state: State | None, batch_id: str | None, expected_reads: int, read: bool) -> Batch:
+    def _new_batch(
+        self, state: State | None, batch_id: str | None, expected_reads: int, read: bool, events: bool = False
+    ) -> Batch:
         if state is None:
             state = State()
         if not isinstance(state, State):
@@ -100,7 +161,7 @@ class Runtime:
         if batch_id is not None and not isinstance(batch_id, str):
             raise DefinitionRefused("a batch's id", "a string", batch_id)
         self._batches += 1
-        return Batch(self, state, batch_id or f"batch-{self._batches}", expected_reads, read)
+        return Batch(self, state, batch_id or f"batch-{self._batches}", expected_reads, read, events)
 
     def __repr__(self) -> str:
         policy = getattr(self.lanes, "__name__", repr(self.lanes))
@@ -109,3 +170,10 @@ class Runtime:
 
 def _is_a_time(seconds: object) -> bool:
     return isinstance(seconds, int | float) and 0 < seconds <= sys.float_info.max
+
+
+def _services_of(owners: Iterable[Any]) -> Iterator[tuple[Any, Services]]:
+    for owner in owners:
+        services = getattr(owner, "services", None)
+        if isinstance(services, Services):
+            yield owner, services

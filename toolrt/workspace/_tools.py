@@ -45,6 +45,8 @@ class _FileTool:
     claims: ClaimsOf | None
     #: Whether it only looks.
     reads: bool = False
+    #: Whether its calls share the batch's read budget.
+    shares_read_budget: bool = False
 
     @property
     def name(self) -> str:
@@ -68,7 +70,7 @@ def _claiming(
 
 #: All of them, in the order that models are shown them.
 _FILE_TOOLS = (
-    _FileTool(read_file, _claiming(READ), reads=True),
+    _FileTool(read_file, _claiming(READ), reads=True, shares_read_budget=True),
     _FileTool(write_file, _claiming(WRITE)),
     _FileTool(edit_file, _claiming(WRITE)),
     _FileTool(multi_edit, _claiming(WRITE)),
@@ -101,12 +103,13 @@ def _prototype(kind: _FileTool) -> Tool:
     """The tool without a workspace; all workspaces share what is derived from its signature."""
     function = functools.partial(kind.function, None)
     described = inspect.getdoc(kind.function) or ""
-    tool = Tool(name=kind.name, function=function, safe=kind.reads, description=described)
+    fields: dict[str, Any] = {"safe": kind.reads, "shares_read_budget": kind.shares_read_budget}
+    tool = Tool(name=kind.name, function=function, description=described, **fields)
     try:
         tool.validator  # noqa: B018  so that it is made here, once
     except MissingExtra:
         schema = _schema_of(kind.function)
-        tool = Tool(name=kind.name, function=function, safe=kind.reads, description=described, schema=schema)
+        tool = Tool(name=kind.name, function=function, description=described, schema=schema, **fields)
         tool.validator  # noqa: B018
     return tool
 

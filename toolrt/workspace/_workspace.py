@@ -7,7 +7,7 @@ import os
 from functools import cached_property
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import Claim, Mode, State, Tool
+from toolrt.model import Claim, Mode, Services, State, Tool
 from toolrt.order import ClaimTable
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._files import Files, Limits
@@ -90,6 +90,11 @@ class Workspace:
     def files(self) -> Files:
         """What every file tool goes through; use it in a tool of your own too."""
         return self._files
+
+    @cached_property
+    def services(self) -> Services:
+        """What its tools are given by the runtime: these files and their history."""
+        return Services(files=self._files, history=self._history)
 
     def tools(self) -> list[Tool]:
         """The tools of this workspace, from ``read_file`` to ``change_dir``; always the same objects."""

@@ -1,0 +1,123 @@
+"""Between two lanes: services that keep up with the files are told what the lane changed.
+
+Rules.
+    1. They are told once a lane's calls have all ended and its modifiers are merged, before the next lane starts, one
+       after the other; not at all where nothing can have changed.
+    2. What they are told is ordered by call_index, whatever the timing was.
+    3. What they raise is told to telemetry and to the probe, and decides nothing.  A cancel ends them; then, and where
+       the lane itself was cancelled, each gets as far as its first checkpoint, so what it takes note of before that is
+       never lost.
+
+Theory.  A service that looked at the files while a lane changes them would see what timing shows it.  Between two lanes
+nothing of the batch runs, so it sees what the calls in call order left.
+
+Limits.  Another batch on the same files may run meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from toolrt import probe
+from toolrt.errors import asks_to_exit, error_text
+from toolrt.model import WRITE, AfterLane, FileChanged, LaneChanges
+from toolrt.order import TrackedCall
+from toolrt.runtime._cancellation import split_cancelled
+
+if TYPE_CHECKING:
+    from toolrt.runtime._batch import Batch
+    from toolrt.runtime._lane import LaneRun
+
+__all__ = ["changes_of", "tell_services"]
+
+
+def changes_of(lane: LaneRun, owner: Any = None) -> LaneChanges | None:
+    """What the lane's calls changed; None where nothing can have changed.
+
+    Args:
+        owner: only calls of tools that are its own, or nobody's, count; None: all do.
+    """
+    paths: dict[str, None] = {}
+    changes: list[FileChanged] = []
+    unknown = False
+    for call in lane.calls:
+        if not call.has_started or (owner is not None and getattr(call.tool, "owner", None) not in (None, owner)):
+            continue
+        if call.changes is None:
+            claimed = _claimed(call)
+            unknown = unknown or claimed is None
+            paths.update(dict.fromkeys(claimed or ()))
+            continue
+        for change in call.changes:
+            changes.append(change)
+            paths.update(dict.fromkeys(change.paths))
+    if not (paths or unknown):
+        return None
+    return LaneChanges(lane.batch.batch_id, lane.index, tuple(paths), tuple(changes), unknown)
+
+
+def _claimed(call: TrackedCall) -> list[str] | None:
+    """The files that a call may have changed which said nothing; None: any."""
+    found = []
+    for claim in call.claims if call.allowed is None else call.allowed:
+        if claim.mode is WRITE:
+            if not claim.resource:
+                return None
+            if claim.resource[0] == "file":
+                found.append("/".join(map(str, claim.resource[1:])) or ".")
+    return found
+
+
+async def tell_services(batch: Batch, lane: LaneRun) -> None:
+    """Tell every service of the runtime that wants it what the lane changed.
+
+    Raises:
+        trio.Cancelled: an enclosing scope was cancelled.
+
+    Checkpoint: as the services do; never where nothing changed.
+    """
+    for owner, hook in batch.runtime.hooks:
+        changes = changes_of(lane, owner)
+        if changes is not None:
+            await _tell(batch, hook, changes)
+
+
+async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> None:
+    if probe.sink is not None:
+        fields = {"batch": batch.batch_id, "lane": changes.lane, "paths": list(changes.paths)}
+        probe.sink.event("services.told", fields | {"unknown": changes.unknown})
+    cut = batch.cancel_reason is not None
+    try:
+        awaitable = hook(changes)
+        if isinstance(awaitable, Awaitable):
+            # Shielded when it is cut short: else a scope further out would claim the Cancelled for itself.
+            with trio.CancelScope(shield=cut) as batch.hook_scope:
+                if cut:
+                    batch.hook_scope.cancel()
+                await awaitable
+    except BaseException as error:  # noqa: ASYNC103  a Cancelled that is due is re-raised
+        if isinstance(error, GeneratorExit):
+            raise
+        cancelled, rest = split_cancelled(error)
+        exit_asked = asks_to_exit(rest)
+        if exit_asked is not None:
+            batch.abort(exit_asked)
+        elif rest is not None:
+            _report(batch, hook, changes, rest)
+        if cancelled is not None and trio.current_effective_deadline() == -float("inf"):
+            raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
+    finally:
+        batch.hook_scope = None
+
+
+def _report(batch: Batch, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
+    name = getattr(hook, "__qualname__", type(hook).__qualname__)
+    fields = {"batch": batch.batch_id, "lane": changes.lane, "service": name, "error": error_text(error)}
+    if probe.sink is not None:
+        probe.sink.event("service.failed", fields)
+    with contextlib.suppress(Exception):
+        batch.runtime.services.telemetry.event("service.failed", fields)

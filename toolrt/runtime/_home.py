@@ -1,0 +1,63 @@
+"""Where a call belongs: what its context asks of its batch, and what stands for a batch where there is none."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import attrs
+
+from toolrt.model import Registry, Services, Tool
+from toolrt.order import TrackedCall
+
+__all__ = ["Alone", "Home", "share_of"]
+
+
+class Home(Protocol):
+    """Where a call belongs: what a context asks of its batch."""
+
+    @property
+    def registry(self) -> Registry | None:
+        """The tools that may be called."""
+
+    @property
+    def read_budget(self) -> int | None:
+        """How many tokens one read may answer; None is any number."""
+
+    @property
+    def events(self) -> bool:
+        """Whether the reader wants the events of toolrt's own tools."""
+
+    def services_of(self, tool: Tool | None) -> Services:
+        """What calls of `tool` are given."""
+
+    def send(self, call: TrackedCall, message: Any) -> None:
+        """Hand on a call's progress, or drop and count it."""
+
+
+#: The least tokens that a read is allowed, however little the context has left.
+_LEAST_SHARE = 2000
+
+
+def share_of(context_budget: int | None, reads: int) -> int | None:
+    """How many tokens each of `reads` reads may answer: a fifth of what is left, in equal parts, at least 2,000.
+
+    None where it is not known what is left.
+    """
+    return None if context_budget is None else max(_LEAST_SHARE, context_budget // (5 * max(1, reads)))
+
+
+@attrs.frozen
+class Alone:
+    """What stands for a batch where there is none."""
+
+    registry: Registry | None
+    _services: Services
+    read_budget: int | None
+    events: bool = False
+
+    def services_of(self, tool: Tool | None) -> Services:
+        return self._services
+
+    def send(self, call: TrackedCall, message: Any) -> None:
+        call.progress_dropped += 1
+        call.progress_count += 1
