@@ -1,57 +1,38 @@
 """Real commands: each under a supervisor of its own, of which nothing is left.
 
 Rules.
-    1. A command runs below a supervisor (`toolrt.services._supervisor`), which ends when nothing of the command
-       lives; only then does `RealShell.run` return, be it at the command's end, its time limit or a cancel.
-    2. The supervisor ends the command when its input ends: so it does when this process dies.
-    3. What comes out is handed on as it comes, and nobody waits for a pipe that somebody still holds.
-    4. It has no input, no terminal, and the environment that `toolrt.services._environment` states.
+    1. A command runs below a supervisor (`toolrt.processes`): `RealShell.run` returns when nothing of it lives, be it
+       at the command's end, its time limit or a cancel.
+    2. What comes out is handed on as it comes, and nobody waits for a pipe that somebody still holds.
+    3. It has no input, no terminal, and the environment that `toolrt.services._environment` states.
 
-Limits.  Linux: all that a command started, in whatever session or group.  Other POSIX systems: its process group.
-Windows: none.  A command that kills its own supervisor cuts its processes loose: then those with the mark in their
-environment are found and killed, and one that has dropped the mark as well is not.  This orders and ends processes; it
-is no sandbox: a command can do all that this process's user can.
+Limits.  Those of `toolrt.processes._supervised`.  This orders and ends processes; it is no sandbox: a command can do
+all that this process's user can.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import cast
 
 import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.processes import Supervised, drain
 from toolrt.services._command import Command, Ended
 from toolrt.services._environment import environment_of, outside
 from toolrt.workspace import FileProblem, RealDisk
 
 __all__ = ["RealShell"]
 
-_SUPERVISOR = str(Path(__file__).with_name("_supervisor.py"))
-
-#: Seconds between TERM and KILL.
-_GRACE = 0.5
-
-#: Seconds after which a supervisor that does not end is given up; it gives its own processes up before.
-_GIVEN_UP = 30.0
-
 #: Bytes read at once: what a pipe holds.
 _CHUNK = 64 * 1024
 
 #: Bytes of a command: Linux takes 128 KiB in one argument.
 _LONGEST = 100_000
-
-#: The name in the environment of all that a command starts.
-_MARK = "TOOLRT_COMMAND"
 
 
 class RealShell:
@@ -92,132 +73,44 @@ class RealShell:
                 "give shell_tool a double that answers as the command would: shell=services.RecordedShell({...})",
             )
         _check_text(command.text)
-        mark = secrets.token_hex(16)
         environment = self._environment_outside if command.reads else self._environment
         directory = "/".join((self._root.rstrip("/"), *command.directory)) or "/"
-        process = await trio.lowlevel.open_process(
-            [sys.executable, "-I", "-S", "-B", _SUPERVISOR, str(_GRACE), directory, *self._shell, command.text],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**environment, "PWD": directory, _MARK: mark},
-            start_new_session=True,
-        )
-        return await _supervised(process, command.timeout, mark, output)
+        supervised = await Supervised.start([*self._shell, command.text], directory=directory, environment=environment)
+        return await _followed(supervised, command.timeout, output)
 
 
-async def _supervised(process: trio.Process, seconds: float, mark: str, output: Callable[[bytes], None]) -> Ended:
-    """Read what the command says until its supervisor has ended, which is told to end at the limit or a cancel."""
-    control, out, status = (
-        cast(trio.lowlevel.FdStream, stream) for stream in (process.stdin, process.stdout, process.stderr)
-    )
-    said = bytearray()
+async def _followed(supervised: Supervised, seconds: float, output: Callable[[bytes], None]) -> Ended:
+    """Hand on what the command writes until nothing of it runs; at the limit or a cancel it is ended."""
+    out = supervised.stdout
     readers = trio.CancelScope(shield=True)
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_read_both, out, output, status, said.extend, readers)
+            nursery.start_soon(_read, out, output, readers)
             try:
                 with trio.move_on_after(seconds) as limit:
-                    await process.wait()
+                    await supervised.wait()
             finally:
-                control.close()
-                with trio.move_on_after(_GIVEN_UP, shield=True):
-                    await process.wait()
-                _drain(status, said.extend)
-                if process.returncode is None or b"done" not in said.split(b"\n"):
-                    with trio.move_on_after(_GIVEN_UP, shield=True):
-                        await _cut_loose(process, mark, said)
+                halted = await supervised.end()  # noqa: ASYNC102  shielded and bounded
                 readers.cancel()
-        _drain(out, output)
-        _drain(status, said.extend)
+        rest = bytearray()
+        drain(out, rest)
+        if rest:
+            output(bytes(rest))
     finally:
-        out.close()
-        status.close()
-    return _told(said, limit.cancelled_caught)
-
-
-async def _read_both(
-    out: trio.abc.ReceiveStream,
-    hand_on: Callable[[bytes], object],
-    status: trio.abc.ReceiveStream,
-    note: Callable[[bytes], object],
-    scope: trio.CancelScope,
-) -> None:
-    with scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_read, out, hand_on)
-            nursery.start_soon(_read, status, note)
-
-
-async def _read(stream: trio.abc.ReceiveStream, hand_on: Callable[[bytes], object]) -> None:
-    while chunk := await stream.receive_some(_CHUNK):
-        hand_on(bytes(chunk))
-
-
-def _drain(stream: trio.lowlevel.FdStream, hand_on: Callable[[bytes], object]) -> None:
-    """Hand on what is in the pipe now.
-
-    Whoever wrote has ended, so it is all there; a pipe that was given to somebody outside is not waited for.
-    """
-    with contextlib.suppress(OSError):
-        while chunk := os.read(stream.fileno(), _CHUNK):
-            hand_on(chunk)
-
-
-def _told(said: bytearray, timed_out: bool) -> Ended:
-    """What the supervisor said came of the command."""
-    words = [line.split() for line in said.decode("ascii", "replace").splitlines()]
-    known = {line[0]: line[1:] for line in words if line}
-    if "refused" in known:
+        supervised.close()
+    if halted.refused == "directory":
         raise FileProblem(
             "the working directory", "a directory that can be entered", "none", "Nothing was run. Change to another."
         )
-    if "started" not in known:
+    if halted.refused is not None:
         raise FileProblem("the shell", "a process to be started", "none", "Nothing was run. Send the call again.")
-    # A command that cut itself loose was killed, whatever it was about to exit with.
-    status = int(known["exit"][0]) if "exit" in known else -signal.SIGKILL
-    return Ended(None if timed_out else status, "swept" in known, "stuck" in known)
+    return Ended(None if limit.cancelled_caught else halted.status, halted.swept, halted.stuck)
 
 
-async def _cut_loose(process: trio.Process, mark: str, said: bytearray) -> None:
-    """End what a supervisor left that was itself killed, or that has to be."""
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-        said += b"\nstuck\n"
-    if await trio.to_thread.run_sync(_kill_marked, mark):
-        said += b"\nswept\n"
-
-
-def _kill_marked(mark: str) -> bool:
-    """Kill every process that has `mark` in its environment; whether there was one."""
-    wanted = f"{_MARK}={mark}".encode()
-    killed = False
-    # What forks while it is looked for is found the next time.
-    for _ in range(100):
-        found = [pid for pid in _all_processes() if _has_mark(pid, wanted)]
-        if not found:
-            break
-        killed = True
-        for pid in found:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-    return killed
-
-
-def _all_processes() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    except OSError:
-        return []
-
-
-def _has_mark(pid: int, wanted: bytes) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return wanted in file.read().split(b"\0")
-    except OSError:
-        return False
+async def _read(stream: trio.abc.ReceiveStream, hand_on: Callable[[bytes], object], scope: trio.CancelScope) -> None:
+    with scope:
+        while chunk := await stream.receive_some(_CHUNK):
+            hand_on(bytes(chunk))
 
 
 def _default_shell() -> list[str]:

@@ -1,4 +1,4 @@
-"""The program that stands between toolrt and a command, and outlives every process the command leaves.
+"""The program that stands between toolrt and another program, and outlives every process that one leaves.
 
 It is run as a script, in a process of its own, and imports nothing of toolrt.
 
@@ -13,10 +13,12 @@ What it says, one line each, on its standard error: ``started PID``; or ``refuse
 started; ``exit STATUS`` of the command (below 0: the signal); ``swept``: it had left processes behind, and they are
 gone; ``stuck``: some cannot be ended; ``done``.
 
+The command's two outputs go to this program's standard output, unless it is given descriptors of its own.
+
 Limits.  Processes that go on forking, each in a session of its own, faster than they are found are given up after some
 seconds (``stuck``).  A process is found by its parent's number in ``/proc``: elsewhere than on Linux only the command's
 process group is ended.  Who kills this program with KILL cuts the tree loose; toolrt then looks for the mark in the
-environments of all processes (see `toolrt.services._processes`).
+environments of all processes (see `toolrt.processes._supervised`).
 """
 
 from __future__ import annotations
@@ -61,16 +63,21 @@ def _become_reaper() -> bool:
         return False
 
 
-def _start(argv: list[str]) -> int:
-    """Start the command in a session of its own, with no input and both outputs in one pipe."""
+def _start(argv: list[str], streams: list[int]) -> int:
+    """Start the command in a session of its own, with `streams`, or no input and both outputs in one pipe."""
     pid = os.fork()
     if pid:
         return pid
     try:
         os.setsid()
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(1, 2)
+        if streams:
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+                os.close(stream)
+        else:
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(1, 2)
         # What Python and `main` ignore would stay ignored.
         for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -204,8 +211,12 @@ class _Tree:
 
 
 def main(arguments: list[str]) -> None:
-    """Run ``GRACE DIRECTORY PROGRAM ARGUMENT...`` to its end, or to that of standard input."""
-    grace, directory, *argv = arguments
+    """Run ``GRACE DIRECTORY STREAMS PROGRAM ARGUMENT...`` to its end, or to that of standard input.
+
+    STREAMS is ``-``, or the numbers of the descriptors that are the program's input, output and error output.
+    """
+    grace, directory, numbers, *argv = arguments
+    streams = [] if numbers == "-" else [int(number) for number in numbers.split(",")]
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     ends_waiting, ended = os.pipe()
@@ -218,12 +229,14 @@ def main(arguments: list[str]) -> None:
             _say("refused 0 directory")
             return
         reaper = _become_reaper()
-        tree = _Tree(_start(argv), reaper, ends_waiting)
+        tree = _Tree(_start(argv, streams), reaper, ends_waiting)
     except OSError as error:
         _say(f"refused {error.errno} directory")
         return
     _say(f"started {tree._command}")
-    # The pipe is the command's alone now: where it ends, all who held it have.
+    # The pipes are the command's alone now: where one ends, all who held it have.
+    for stream in streams:
+        os.close(stream)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
