@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtra",
     "MisuseError",
     "NotSimulated",
+    "ObserverWarning",
     "ReplayDiverged",
     "ScheduleRefused",
     "SimulationStopped",
@@ -125,6 +126,25 @@ class LawBroken(ToolrtError, AssertionError):
         if context:
             lines.append(context)
         super().__init__("\n".join(lines))
+
+
+class ObserverWarning(RuntimeWarning):
+    """An observer of a runtime raised; no call was touched by it.
+
+    Attributes:
+        observer: the type of the observer.
+        kind: what it was told.
+        error: the type of what it raised; its text may be private.
+    """
+
+    def __init__(self, observer: str, kind: str, error: str) -> None:
+        self.observer = observer
+        self.kind = kind
+        self.error = error
+        super().__init__(
+            f"telemetry: {observer} raised {error} when it was told of {kind}; no call was touched. "
+            "What it raises from now on is only counted."
+        )
 
 
 class UnsupportedTrio(ToolrtError):

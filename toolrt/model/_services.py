@@ -14,6 +14,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import attrs
@@ -31,25 +32,49 @@ __all__ = [
     "Services",
     "Silent",
     "Telemetry",
+    "ToolTelemetry",
 ]
 
 
 class Telemetry(Protocol):
-    """Takes note of what happens; it observes only."""
+    """Observes a runtime (``Runtime(telemetry=...)``); it decides nothing.
+
+    It is told one thing at a time, where it happens; a tool's worker thread may be that.  It must not block: a call
+    waits for it.  What it raises fails no call.
+    """
 
     def event(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Take note that `kind` happened; `fields` holds JSON values and is not changed afterwards."""
+        """Take note that `kind` happened; `fields` holds JSON values and is not changed afterwards.
+
+        The kinds and their fields are in ``docs/reference/events.md``.
+        """
+
+
+class ToolTelemetry(Protocol):
+    """What a tool tells observers by (``ctx.telemetry``); it never blocks and never fails."""
+
+    def event(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
+        """Tell that `kind` happened: a few words that do not change, and numbers and short texts."""
+
+    def span(self, name: str, fields: Mapping[str, Any] | None = None) -> AbstractContextManager[None]:
+        """A block of work with a beginning and an end."""
 
 
 class Silent:
     """The telemetry that does nothing."""
 
-    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
+    def event(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
         """Do nothing."""
+
+    def span(self, name: str, fields: Mapping[str, Any] | None = None) -> AbstractContextManager[None]:
+        """A block that nobody takes note of."""
+        return _NOTHING
 
     def __repr__(self) -> str:
         return "SILENT"
 
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
 
 #: The telemetry of who has none.
 SILENT = Silent()
