@@ -80,8 +80,6 @@ class FileChanged(Event):
     target: str | None = None
     #: Whether it is a directory: what is below it has changed as it did.
     is_directory: bool = False
-    #: Bytes of its content now; None: it has none, or that is not known.
-    size: int | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:

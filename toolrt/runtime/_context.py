@@ -7,14 +7,16 @@ same and share the services.  What a tool tells (`progress`, `emit`) never block
 from __future__ import annotations
 
 import contextlib
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
     EVERYTHING,
     NO_SERVICES,
+    BatchOutcome,
     Claim,
-    DirectoryChanged,
     Event,
     FileChanged,
     Registry,
@@ -25,9 +27,24 @@ from toolrt.model import (
     WorkingDir,
 )
 from toolrt.order import TrackedCall
-from toolrt.runtime._home import Alone, Home, share_of
+from toolrt.runtime._home import Alone, Apart, Home, share_of
+from toolrt.runtime._inside import Inside, inside_of
+
+if TYPE_CHECKING:
+    from toolrt.runtime._batch import Batch
 
 __all__ = ["ToolContext"]
+
+
+class _Same:
+    """The wish to leave a value as it is."""
+
+    def __repr__(self) -> str:
+        return "SAME"
+
+
+#: The default of `ToolContext.isolate`.
+SAME = _Same()
 
 
 class ToolContext:
@@ -162,6 +179,105 @@ class ToolContext:
         """
         return self._home.read_budget
 
+    # Sub-batches
+
+    async def run(
+        self, calls: Sequence[ToolCall], state: State | None = None, *, registry: Registry | None = None
+    ) -> BatchOutcome:
+        """Run `calls` as a sub-batch: inside this call's claims and slot.  See `open_batch`, and `Runtime.run`.
+
+        Args:
+            calls: each may claim what this call may touch (`claims`), and nothing else: it is INVALID otherwise.
+            state: what the first lane starts from; the call's own `state` by default.
+            registry: the tools; those of the runtime by default.
+
+        Returns: one result for each call, in call order, the state that they leave, and the modifiers that made it:
+            nobody else sees that state, unless this tool hands them on
+            (``ToolOutput(..., modifiers=outcome.modifiers)``).
+
+        Raises:
+            trio.Cancelled: this call was cancelled, or timed out.
+            BatchClosed: the call is not running, runs in no batch, or too many sub-batches are open around it.
+            DefinitionRefused: something in `calls` is no `ToolCall`, or `state` or `registry` none; nothing was run.
+
+        Checkpoint: always.
+
+        Example::
+
+            @toolrt.tool(claims=[Claim("counter", WRITE)])
+            async def twice(ctx: ToolContext) -> list[str]:
+                outcome = await ctx.run([ToolCall("1", "bump", {}), ToolCall("2", "bump", {})])
+                return [result.outcome.value for result in outcome.results]
+        """
+        calls = list(calls)
+        inside = self._inside()
+        runtime = inside.batch.runtime
+        reads = runtime.reads_in(calls, registry)
+        start = self.state if state is None else state
+        return await runtime.sub_batch(inside, start, registry, None, reads, False).run(calls)
+
+    def open_batch(
+        self,
+        state: State | None = None,
+        batch_id: str | None = None,
+        expected_reads: int = 1,
+        *,
+        events: bool = False,
+        registry: Registry | None = None,
+    ) -> Batch:
+        """A sub-batch that takes calls while it runs and is read while it runs; else as `run`.
+
+        It keeps all laws.  Its calls order among themselves; they may not claim what this call does not.  One of them
+        can always run, in this call's slot; for each further one a slot must be free that no other call is ready for.
+        A cancel or a timeout of this call is one of the sub-batch; a tool that returns while it is open cancels it.
+        The approval check is asked for its calls, too (`ApprovalRequest.parent` names this one).  Progress and results
+        come to whoever reads it here: hand on what is to be seen outside.
+
+        Args:
+            state: what the first lane starts from; the call's own `state` by default.
+            batch_id: names it; by default ``"<batch_id>/<call_index>.<number>"``.
+            expected_reads: how many reads will share the read budget, 1 or more.
+            events: as of `Runtime.open_batch`.
+            registry: the tools; those of the runtime by default.
+
+        Raises:
+            BatchClosed: as `run`.
+            DefinitionRefused: an argument is not what it must be.
+
+        Checkpoint: never.
+        """
+        inside = self._inside()
+        start = self.state if state is None else state
+        return inside.batch.runtime.sub_batch(inside, start, registry, batch_id, expected_reads, True, events)
+
+    def _inside(self) -> Inside:
+        return inside_of(self._call)
+
+    def isolate(
+        self, *, working_dir: WorkingDir | _Same = SAME, context_budget: int | None | _Same = SAME
+    ) -> ToolContext:
+        """The same call with a working directory and budgets of its own; files, services and claims are the same.
+
+        For a part of a tool's work that is to disturb no other part: what its sub-batches do to their state, a
+        `change_dir` for one, is seen by nobody else.
+
+        Args:
+            working_dir: where its relative paths start; by default where this context's do.
+            context_budget: how many tokens it may count on, None is unknown; by default what this context may.
+
+        Raises:
+            DefinitionRefused: a value is of another type.
+
+        Checkpoint: never.
+        """
+        fields: dict[str, Any] = {}
+        if not isinstance(working_dir, _Same):
+            fields["working_dir"] = working_dir
+        if not isinstance(context_budget, _Same):
+            fields["context_budget"] = context_budget
+        state = self.state.replace(**fields)
+        return ToolContext(self._call, state, Apart(self._home, share_of(state.context_budget, 1)))
+
     # Telling
 
     def progress(self, message: Any) -> None:
@@ -193,27 +309,48 @@ class ToolContext:
         """
         self._home.send(self._call, self._noted(event))
 
-    def note(self, event: Event) -> None:
-        """As `emit`, for toolrt's own tools: only in a batch that was opened with ``events=True`` is it handed over.
+    def note(self, kind: Callable[..., Event], *values: Any) -> None:
+        """Emit ``kind(*values)`` as toolrt's own tools do: only a batch opened with ``events=True`` hands it over.
 
-        Who opened the batch without sees from these tools what it always saw, and pays nothing for the rest.
+        Who opened the batch without sees from these tools what it always saw.  The event is not even made if neither
+        the reader nor a service wants it.
 
         Checkpoint: never.  Ordering: as `progress`.
         """
-        event = self._noted(event)
-        if self._home.events:
-            self._home.send(self._call, event)
+        call, home = self._call, self._home
+        if not (home.events or home.services_of(call.tool).after_lane):
+            return
+        event = kind(*values, batch_id=call.batch_id, call_index=call.call_index, call_id=call.call_id)
+        self._keep(event)
+        if home.events:
+            home.send(call, event)
+
+    def changes_no_file(self) -> None:
+        """Say that this call changes no file but those it names in events.
+
+        For a tool that runs alone: services that keep up with the files (`Services.after_lane`) must otherwise take it
+        that such a call may have changed any.
+
+        Checkpoint: never.
+        """
+        if self._call.changes is None:
+            self._call.changes = []
 
     def _noted(self, event: Event) -> Event:
-        """The event with the call's identity; what it says of files is kept for the services."""
+        """The event with the call's identity."""
         call = self._call
         with contextlib.suppress(Exception):  # an event of a kind that cannot be changed stays as it is
             event = event.of_call(call.batch_id, call.call_index, call.call_id)
-        if isinstance(event, FileChanged | DirectoryChanged) and call.changes is None:
-            call.changes = []
-        if isinstance(event, FileChanged):
-            cast(list[FileChanged], call.changes).append(event)
+        self._keep(event)
         return event
+
+    def _keep(self, event: Event) -> None:
+        """Keep what the event says of files for the services that want it."""
+        call = self._call
+        if isinstance(event, FileChanged):
+            if call.changes is None:
+                call.changes = []
+            call.changes.append(event)
 
     def __repr__(self) -> str:
         return f"<ToolContext of {self._call.story()}>"

@@ -21,15 +21,23 @@ class Captured:
 
     Args:
         limit: how many bytes are kept: half of them from the beginning, the others up to the end.
-        tell: is handed each chunk: ``{"offset": bytes before it, "output": text}``.
+        tell: is handed each chunk: ``{"offset": bytes before it, "output": text}``; and, as one more, that the rest is
+            not streamed.
+        note: is handed each chunk too, as `OutputChunk`'s values; None: nobody is.
     """
 
-    def __init__(self, limit: int, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        limit: int,
+        tell: Callable[[dict[str, Any]], None],
+        note: Callable[[int, str], None] | None = None,
+    ) -> None:
         self._head = bytearray()
         self._head_most = limit - limit // 2
         self._tail = bytearray()
         self._tail_most = limit // 2
         self._tell = tell
+        self._note = note
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._streamed = 0
         #: How many bytes there were altogether.
@@ -70,6 +78,8 @@ class Captured:
         text = self._decoder.decode(chunk, final)
         if text:
             self._tell({"offset": self._streamed, "output": text})
+            if self._note is not None:
+                self._note(self._streamed, text)
         self._streamed += pending + len(chunk) - len(self._decoder.getstate()[0])
 
 

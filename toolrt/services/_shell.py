@@ -15,6 +15,7 @@ Rules.
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 from collections.abc import Mapping
@@ -24,13 +25,13 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import EVERYTHING, READ, Claim, State, Tool, ToolOutput
+from toolrt.model import EVERYTHING, READ, Claim, DirectoryChanged, OutputChunk, State, Tool, ToolOutput
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._output import Captured
 from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
 from toolrt.services._words import leading_cd
-from toolrt.workspace import Entry, FileProblem, Kind, RealDisk, Wanted, Workspace
+from toolrt.workspace import Entry, FileProblem, Kind, RealDisk, Wanted, Workspace, noted, noted_no_change
 
 __all__ = ["shell_tool"]
 
@@ -154,10 +155,14 @@ class _Running:
         directory, rest, modifiers = await self._directory(ctx.state, command)
         shown = "/".join(directory) or "."
         if not rest:
+            noted(ctx, DirectoryChanged, shown)
+            noted_no_change(ctx)
             return ToolOutput(f"the working directory is {shown}", modifiers=modifiers)
-        captured = Captured(self.output_limit, ctx.progress)
+        captured = Captured(self.output_limit, ctx.progress, functools.partial(noted, ctx, OutputChunk))
         ended = await self.shell.run(Command(rest, directory, seconds, only_reads(command)), captured.take)
         told = captured.end()
+        if modifiers:
+            noted(ctx, DirectoryChanged, shown)
         notes = _notes(ended, f"working directory {shown}" if modifiers else None)
         if ended.status is None:
             error = f"the command was ended after {seconds:g} s, its time limit; effects may have landed"

@@ -26,6 +26,7 @@ from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symli
 from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._revision import noted, noted_no_change
 from toolrt.workspace._rules import Rule
 from toolrt.workspace._version import Version
 from toolrt.workspace._workspace import Workspace
@@ -74,4 +75,6 @@ __all__ = [
     "held",
     "identify",
     "is_own",
+    "noted",
+    "noted_no_change",
 ]

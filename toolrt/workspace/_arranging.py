@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from toolrt.model import WRITE, ToolOutput
+from toolrt.model import WRITE, DirectoryChanged, ToolOutput
 from toolrt.workspace._disk import Kind
 from toolrt.workspace._files import CallContext
 from toolrt.workspace._held import held, missing
 from toolrt.workspace._identity import Wanted
 from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace._revision import noted, noted_no_change
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -73,6 +74,8 @@ async def change_dir(workspace: Workspace, ctx: CallContext, path: str) -> ToolO
     if found.kind is not Kind.DIRECTORY:
         raise FileProblem(identity.path, "a directory", found.kind.value, "Name a directory.")
     working_dir = PurePosixPath(*identity.entry) if identity.entry else None
+    noted(ctx, DirectoryChanged, identity.path)
+    noted_no_change(ctx)
     return ToolOutput(
         f"the working directory is {identity.path}",
         modifiers=(lambda state: state.replace(working_dir=working_dir),),

@@ -46,7 +46,7 @@ from toolrt.workspace._mutation import (
     standing_at,
 )
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace._revision import CallContext, Change, Revised, Revising, row_of
+from toolrt.workspace._revision import CallContext, Change, Revised, Revising, note_change, row_of
 from toolrt.workspace._version import Row, Standing
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Files:
             try:
                 revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
             except Unsynced:
-                self._landed(identity, work, told)
+                self._landed(ctx, identity, work, told)
                 raise
             except BaseException:
                 told.digest = work.digests[0]
@@ -256,20 +256,20 @@ class Files:
             if work.removes and work.row is not None:
                 contents = {} if work.before is None else {digest_of(work.before): work.before}
                 told.digest = work.digests[0]
-                await self._carrier().carry_out(self._workspace.history.store, [work.row], contents)
+                await self._carrier(ctx).carry_out(self._workspace.history.store, [work.row], contents)
                 self._seen.saw(identity, None, own=True)
                 told.digest, told.landed = None, True
             else:
-                self._landed(identity, work, told)
+                self._landed(ctx, identity, work, told)
         return Revised(work.before, work.after if revision.after is not None else None)
 
-    def _landed(self, identity: Identity, work: Revising, told: _Told) -> None:
+    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: _Told) -> None:
         """The change stands."""
         told.digest, told.landed = work.digests[1], True
         work.end(landed=True)
         self._seen.saw(identity, work.digests[1], own=True)
         if work.row is not None:
-            self._drop(work.row)
+            self._changed(ctx, work.row)
 
     async def revise_all(self, ctx: CallContext, revisions: Sequence[tuple[Identity, Change]]) -> list[Revised]:
         """As `revise` for several files, all or nothing: all are read, checked and computed before one is written.
@@ -303,7 +303,7 @@ class Files:
                 rows.append(work.row)
             rows = [*directories.values(), *rows]
             with _os_errors(", ".join(identity.path for identity, _ in revisions)):
-                await self._carrier().carry_out(self._workspace.history.store, rows, contents)
+                await self._carrier(ctx).carry_out(self._workspace.history.store, rows, contents)
             for (identity, _), one, revised in zip(revisions, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
                 one.digest, one.landed = digest, True
@@ -332,7 +332,7 @@ class Files:
                 await self._disk.make_dirs(identity.entry)
             return False
         with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
-            done = await self._carrier().carry_out(self._workspace.history.store, rows, {})
+            done = await self._carrier(ctx).carry_out(self._workspace.history.store, rows, {})
             told.landed = True
         return bool(done)
 
@@ -367,7 +367,7 @@ class Files:
             finally:
                 store.end(token, landed)
                 if landed:
-                    self._drop(rows[-1])
+                    self._changed(ctx, rows[-1])
                     self._seen.moved(identity.key or (), None)
                     self._seen.saw(identity, None, own=True)
             told.landed = True
@@ -419,7 +419,7 @@ class Files:
             )
             rows = self._missing(ctx, target.key or (), target.entry[:-1]) if target.parent_missing else []
             with _os_errors(target.path):
-                await self._carrier().carry_out(self._workspace.history.store, [*rows, moved], {})
+                await self._carrier(ctx).carry_out(self._workspace.history.store, [*rows, moved], {})
             for one in told:
                 one.landed = True
 
@@ -445,7 +445,7 @@ class Files:
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
         with _Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
-            done = await self._carrier().carry_out(self._workspace.history.store, own, contents)
+            done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
                 standing = left.get(name)
@@ -472,12 +472,13 @@ class Files:
         store, expected = self._workspace.history.store, self._seen.expected(identity)
         return Revising(store, ctx, identity, change, expected, self._disk.now_ns)
 
-    def _carrier(self) -> Carrier:
-        return Carrier(self._disk, self._changed)
+    def _carrier(self, ctx: CallContext) -> Carrier:
+        return Carrier(self._disk, lambda row: self._changed(ctx, row))
 
-    def _changed(self, row: Row) -> None:
+    def _changed(self, ctx: CallContext, row: Row) -> None:
         """A row was carried out, or taken back."""
         self._drop(row)
+        note_change(ctx, row)
         if row.target_key is not None:
             self._seen.moved(row.key, row.target_key)
 

@@ -9,18 +9,18 @@ call touches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
-from toolrt.model import Claim, State
+from toolrt.model import Claim, Event, FileChange, FileChanged, State
 from toolrt.workspace._disk import Entry, Kind, Snapshot
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._mutation import SIZE_LIMIT, changed_since, digest_of
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing, Store
 
-__all__ = ["CallContext", "Change", "Revised", "Revising", "row_of"]
+__all__ = ["CallContext", "Change", "Revised", "Revising", "note_change", "noted", "noted_no_change", "row_of"]
 
 #: What makes a file's new content from what stands there; None: no file, before or after.
 Change = Callable[[bytes | None], bytes | None]
@@ -62,6 +62,36 @@ def row_of(
     """A change of one entry, made by this call now."""
     call_id = getattr(ctx, "call_id", None)
     return Row(ctx.batch_id, ctx.call_index, call_id, key, entry, before, after, time_ns=now_ns)
+
+
+def note_change(ctx: CallContext, row: Row) -> None:
+    """Say that `row` happened: the event `FileChanged`, for whoever listens."""
+    if not hasattr(ctx, "note"):
+        return
+    standing = row.after or row.before
+    change = FileChange.MODIFIED
+    if row.target is not None:
+        change = FileChange.MOVED
+    elif row.before is None:
+        change = FileChange.CREATED
+    elif row.after is None:
+        change = FileChange.DELETED
+    target = None if row.target is None else "/".join(row.target)
+    noted(ctx, FileChanged, row.path, change, target, standing is not None and standing.kind is Kind.DIRECTORY)
+
+
+def noted(ctx: object, kind: type[Event], *values: Any) -> None:
+    """Say that something happened, where the context hands such things on."""
+    note = getattr(ctx, "note", None)
+    if note is not None:
+        note(kind, *values)
+
+
+def noted_no_change(ctx: object) -> None:
+    """Say that a call that runs alone changes no file, where the context wants to know."""
+    changes_no_file = getattr(ctx, "changes_no_file", None)
+    if changes_no_file is not None:
+        changes_no_file()
 
 
 class Revising:
