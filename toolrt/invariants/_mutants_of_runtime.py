@@ -275,7 +275,7 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("same_schedule_same_trace")(
         "starts by chance",
         "Calls that are ready start in an order that no schedule has.",
-        lambda: patched(LaneRun, "_dispatch", _by_chance),
+        lambda: patched(LaneRun, "dispatch", _by_chance),
         Mix([Scripted([Sleep(1)], says="safe")] * 4),
     ),
 )

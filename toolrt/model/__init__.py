@@ -1,6 +1,6 @@
 """Calls, results, state, claims, tools: values that know neither Trio nor time."""
 
-from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, Rewrite, decision
+from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
 from toolrt.model._event import (
@@ -46,6 +46,7 @@ __all__ = [
     "Modifier",
     "Outcome",
     "OutputChunk",
+    "ParentCall",
     "Progress",
     "Registry",
     "RejectedModifier",

@@ -18,7 +18,19 @@ from toolrt.model._claim import Claim
 from toolrt.model._state import State
 from toolrt.model._tool import Tool
 
-__all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "Rewrite", "decision"]
+__all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "ParentCall", "Rewrite", "decision"]
+
+
+@attrs.frozen
+class ParentCall:
+    """The call whose tool opened the sub-batch that a call belongs to."""
+
+    batch_id: str
+    call_index: int
+    call_id: str
+    name: str
+    #: The call around it, if its batch is a sub-batch too.
+    parent: ParentCall | None = None
 
 
 @attrs.frozen
@@ -36,6 +48,8 @@ class ApprovalRequest:
     claims: tuple[Claim, ...] = ()
     #: The tool that would run; None in a request that somebody made up.
     tool: Tool | None = attrs.field(default=None, repr=False)
+    #: The call inside which it would run; None for a call of a batch that no tool opened.
+    parent: ParentCall | None = None
 
 
 @attrs.frozen

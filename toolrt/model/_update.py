@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.model._call import ToolResult
+from toolrt.model._call import Modifier, ToolResult
 from toolrt.model._state import State
 
 __all__ = ["BatchOutcome", "Progress", "RejectedModifier", "ResultReady", "StateMerged", "Update"]
@@ -68,3 +68,6 @@ class BatchOutcome:
 
     results: tuple[ToolResult, ...]
     state: State
+    #: Of a sub-batch: the modifiers that were applied, in order, for a parent that hands them on
+    #: (``ToolOutput(..., modifiers=outcome.modifiers)``); empty for any other batch.
+    modifiers: tuple[Modifier, ...] = attrs.field(default=(), eq=False, repr=False)

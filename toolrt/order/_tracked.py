@@ -86,6 +86,10 @@ class TrackedCall:
     tool: Tool | None = None
     #: The call whose tool opened the batch, if one did.
     parent: TrackedCall | None = None
+    #: The lane that it runs in, while it does.
+    runs_in: Any = None
+    #: What it lends to the sub-batches that its tool opens, once it has opened one.
+    inside: Any = None
     arguments: Arguments | None = None
     #: Where its lane is; None for calls that belong to none.
     place: LanePlace | None = None

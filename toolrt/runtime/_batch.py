@@ -88,6 +88,8 @@ class Batch:
         self.runtime = runtime
         #: What its parent lends; None for a batch that no tool opened inside its call.
         self.inside = inside
+        #: Whether services hear what its lanes changed: of a sub-batch they hear with its parent's lane.
+        self._tells = inside is None and bool(runtime.hooks)
         #: Its place among the sub-batches of its outermost batch: call_index, number of the sub-batch, and so on.
         self.path = path
         #: Names the batch in results, events and errors.
@@ -153,6 +155,8 @@ class Batch:
             parent = None if self.inside is None else [self.inside.call.batch_id, self.inside.call.call_index]
             fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": parent}
             probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
+        if self.inside is not None and self.inside.is_cancelled:
+            self.inside.cancel("was cancelled")
 
     def _refuse_inside_a_tool(self) -> None:
         """Refuse a batch that is no sub-batch where a call around it holds what its calls would wait for."""
@@ -457,6 +461,8 @@ class Batch:
                         raise
         finally:
             self._merge_the_rest()
+            if self.inside is not None:
+                self.inside.ended(self)
 
     async def _wait_lane(self) -> bool:
         """Wait until there is another lane; False if there will be none."""
@@ -481,8 +487,11 @@ class Batch:
             lane.modified = []
             self.state = lane.end(self.state)
             self.abort(error)
+        if lane.applied:
+            self._applied += lane.applied
+            lane.applied = []
         if self.inside is not None:
-            self.inside.note_changes(self, lane)
+            self.inside.note_changes(self.path, lane)
         if probe.sink is not None:
             merge: Any = lane.merge
             fields = {"batch": self.batch_id, "lane": lane.index, "state": self.state.to_json()}

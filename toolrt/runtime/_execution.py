@@ -9,6 +9,7 @@ Rules.
     4. Results are prompt: a thread that cannot be stopped is waited for after its result is fixed.  Until it has
        ended, the call keeps its tickets and its slot.
     5. Cancellation belongs to Trio: after the bookkeeping it is passed on.
+    6. What a tool leaves running in a sub-batch is cancelled, and the call has ended when that has.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         raise
     tool: Any = call.tool
     RUNNING_CALL.set(call)
+    call.runs_in = lane
     context = ToolContext(call, lane.state, batch)
     now = call._started_at = trio.current_time()
     call.happen(Happening.START)
@@ -78,6 +80,8 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         await _failed(lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
         return  # noqa: ASYNC104  no Cancelled that is due gets here
     _returned(lane, call, value)
+    if call.inside is not None:
+        await call.inside.wait_ended()
     lane.finish(call)
 
 
@@ -96,6 +100,8 @@ async def _execute_guarded(
         with scope:
             value = await _call(tool, thread, lambda: tool.function(context, *positional, **named))
             _returned(lane, call, value)
+            if call.inside is not None:
+                await call.inside.wait_ended()
             lane.finish(call)
             return
     except BaseException as error:  # noqa: ASYNC103  as above
@@ -177,6 +183,8 @@ async def _failed(
         batch.reader.tell()
         with trio.CancelScope(shield=True):
             await thread.ended.wait()
+    if call.inside is not None:
+        await call.inside.wait_ended()
     lane.finish(call)
     if cancelled is not None and trio.current_effective_deadline() == -math.inf:
         raise cancelled

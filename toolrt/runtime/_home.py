@@ -9,7 +9,7 @@ import attrs
 from toolrt.model import Registry, Services, Tool
 from toolrt.order import TrackedCall
 
-__all__ = ["Alone", "Home", "share_of"]
+__all__ = ["Alone", "Apart", "Home", "share_of"]
 
 
 class Home(Protocol):
@@ -61,3 +61,25 @@ class Alone:
     def send(self, call: TrackedCall, message: Any) -> None:
         call.progress_dropped += 1
         call.progress_count += 1
+
+
+@attrs.frozen
+class Apart:
+    """A batch, for a part of a call's work that has a read budget of its own."""
+
+    _home: Home
+    read_budget: int | None
+
+    @property
+    def registry(self) -> Registry | None:
+        return self._home.registry
+
+    @property
+    def events(self) -> bool:
+        return self._home.events
+
+    def services_of(self, tool: Tool | None) -> Services:
+        return self._home.services_of(tool)
+
+    def send(self, call: TrackedCall, message: Any) -> None:
+        self._home.send(call, message)

@@ -16,7 +16,7 @@ table of the lane, because lanes follow each other anyway.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +33,7 @@ from toolrt.model import (
     Approve,
     Claim,
     Deny,
+    Modifier,
     Outcome,
     Rewrite,
     State,
@@ -55,6 +56,7 @@ from toolrt.order import (
 )
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import execute
+from toolrt.runtime._inside import Inside, hand_out
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -82,8 +84,12 @@ class LaneRun:
     _merge: StateMerged | None = None
     #: Whether a thread that cannot be stopped outlives its result.
     outlived: bool = False
-    #: How many slots its calls hold.
+    #: How many slots its calls hold, those of their sub-batches included; in a sub-batch, how many calls run.
     running: int = 0
+    #: In a sub-batch: the modifiers that were applied as it ended.
+    applied: Sequence[Modifier] = ()
+    #: The lanes of sub-batches that wait for a slot of this one, by their batches' places.
+    starved: dict[tuple[int, ...], LaneRun] | None = None
     _state_keys: StateKeys | None = None
     _over: trio.Event | None = None
     #: The approval check of this lane, once its first call is asked for.
@@ -116,6 +122,9 @@ class LaneRun:
         if self.modified:
             self._merge = merged(self.index, state, self.modified)
             after = self._merge.state
+            if self.batch.inside is not None:
+                calls = self.batch.calls
+                self.applied = [calls[call].modifiers[position] for call, position in self._merge.applied]
             for call in self.modified:
                 call.modifiers = ()
             self.modified = []
@@ -142,6 +151,8 @@ class LaneRun:
             self.nursery = nursery
             tables = self.batch.tables
             alone = not tables[0].busy and (len(tables) == 1 or not any(table.busy for table in tables))
+            # A child may wait for a slot that nobody of its own batch holds.
+            alone = alone and self.batch.inside is None
             try:
                 self._start()
                 if not (alone and self.closed) and not self._is_over:
@@ -180,24 +191,38 @@ class LaneRun:
         """Take the tickets of all its calls, then let them start."""
         self.state = self.batch.state
         self.started = True
+        refused: list[tuple[TrackedCall, str]] = []
         for position, call in enumerate(self.calls):
             if call.status is Status.QUEUED:
-                if not self._takes(call):
+                claims = claims_of(cast(Tool, call.tool), call.input, self.state, self.shared)
+                refusal = None if self.batch.inside is None else self._uncovered(call, claims)
+                if refusal is not None:
+                    refused.append((call, refusal))
+                    continue
+                if not self._takes(call, claims):
                     self.batch.split(self, position)
                     break
                 if not call.pending:
                     self._ready.append(call.call_index)
         if probe.sink is not None:
             self._report_start()
+        for call, refusal in refused:
+            self._refuse(call, refusal)
         if self.batch.approve is not None:
             # A snapshot: a check may submit calls, and those are asked as they join.
             for call in [call for call in self.calls if call.admitted]:
                 self._ask(call)
-        self._dispatch(at_home=True)
+        self.dispatch(at_home=True)
 
     def join(self, call: TrackedCall) -> bool:
         """Let a call join that is submitted while the lane runs; False if its claim on a state key forbids it."""
-        if not self._takes(call):
+        claims = claims_of(cast(Tool, call.tool), call.input, self.state, self.shared)
+        refusal = None if self.batch.inside is None else self._uncovered(call, claims)
+        if refusal is not None:
+            self.add(call)
+            self._refuse(call, refusal)
+            return True
+        if not self._takes(call, claims):
             return False
         self.add(call)
         if probe.sink is not None:
@@ -206,13 +231,24 @@ class LaneRun:
             self._ask(call)
         else:
             self._ready_if_granted(call)
-        self._dispatch()
+        self.dispatch()
         return True
 
-    def _takes(self, call: TrackedCall) -> bool:
+    def _uncovered(self, call: TrackedCall, claims: tuple[Claim, ...]) -> str | None:
+        """Why a child may not have these claims; None if its parent covers them."""
+        batch = self.batch
+        return cast(Inside, batch.inside).refusal(batch.split_by_table(cast(Tool, call.tool), claims))
+
+    def _refuse(self, call: TrackedCall, why: str) -> None:
+        if call.status is not Status.QUEUED:
+            return
+        self.batch.settle(call, Outcome.INVALID, None, f"invalid call of tool {call.name!r}: {why}")
+        if call.stops:
+            self.batch.stop(call)
+
+    def _takes(self, call: TrackedCall, claims: tuple[Claim, ...]) -> bool:
         """Take the call's tickets, unless a claim on a state key keeps it out of this lane."""
         tool: Any = call.tool
-        claims = claims_of(tool, call.input, self.state, self.shared)
         if claims and self.shared and not self._admits(claims):
             return False
         call.claims = claims
@@ -253,43 +289,55 @@ class LaneRun:
     def _granted(self, call: TrackedCall) -> None:
         call.pending -= 1
         self._ready_if_granted(call)
-        self._dispatch()
+        self.dispatch()
 
     def _ready_if_granted(self, call: TrackedCall) -> None:
         if call.pending == 0 and call.status is Status.QUEUED:
             heappush(self._ready, call.call_index)
 
-    def _dispatch(self, at_home: bool = False) -> None:
+    def dispatch(self, at_home: bool = False) -> None:
         """Spawn ready calls while there are slots, lowest call_index first.
 
         Whoever grants the last ticket may be another call, or another batch, so a call is spawned in the batch's
         own context; `at_home` says that this is it.
         """
         ready, calls, limit = self._ready, self.batch.calls, self.batch.limit
+        inside = self.batch.inside
+        if inside is not None:
+            while ready and calls[ready[0]].status is not Status.QUEUED:
+                heappop(ready)
+            limit = self.running + (inside.free if ready else 0)
         nursery: Any = self.nursery
         while ready and self.running < limit:
             call = calls[heappop(ready)]
             if call.status is not Status.QUEUED:
                 continue
             self.running += 1
+            if inside is not None:
+                inside.take()
             call.held = True
             if at_home:
                 nursery.start_soon(execute, self, call, name=call.call.name)
             else:
                 self.batch.context.run(nursery.start_soon, execute, self, call, name=call.call.name)
+        if ready and inside is not None:
+            inside.starve(self)
 
     def finish(self, call: TrackedCall) -> None:
         """Give back what the call holds: its execution is over, or will never be."""
         if probe.sink is not None:
             probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
+        call.runs_in = None
         tickets, call.tickets = call.tickets, ()
         if len(tickets) == 1:
             tickets[0].release()
         elif tickets:
             give_back(tickets, _call_index)
         self._free(call)
-        if self._ready:
-            self._dispatch()
+        if self.starved or self.batch.inside is not None:
+            hand_out(self)
+        elif self._ready:
+            self.dispatch()
         if self._over is not None:
             self._wake_if_over()
 
@@ -303,13 +351,18 @@ class LaneRun:
             call.tickets = ()
             self._free(call)
         give_back(tickets, _call_index)
-        self._dispatch()
+        if self.starved or self.batch.inside is not None:
+            hand_out(self)
+        else:
+            self.dispatch()
         self._wake_if_over()
 
     def _free(self, call: TrackedCall) -> None:
         if call.held:
             call.held = False
             self.running -= 1
+            if self.batch.inside is not None:
+                self.batch.inside.give()
         self.unfinished -= 1
 
     def _report_start(self) -> None:
@@ -357,7 +410,15 @@ class LaneRun:
         # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
         shown = json_copy(call.input)
         request = ApprovalRequest(
-            call.call_id, call.name, shown, call.call_index, call.batch_id, self.state, call.claims, call.tool
+            call.call_id,
+            call.name,
+            shown,
+            call.call_index,
+            call.batch_id,
+            self.state,
+            call.claims,
+            call.tool,
+            None if self.batch.inside is None else self.batch.inside.asked_as,
         )
         tool = cast(Tool, call.tool)
         try:
@@ -397,7 +458,7 @@ class LaneRun:
         call.scope = None
         if verdict is not None:
             self._answered(call, verdict)
-            self._dispatch()
+            self.dispatch()
 
     def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
         if probe.sink is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
@@ -20,6 +20,9 @@ from toolrt.model import (
 )
 from toolrt.order import ClaimTable, LanePolicy, by_claims
 from toolrt.runtime._batch import Batch
+
+if TYPE_CHECKING:
+    from toolrt.runtime._inside import Inside
 
 __all__ = ["Runtime"]
 
@@ -110,12 +113,13 @@ class Runtime:
         Checkpoint: always.
         """
         calls = list(calls)
-        batch = self._new_batch(state, None, self._reads_in(calls), read=False)
+        batch = self._new_batch(state, None, self.reads_in(calls), read=False)
         return await batch.run(calls)
 
-    def _reads_in(self, calls: Sequence[ToolCall]) -> int:
+    def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools that say so."""
-        tools = [self.registry.get(call.name) for call in calls if isinstance(call, ToolCall)]
+        known = registry if isinstance(registry, Registry) else self.registry
+        tools = [known.get(call.name) for call in calls if isinstance(call, ToolCall)]
         return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
 
     def open_batch(
@@ -145,21 +149,53 @@ class Runtime:
                     ...
             batch.outcome
         """
+        return self._new_batch(state, batch_id, expected_reads, read=True, events=events)
+
+    def sub_batch(
+        self,
+        inside: Inside,
+        state: State,
+        registry: Registry | None,
+        batch_id: str | None,
+        expected_reads: int,
+        read: bool,
+        events: bool = False,
+    ) -> Batch:
+        """A batch inside a call of this runtime; tools get it from `ToolContext.open_batch`."""
+        if registry is not None and not isinstance(registry, Registry):
+            raise DefinitionRefused("a sub-batch's registry", "a toolrt.Registry, or None for the runtime's", registry)
+        runtime = self if registry is None or registry is self.registry else self._with_registry(registry)
+        return runtime._new_batch(state, batch_id, expected_reads, read, events, inside)
+
+    def _with_registry(self, registry: Registry) -> Runtime:
+        """The same runtime with other tools, those that nobody owns ordered as this one orders them."""
+        other = Runtime(registry, self.lanes, self.limit, self.approve, self.timeout, self.services)
+        owned = (owner.claim_table for owner in registry.owners)
+        other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
+        return other
+
+    def _new_batch(
+        self,
+        state: State | None,
+        batch_id: str | None,
+        expected_reads: int,
+        read: bool,
+        events: bool = False,
+        inside: Inside | None = None,
+    ) -> Batch:
         if not isinstance(expected_reads, int) or isinstance(expected_reads, bool) or expected_reads < 1:
             raise DefinitionRefused("open_batch(expected_reads)", "a whole number, 1 or more", expected_reads)
         if not isinstance(events, bool):
             raise DefinitionRefused("open_batch(events)", "True or False", events)
-        return self._new_batch(state, batch_id, expected_reads, read=True, events=events)
-
-    def _new_batch(
-        self, state: State | None, batch_id: str | None, expected_reads: int, read: bool, events: bool = False
-    ) -> Batch:
         if state is None:
             state = State()
         if not isinstance(state, State):
             raise DefinitionRefused("a batch's state", "a toolrt.State", state)
         if batch_id is not None and not isinstance(batch_id, str):
             raise DefinitionRefused("a batch's id", "a string", batch_id)
+        if inside is not None:
+            name, path = inside.place(batch_id)
+            return Batch(self, state, name, expected_reads, read, events, inside, path)
         self._batches += 1
         return Batch(self, state, batch_id or f"batch-{self._batches}", expected_reads, read, events)
 
