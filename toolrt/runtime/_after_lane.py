@@ -16,7 +16,6 @@ Limits.  Another batch on the same files may run meanwhile.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
@@ -119,5 +118,5 @@ def _report(batch: Batch, hook: AfterLane, changes: LaneChanges, error: BaseExce
     fields = {"batch": batch.batch_id, "lane": changes.lane, "service": name, "error": error_text(error)}
     if probe.sink is not None:
         probe.sink.event("service.failed", fields)
-    with contextlib.suppress(Exception):
-        batch.runtime.services.telemetry.event("service.failed", fields)
+    if batch.teller is not None:
+        batch.teller.service_failed(changes.lane, name, error)

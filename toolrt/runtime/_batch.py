@@ -51,6 +51,7 @@ from toolrt.runtime._execution import RUNNING_CALL
 from toolrt.runtime._home import share_of
 from toolrt.runtime._lane import LaneRun
 from toolrt.runtime._reader import Reader
+from toolrt.runtime._telemetry import Teller
 
 if TYPE_CHECKING:
     from toolrt.runtime._inside import Inside
@@ -73,6 +74,8 @@ class Batch:
 
     #: The scope of a service that is told what a lane changed, while it is.
     hook_scope: trio.CancelScope | None = None
+    #: Tells the runtime's observer of this batch; None where there is none, or before the batch is entered.
+    teller: Teller | None = None
 
     def __init__(
         self,
@@ -155,6 +158,9 @@ class Batch:
             parent = None if self.inside is None else [self.inside.call.batch_id, self.inside.call.call_index]
             fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": parent}
             probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
+        self.teller = self.runtime.teller(self.batch_id)
+        if self.teller is not None:
+            self.teller.opened(getattr(self.runtime.lanes, "__name__", "policy"), self.runtime.limit)
         if self.inside is not None and self.inside.is_cancelled:
             self.inside.cancel("was cancelled")
 
@@ -205,6 +211,8 @@ class Batch:
             probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": plain(call.input)})
         tool = self.runtime.registry.get(call.name)
         tracked.tool = tool
+        if self.teller is not None:
+            self.teller.submitted(tracked)
         arguments = _unknown_tool(self.runtime, call) if tool is None else _decoded(tracked, tool)
         if tool is not None and tool.stops_batch is not False:
             tracked.stops = tool.may_stop(tracked.input)
@@ -220,6 +228,8 @@ class Batch:
         elif tool is not None:
             tracked.arguments = arguments
             self._place(tracked, tool)
+            if self.teller is not None and not tracked.admitted and self._is_behind_others(tracked):
+                self.teller.waits_for_lane(tracked)
         return tracked
 
     def _place(self, call: TrackedCall, tool: Tool) -> None:
@@ -240,6 +250,10 @@ class Batch:
         if self._more_calls is not None:
             self._more_calls.set()
 
+    def _is_behind_others(self, call: TrackedCall) -> bool:
+        """Whether the call's lane has to wait for another one."""
+        return call.lane is not None and (call.lane > self._current + 1 or self._running_lane is not None)
+
     def split(self, lane: LaneRun, first: int) -> None:
         """Give the lane's calls from position `first` on, which cannot stay in it, a lane of their own behind it."""
         # Those behind keep the place that they know, so that splitting a lane again and again stays O(n).
@@ -254,6 +268,9 @@ class Batch:
         self._lanes.insert(lane.index + 1, behind)
         for later in self._lanes[lane.index + 1 :]:
             later.place.index += 1
+        if self.teller is not None:
+            for call in behind.calls:
+                self.teller.waits_for_lane(call)
 
     def seal(self) -> None:
         """Say that no further call will come.  Sealing twice is no harm.
@@ -316,6 +333,8 @@ class Batch:
             fields: dict[str, Any] = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
             fields |= {"content": plain(content), "error": error, "modifiers": len(call.modifiers)}
             probe.sink.event("call.settled", fields)
+        if self.teller is not None:
+            self.teller.settled(call)
         self.reader.tell()
 
     def _settle_not_started(self, call: TrackedCall) -> None:
@@ -376,6 +395,8 @@ class Batch:
         self.cancel_reason = reason
         if probe.sink is not None:
             probe.sink.event("batch.cancelled", {"batch": self.batch_id, "reason": reason, "outside": outside})
+        if self.teller is not None:
+            self.teller.cancelled(outside)
         lane = self._running_lane
         waiting = []
         for call in self.calls:
@@ -406,6 +427,8 @@ class Batch:
         self._stopped_by = by
         if probe.sink is not None:
             probe.sink.event("batch.stopped", {"batch": self.batch_id, "by": by.call_index})
+        if self.teller is not None:
+            self.teller.stopped(by)
         lane = self._running_lane
         waiting = []
         for call in self.calls[by.call_index + 1 :]:
@@ -497,6 +520,9 @@ class Batch:
             fields = {"batch": self.batch_id, "lane": lane.index, "state": self.state.to_json()}
             rejected = [[one.call_index, one.position] for one in merge.rejected]
             probe.sink.event("lane.merged", fields | {"applied": list(map(list, merge.applied)), "rejected": rejected})
+        if self.teller is not None:
+            merge = lane.merge
+            self.teller.lane_ended(lane.index, len(merge.applied), len(merge.rejected))
         self.reader.tell()
 
     def _merge_the_rest(self) -> None:
@@ -627,6 +653,8 @@ class Batch:
                     "dropped": [call.progress_dropped for call in self.calls],
                 },
             )
+        if self.teller is not None:
+            self.teller.left(self.calls)
         self.reader.tell()
 
     def __repr__(self) -> str:

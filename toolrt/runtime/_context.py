@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
     EVERYTHING,
     NO_SERVICES,
+    SILENT,
     BatchOutcome,
     Claim,
     Event,
@@ -24,11 +24,13 @@ from toolrt.model import (
     State,
     Telemetry,
     ToolCall,
+    ToolTelemetry,
     WorkingDir,
 )
 from toolrt.order import TrackedCall
 from toolrt.runtime._home import Alone, Apart, Home, share_of
 from toolrt.runtime._inside import Inside, inside_of
+from toolrt.runtime._telemetry import Teller, desk_of
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -104,7 +106,11 @@ class ToolContext:
         state = State(working_dir=working_dir, context_budget=context_budget)
         call = TrackedCall(ToolCall("standalone", "standalone", {}), 0, session_id or "standalone", 0.0)
         call.claims = (EVERYTHING,)
-        return cls(call, state, Alone(registry, services, share_of(context_budget, 1)))
+        teller = None
+        if services.telemetry is not SILENT:
+            teller = Teller(services.telemetry, desk_of(services.telemetry), call.batch_id)
+            teller.alone(call)
+        return cls(call, state, Alone(registry, services, share_of(context_budget, 1), teller))
 
     @property
     def call_id(self) -> str:
@@ -167,9 +173,16 @@ class ToolContext:
         return self._services.lsp
 
     @property
-    def telemetry(self) -> Telemetry:
-        """Whoever observes; `toolrt.model.SILENT`, which does nothing, where nobody does."""
-        return self._services.telemetry
+    def telemetry(self) -> ToolTelemetry:
+        """Tells whoever observes the runtime; `toolrt.model.SILENT`, which does nothing, where nobody does.
+
+        Example::
+
+            with ctx.telemetry.span("parse", {"files": len(files)}):
+                ctx.telemetry.event("cache.missed")
+        """
+        teller = self._home.teller
+        return SILENT if teller is None else teller.of_call(self._call)
 
     @property
     def read_budget(self) -> int | None:
@@ -254,7 +267,7 @@ class ToolContext:
         return inside_of(self._call)
 
     def isolate(
-        self, *, working_dir: WorkingDir | _Same = SAME, context_budget: int | None | _Same = SAME
+        self, *, working_dir: WorkingDir | _Same = SAME, context_budget: int | _Same | None = SAME
     ) -> ToolContext:
         """The same call with a working directory and budgets of its own; files, services and claims are the same.
 
@@ -307,7 +320,10 @@ class ToolContext:
 
             ctx.emit(Cloned("https://example.org/repo"))
         """
-        self._home.send(self._call, self._noted(event))
+        event = self._noted(event)
+        if self._home.teller is not None:
+            self._home.teller.emitted(self._call, event)
+        self._home.send(self._call, event)
 
     def note(self, kind: Callable[..., Event], *values: Any) -> None:
         """Emit ``kind(*values)`` as toolrt's own tools do: only a batch opened with ``events=True`` hands it over.
@@ -318,10 +334,14 @@ class ToolContext:
         Checkpoint: never.  Ordering: as `progress`.
         """
         call, home = self._call, self._home
-        if not (home.events or home.services_of(call.tool).after_lane):
+        wanted = home.events or bool(home.services_of(call.tool).after_lane)
+        if not wanted and home.teller is None:
             return
         event = kind(*values, batch_id=call.batch_id, call_index=call.call_index, call_id=call.call_id)
-        self._keep(event)
+        if home.teller is not None:
+            home.teller.emitted(call, event)
+        if wanted:
+            self._keep(event)
         if home.events:
             home.send(call, event)
 

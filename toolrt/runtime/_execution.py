@@ -70,6 +70,8 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
         threaded = not (tool.is_async or probe.threads_inline)
         fields = {"batch": call.batch_id, "call": call.call_index, "lane": lane.index, "thread": threaded}
         probe.sink.event("call.started", {**fields, "timeout": timeout, "interrupt": tool.interrupt})
+    if batch.teller is not None:
+        batch.teller.started(call, lane.index, not (tool.is_async or probe.threads_inline), timeout)
     positional, named = call.arguments or ((), {})
     if timeout is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
         await _execute_guarded(lane, call, tool, context, now, timeout)
@@ -156,6 +158,8 @@ async def _failed(
     tool: Any = call.tool
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
     call._ended_at = trio.current_time()
+    if batch.teller is not None:
+        batch.teller.raised(call, rest)
     if cancelled is not None:
         batch.cancelled_from_outside()
     if exit_asked is not None:

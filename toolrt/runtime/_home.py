@@ -8,6 +8,7 @@ import attrs
 
 from toolrt.model import Registry, Services, Tool
 from toolrt.order import TrackedCall
+from toolrt.runtime._telemetry import Teller
 
 __all__ = ["Alone", "Apart", "Home", "share_of"]
 
@@ -26,6 +27,10 @@ class Home(Protocol):
     @property
     def events(self) -> bool:
         """Whether the reader wants the events of toolrt's own tools."""
+
+    @property
+    def teller(self) -> Teller | None:
+        """Tells whoever observes; None where nobody does."""
 
     def services_of(self, tool: Tool | None) -> Services:
         """What calls of `tool` are given."""
@@ -53,6 +58,7 @@ class Alone:
     registry: Registry | None
     _services: Services
     read_budget: int | None
+    teller: Teller | None = None
     events: bool = False
 
     def services_of(self, tool: Tool | None) -> Services:
@@ -77,6 +83,10 @@ class Apart:
     @property
     def events(self) -> bool:
         return self._home.events
+
+    @property
+    def teller(self) -> Teller | None:
+        return self._home.teller
 
     def services_of(self, tool: Tool | None) -> Services:
         return self._home.services_of(tool)

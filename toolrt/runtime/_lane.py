@@ -204,8 +204,12 @@ class LaneRun:
                     break
                 if not call.pending:
                     self._ready.append(call.call_index)
+                    if self.batch.teller is not None:
+                        self.batch.teller.ready(call)
         if probe.sink is not None:
             self._report_start()
+        if self.batch.teller is not None:
+            self.batch.teller.lane_began(self.index, self.shared, self.calls)
         for call, refusal in refused:
             self._refuse(call, refusal)
         if self.batch.approve is not None:
@@ -227,6 +231,8 @@ class LaneRun:
         self.add(call)
         if probe.sink is not None:
             self._report_ticket(call)
+        if self.batch.teller is not None:
+            self.batch.teller.joined(call)
         if self.batch.approve is not None:
             self._ask(call)
         else:
@@ -288,12 +294,16 @@ class LaneRun:
 
     def _granted(self, call: TrackedCall) -> None:
         call.pending -= 1
+        if self.batch.teller is not None:
+            self.batch.teller.granted(call)
         self._ready_if_granted(call)
         self.dispatch()
 
     def _ready_if_granted(self, call: TrackedCall) -> None:
         if call.pending == 0 and call.status is Status.QUEUED:
             heappush(self._ready, call.call_index)
+            if self.batch.teller is not None:
+                self.batch.teller.ready(call)
 
     def dispatch(self, at_home: bool = False) -> None:
         """Spawn ready calls while there are slots, lowest call_index first.
@@ -320,6 +330,8 @@ class LaneRun:
                 nursery.start_soon(execute, self, call, name=call.call.name)
             else:
                 self.batch.context.run(nursery.start_soon, execute, self, call, name=call.call.name)
+        if self.batch.teller is not None:
+            self.batch.teller.slots()
         if ready and inside is not None:
             inside.starve(self)
 
@@ -327,6 +339,8 @@ class LaneRun:
         """Give back what the call holds: its execution is over, or will never be."""
         if probe.sink is not None:
             probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
+        if self.batch.teller is not None:
+            self.batch.teller.gives_back(call)
         call.runs_in = None
         tickets, call.tickets = call.tickets, ()
         if len(tickets) == 1:
@@ -338,6 +352,8 @@ class LaneRun:
             hand_out(self)
         elif self._ready:
             self.dispatch()
+        if self.batch.teller is not None:
+            self.batch.teller.gave_back()
         if self._over is not None:
             self._wake_if_over()
 
@@ -347,6 +363,8 @@ class LaneRun:
         for call in calls:
             if probe.sink is not None:
                 probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
+            if self.batch.teller is not None:
+                self.batch.teller.gives_back(call)
             tickets += call.tickets
             call.tickets = ()
             self._free(call)
@@ -355,6 +373,8 @@ class LaneRun:
             hand_out(self)
         else:
             self.dispatch()
+        if self.batch.teller is not None:
+            self.batch.teller.gave_back()
         self._wake_if_over()
 
     def _free(self, call: TrackedCall) -> None:
@@ -433,6 +453,8 @@ class LaneRun:
             answer = Deny(f"the approval check raised {tool.describe_error(error)}")
         if inspect.isawaitable(answer):
             call.scope = trio.CancelScope()
+            if self.batch.teller is not None:
+                self.batch.teller.waits_for_approval(call)
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
         else:
             self._answered(call, decision(answer))
@@ -464,6 +486,8 @@ class LaneRun:
         if probe.sink is not None:
             word = type(verdict).__name__.lower()
             probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
+        if self.batch.teller is not None:
+            self.batch.teller.answered(call, type(verdict).__name__.lower())
         if call.status is not Status.QUEUED or not call.awaiting_approval:
             return
         call.pending -= 1

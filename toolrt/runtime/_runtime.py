@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
     NO_SERVICES,
+    SILENT,
     AfterLane,
     Approve,
     BatchOutcome,
     Registry,
     Services,
     State,
+    Telemetry,
     Tool,
     ToolCall,
 )
 from toolrt.order import ClaimTable, LanePolicy, by_claims
 from toolrt.runtime._batch import Batch
+from toolrt.runtime._telemetry import Teller, desk_of
 
 if TYPE_CHECKING:
     from toolrt.runtime._inside import Inside
@@ -39,6 +42,7 @@ class Runtime:
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
         services: what every tool is given beside its input.  What is None there, a tool has from its owner (of a
             workspace: its files and their history), and one that nobody owns from the only owner, if there is one.
+        telemetry: who is told what happens, such as `toolrt.services.telemetry.Telemetry`; None is that of `services`.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -52,6 +56,7 @@ class Runtime:
         approve: Approve | None = None,
         timeout: float | None = None,
         services: Services | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a toolrt.Registry", registry)
@@ -65,6 +70,8 @@ class Runtime:
             raise DefinitionRefused("Runtime(timeout)", "seconds above 0, or None", timeout)
         if services is not None and not isinstance(services, Services):
             raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
+        if telemetry is not None and (isinstance(telemetry, type) or not callable(getattr(telemetry, "event", None))):
+            raise DefinitionRefused("Runtime(telemetry)", "an object with event(kind, fields), or None", telemetry)
         self.registry = registry
         self.lanes = lanes
         self.limit = limit
@@ -76,6 +83,8 @@ class Runtime:
         ) or (ClaimTable("runtime"),)
         #: What every tool is given; a tool's owner may add to it.
         self.services = NO_SERVICES if services is None else services
+        if telemetry is not None:
+            self.services = self.services.replace(telemetry=telemetry)
         self._services_by_owner = {
             id(owner): self.services.filled_from(own) for owner, own in _services_of(registry.owners)
         }
@@ -91,7 +100,23 @@ class Runtime:
                 if hook not in self.services.after_lane
             ),
         )
+        self._desk = desk_of(self.services.telemetry)
         self._batches = 0
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """Who is told what happens; None: nobody."""
+        return None if self.services.telemetry is SILENT else self.services.telemetry
+
+    @property
+    def telemetry_failures(self) -> int:
+        """How often the observer raised; of one that other runtimes tell too, all of it."""
+        return desk_of(self.services.telemetry).failures
+
+    def teller(self, batch_id: str) -> Teller | None:
+        """What tells the observer of a new batch; None where nobody observes."""
+        telemetry = self.services.telemetry
+        return None if telemetry is SILENT else Teller(telemetry, self._desk, batch_id)
 
     def services_of(self, tool: Tool | None) -> Services:
         """What calls of `tool` are given.

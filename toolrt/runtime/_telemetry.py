@@ -1,0 +1,511 @@
+"""What an observer is told of one batch.
+
+Rules.
+    1. An observer is told what has happened, where it happened: ``batch.opened`` in the task that opened the batch,
+       ``call.started`` and what a tool tells in the tool's own task or thread.  So a context variable that an observer
+       sets at ``call.started`` is the tool's.
+    2. An observer decides nothing.  What it raises is counted, said once as a warning, and goes no further.
+    3. Of what a tool is given and gives, types and sizes are told: no input, no content, no text of an error.  What a
+       tool tells of its own accord (`CallTelemetry`) is told as it is, cut to a bound.
+    4. What is begun is ended, once, and after all that began inside it.  Times never go back within a batch.
+    5. One observer is told one thing at a time, whatever threads its runtimes and tools run in.
+
+Theory.  Nothing here touches what a simulation watches (no primitive of Trio's, no cell, no claim), so an execution
+that is observed has the same steps, accesses and schedule as one that is not; and nothing here asks whether it is
+simulated, but for the zero of its clock.
+
+Limits.  An observer must not block: a call waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import trio
+
+from toolrt import probe
+from toolrt.errors import ObserverWarning
+from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, OutputChunk, Telemetry
+from toolrt.order import Status, TrackedCall
+
+__all__ = ["CallTelemetry", "Desk", "Teller", "desk_of"]
+
+#: A model's id for a call is told up to so many characters.
+_ID = 100
+#: Of what a tool tells: names, keys and texts up to so many characters, and so many fields.
+_NAME, _TEXT, _FIELDS = 100, 500, 32
+#: Of the calls that one waits for, so many are named.
+_BLOCKERS = 16
+
+#: The call whose tool the running code belongs to, with who tells of it, and the innermost span it has begun.
+_HERE: contextvars.ContextVar[tuple[Teller, int, int | None] | None] = contextvars.ContextVar(
+    "toolrt telemetry", default=None
+)
+
+
+class Desk:
+    """What is kept of one observer for all that tell it something."""
+
+    def __init__(self) -> None:
+        #: One thing is told at a time; a thread that is told may tell.
+        self.lock = threading.RLock()
+        #: How many batches were opened: each has its number, from 1.
+        self.opened = 0
+        #: How often the observer raised.
+        self.failures = 0
+
+    def failed(self, observer: object, kind: str, error: Exception) -> None:
+        """Count what `observer` raised; say it, the first time."""
+        self.failures += 1
+        if self.failures == 1:
+            # Where warnings are errors, this one would fail the call.
+            with contextlib.suppress(Warning):
+                warnings.warn(ObserverWarning(type(observer).__name__, kind, type(error).__name__), stacklevel=2)
+
+
+_desks: dict[int, tuple[weakref.ref[Any], Desk]] = {}
+
+
+def desk_of(observer: object) -> Desk:
+    """The desk of `observer`: the same one for all runtimes that it observes."""
+    key = id(observer)
+    known = _desks.get(key)
+    if known is not None and known[0]() is observer:
+        return known[1]
+    desk = Desk()
+    with contextlib.suppress(TypeError):  # nothing can refer to it weakly: then each runtime counts its batches alone
+        _desks[key] = (weakref.ref(observer, lambda _: _desks.pop(key, None)), desk)
+    return desk
+
+
+class _Told:
+    """What was told of one call."""
+
+    __slots__ = ("ended", "error", "joined", "settled", "spans", "started", "waits")
+
+    def __init__(self) -> None:
+        self.joined = self.started = self.settled = self.ended = False
+        #: The waits that have begun and not ended.
+        self.waits: dict[str, None] = {}
+        #: The type of what its tool raised.
+        self.error: str | None = None
+        #: The spans that its tool has begun: name by number; None once it has ended.
+        self.spans: list[str | None] = []
+
+
+class Teller:
+    """Tells an observer of one batch.
+
+    Args:
+        observer: who is told.
+        desk: what is kept of it.
+        batch_id: the batch.
+    """
+
+    def __init__(self, observer: Telemetry, desk: Desk, batch_id: str) -> None:
+        self._observer = observer
+        self._desk = desk
+        self._batch_id = batch_id
+        self._calls: dict[int, _Told] = {}
+        # The lanes that have begun: True until they end.
+        self._lanes: dict[int, bool] = {}
+        self._over = False
+        # Calls that became ready and have not got a slot yet; and whether one of the batch's own calls is giving back.
+        self._ready: list[TrackedCall] = []
+        self._giving_back = False
+        above = _HERE.get()
+        #: Inside which call the batch was opened, if the same observer is told of that.
+        self._above = above if above is not None and above[0]._desk is desk else None
+        self._clock: _Clock = _Clock() if self._above is None else self._above[0]._clock
+        with desk.lock:
+            desk.opened += 1
+            self._number = desk.opened
+
+    @trio.lowlevel.enable_ki_protection
+    def _tell(self, kind: str, fields: Mapping[str, Any]) -> None:
+        desk = self._desk
+        with desk.lock:
+            told = {"time": self._clock.now(), "batch": self._batch_id, "number": self._number, **fields}
+            try:
+                self._observer.event(kind, told)
+            except Exception as error:
+                desk.failed(self._observer, kind, error)
+
+    # The batch
+
+    def opened(self, policy: str, limit: int | None) -> None:
+        """The batch has been opened."""
+        above = self._above
+        parent = None
+        if above is not None:
+            parent = {"batch": above[0]._batch_id, "number": above[0]._number, "call": above[1]}
+        self._tell("batch.opened", {"parent": parent, "policy": policy, "limit": limit})
+
+    def cancelled(self, outside: bool) -> None:
+        """A cancel was asked; why is the caller's own affair."""
+        self._tell("batch.cancelled", {"outside": outside})
+
+    def stopped(self, by: TrackedCall) -> None:
+        """A call has failed and stops the batch."""
+        self._tell("batch.stopped", {"by": by.call_index})
+
+    def left(self, calls: Sequence[TrackedCall]) -> None:
+        """The batch is over."""
+        outcomes: dict[str, int] = {}
+        for call in calls:
+            if call.progress_count:
+                counts = {"sent": call.progress_count, "dropped": call.progress_dropped}
+                self._tell("progress.counted", {"call": call.call_index, **counts})
+            if call.result is not None:
+                word = call.result.outcome.value
+                outcomes[word] = outcomes.get(word, 0) + 1
+        self._tell("batch.ended", {"calls": len(calls), "outcomes": outcomes, "lanes": len(self._lanes)})
+        self._over = True
+        self._calls.clear()
+
+    # Lanes
+
+    def lane_began(self, lane: int, shared: bool, calls: Sequence[TrackedCall]) -> None:
+        """A lane's start state is known, and its calls have their tickets."""
+        self._lanes[lane] = True
+        self._tell("lane.began", {"lane": lane, "shared": shared, "calls": len(calls)})
+        for call in calls:
+            if call.admitted:
+                self.joined(call)
+
+    def lane_ended(self, lane: int, applied: int, rejected: int) -> None:
+        """A lane's calls have all ended, or will never begin, and its modifiers are merged."""
+        self._tell("state.merged", {"lane": lane, "applied": applied, "rejected": rejected})
+        if self._lanes.get(lane):
+            self._lanes[lane] = False
+            self._tell("lane.ended", {"lane": lane})
+
+    # Calls
+
+    def alone(self, call: TrackedCall) -> None:
+        """The call is that of a tool outside a batch: what it tells is all there is."""
+        self._calls[call.call_index] = _Told()
+
+    def submitted(self, call: TrackedCall) -> None:
+        """A call has its place in the batch."""
+        self._of(call)
+
+    def _of(self, call: TrackedCall) -> _Told:
+        told = self._calls.get(call.call_index)
+        if told is None:
+            told = self._calls[call.call_index] = _Told()
+            # The name of a tool that is not there is what the model made up.
+            tool = None if call.tool is None else call.tool.name
+            call_id = call.call_id if isinstance(call.call_id, str) else ""
+            self._tell("call.submitted", {"call": call.call_index, "call_id": call_id[:_ID], "tool": tool})
+        return told
+
+    def waits_for_lane(self, call: TrackedCall) -> None:
+        """The call's lane has to wait for those before it."""
+        if call.status is Status.QUEUED:
+            self._begin_wait(call, "lane", {})
+
+    def joined(self, call: TrackedCall) -> None:
+        """The call's lane is open, and it has taken its tickets."""
+        told = self._of(call)
+        if told.settled or told.joined:
+            return
+        self._end_wait(call, told, "lane")
+        told.joined = True
+        writes = sum(claim.mode is WRITE for claim in call.claims)
+        counts = {"reads": len(call.claims) - writes, "writes": writes}
+        self._tell("call.joined", {"call": call.call_index, "lane": call.lane, "shared": call.safe, **counts})
+        if not all(ticket.ready for ticket in call.tickets):
+            self._begin_wait(call, "claims", {"blocked_by": _blockers(call)})
+
+    def waits_for_approval(self, call: TrackedCall) -> None:
+        """The approval check takes its time."""
+        self._begin_wait(call, "approval", {})
+
+    def answered(self, call: TrackedCall, answer: str) -> None:
+        """The approval check has answered ``allow``, ``deny`` or ``rewrite``."""
+        told = self._of(call)
+        self._end_wait(call, told, "approval")
+        self._tell("approval.answered", {"call": call.call_index, "answer": answer})
+
+    def granted(self, call: TrackedCall) -> None:
+        """A ticket of the call is first in line."""
+        if all(ticket.ready for ticket in call.tickets):
+            self._end_wait(call, self._of(call), "claims")
+
+    def ready(self, call: TrackedCall) -> None:
+        """Nothing but a slot is missing."""
+        self._ready.append(call)
+
+    def slots(self) -> None:
+        """The slots there are have been given away."""
+        if self._giving_back or not self._ready:
+            return
+        ready, self._ready = self._ready, []
+        for call in ready:
+            if call.status is Status.QUEUED and not call.held:
+                self._begin_wait(call, "slot", {})
+
+    def started(self, call: TrackedCall, lane: int, thread: bool, timeout: float | None) -> None:
+        """The tool's first step is about to run; called in its task."""
+        told = self._of(call)
+        for why in tuple(told.waits):
+            self._end_wait(call, told, why)
+        told.started = True
+        _HERE.set((self, call.call_index, None))
+        fields = {"call": call.call_index, "lane": lane, "thread": thread, "timeout": timeout}
+        self._tell("call.started", fields)
+
+    def raised(self, call: TrackedCall, error: BaseException | None) -> None:
+        """The tool raised `error`; its result is about to be fixed."""
+        if error is not None:
+            self._of(call).error = type(error).__name__
+
+    def settled(self, call: TrackedCall) -> None:
+        """The call's result is fixed, or replaced by a skip."""
+        told = self._of(call)
+        for why in tuple(told.waits):
+            self._end_wait(call, told, why)
+        told.settled = True
+        result: Any = call.result
+        content, size = _measured(result.content)
+        fields = {"call": call.call_index, "outcome": result.outcome.value, "content": content, "size": size}
+        fields |= {"error": told.error, "error_size": None if result.error is None else len(result.error)}
+        self._tell("call.settled", fields | {"modifiers": len(call.modifiers)})
+
+    def gives_back(self, call: TrackedCall) -> None:
+        """The call's execution is over, or will never be; it is about to give back what it holds."""
+        told = self._of(call)
+        if not told.joined:
+            return
+        for number in reversed(range(len(told.spans))):
+            self._end_span(call.call_index, told, number, None, left_open=True)
+        if not told.ended:
+            told.ended = True
+            self._tell("call.ended", {"call": call.call_index, "ran": told.started})
+        self._giving_back = True
+
+    def gave_back(self) -> None:
+        """Whoever could start in its place has."""
+        self._giving_back = False
+        self.slots()
+
+    def _begin_wait(self, call: TrackedCall, why: str, fields: Mapping[str, Any]) -> None:
+        told = self._of(call)
+        if why not in told.waits and not told.settled:
+            told.waits[why] = None
+            self._tell("wait.began", {"call": call.call_index, "why": why, **fields})
+
+    def _end_wait(self, call: TrackedCall, told: _Told, why: str) -> None:
+        if why in told.waits:
+            del told.waits[why]
+            self._tell("wait.ended", {"call": call.call_index, "why": why})
+
+    # What tools tell
+
+    def of_call(self, call: TrackedCall) -> CallTelemetry:
+        """What a tool is given to tell by."""
+        return CallTelemetry(self, call.call_index)
+
+    def emitted(self, call: TrackedCall, event: object) -> None:
+        """A tool has told of its work in words that programs understand."""
+        try:
+            kind, fields = _in_short(event)
+        except Exception:  # its own fields are not what they must be
+            kind, fields = "event.emitted", {"type": type(event).__name__}
+        self._tell_of_tool(call.call_index, kind, fields)
+
+    def service_failed(self, lane: int, service: str, error: BaseException) -> None:
+        """A service that was told what a lane changed has raised."""
+        self._tell("service.failed", {"lane": lane, "service": service[:_NAME], "error": type(error).__name__})
+
+    def _tell_of_tool(self, call: int, kind: str, fields: Mapping[str, Any]) -> bool:
+        with self._desk.lock:
+            told = self._calls.get(call)
+            if told is None or told.ended or self._over:
+                return False
+            self._tell(kind, {"call": call, **fields})
+            return True
+
+    def _begin_span(self, call: int, name: str, fields: Mapping[str, Any]) -> int | None:
+        """Its number; None where nothing can be told any more."""
+        here = _HERE.get()
+        inside = here[2] if here is not None and here[0] is self and here[1] == call else None
+        with self._desk.lock:
+            told = self._calls.get(call)
+            if told is None or (inside is not None and told.spans[inside] is None):
+                inside = None
+            number = 0 if told is None else len(told.spans)
+            if told is not None:
+                told.spans.append(name)
+            begun = {"span": number, "parent": inside, "name": name, "fields": fields}
+            if not self._tell_of_tool(call, "span.began", begun):
+                return None
+            return number
+
+    def _end_span(self, call: int, told: _Told | None, number: int, error: str | None, left_open: bool = False) -> None:
+        with self._desk.lock:
+            told = self._calls.get(call) if told is None else told
+            if told is None or told.spans[number] is None:
+                return
+            name, told.spans[number] = told.spans[number], None
+            ended = {"span": number, "name": name, "error": error, "left_open": left_open}
+            self._tell_of_tool(call, "span.ended", ended)
+
+
+class CallTelemetry:
+    """What a tool tells observers by: ``ctx.telemetry``.
+
+    It never blocks the tool, never makes it fail and says nothing once the call has ended.  May be used from the worker
+    thread of a sync tool.
+    """
+
+    __slots__ = ("_call", "_teller")
+
+    def __init__(self, teller: Teller, call: int) -> None:
+        self._teller = teller
+        self._call = call
+
+    def event(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
+        """Tell that `kind` happened.
+
+        Args:
+            kind: what happened, in a few words of your own that do not change: ``"cache.missed"``.
+            fields: the particulars: numbers, true or false, short texts.  Of anything else the type is told.
+
+        Checkpoint: never.
+        """
+        self._teller._tell_of_tool(self._call, "tool.event", {"name": _name(kind), "fields": _shown(fields)})
+
+    def span(self, name: str, fields: Mapping[str, Any] | None = None) -> contextlib.AbstractContextManager[None]:
+        """A block of work with a beginning and an end; blocks may stand in each other.
+
+        Leave it in the task and thread that entered it.  One that is open when its call ends, ends with it.
+
+        Example::
+
+            with ctx.telemetry.span("parse", {"files": len(files)}):
+                ...
+
+        Checkpoint: never.
+        """
+        return _Span(self._teller, self._call, _name(name), _shown(fields))
+
+
+class _Span:
+    """One block of a tool's work."""
+
+    __slots__ = ("_call", "_fields", "_name", "_number", "_teller", "_token")
+
+    def __init__(self, teller: Teller, call: int, name: str, fields: Mapping[str, Any]) -> None:
+        self._teller = teller
+        self._call = call
+        self._name = name
+        self._fields = fields
+        self._number: int | None = None
+        self._token: contextvars.Token[Any] | None = None
+
+    def __enter__(self) -> None:
+        self._number = self._teller._begin_span(self._call, self._name, self._fields)
+        if self._number is not None:
+            self._token = _HERE.set((self._teller, self._call, self._number))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            with contextlib.suppress(ValueError):  # it was left where it was not entered
+                _HERE.reset(self._token)
+            self._token = None
+        if self._number is not None:
+            raised = None if kind is None else kind.__name__
+            self._teller._end_span(self._call, None, self._number, raised)
+
+
+class _Clock:
+    """Nanoseconds since the epoch, or virtual ones since the execution began; asked in any thread."""
+
+    def __init__(self) -> None:
+        self._clock = trio.lowlevel.current_clock() if trio.lowlevel.in_trio_run() else _Wall()
+        self._epoch, self._zero = 0, 0.0
+        if not probe.threads_inline:
+            # Read between two looks at the other clock, and again if this thread was not running meanwhile.
+            readings = [(self._clock.current_time(), time.time_ns(), self._clock.current_time()) for _ in range(3)]
+            before, self._epoch, after = min(readings, key=lambda reading: reading[2] - reading[0])
+            self._zero = (before + after) / 2
+
+    def now(self) -> int:
+        return self._epoch + round((self._clock.current_time() - self._zero) * 1e9)
+
+
+class _Wall:
+    """Stands for Trio's clock where Trio does not run."""
+
+    def current_time(self) -> float:
+        return time.perf_counter()
+
+
+def _blockers(call: TrackedCall) -> list[int | str]:
+    """Whose tickets are in the way, as `TrackedCall.waits_for` names them."""
+    return [one for one in call.waits_for if isinstance(one, int) or "#" in one][:_BLOCKERS]
+
+
+def _measured(content: object) -> tuple[str | None, int | None]:
+    """What a content is and how much of it there is: characters, bytes or members."""
+    if content is None:
+        return None, None
+    if isinstance(content, str):
+        return "text", len(content)
+    if isinstance(content, bytes | bytearray | memoryview):
+        return "bytes", len(content)
+    if isinstance(content, Mapping):
+        return "mapping", len(content)
+    if isinstance(content, list | tuple):
+        return "list", len(content)
+    return type(content).__name__, None
+
+
+def _in_short(event: object) -> tuple[str, dict[str, Any]]:
+    """An event's kind, and its fields without any content."""
+    if isinstance(event, FileChanged):
+        target = None if event.target is None else _text(event.target)
+        where = {"path": _text(event.path), "target": target, "directory": event.is_directory}
+        return "file.changed", {**where, "change": event.change.value}
+    if isinstance(event, DirectoryChanged):
+        return "directory.changed", {"path": _text(event.path)}
+    if isinstance(event, OutputChunk):
+        return "output.written", {"offset": event.offset, "size": len(event.text)}
+    if isinstance(event, Diagnostics):
+        return "diagnostics.found", {"path": _text(event.path), "findings": len(event.findings)}
+    return "event.emitted", {"type": type(event).__name__}
+
+
+def _name(name: object) -> str:
+    return name[:_NAME] if isinstance(name, str) else type(name).__name__
+
+
+def _shown(fields: object) -> dict[str, Any]:
+    """A tool's own fields, as values that can be told."""
+    if not isinstance(fields, Mapping):
+        return {} if fields is None else {"fields": type(fields).__name__}
+    shown: dict[str, Any] = {}
+    try:
+        for key, value in fields.items():
+            if len(shown) == _FIELDS:
+                break
+            shown[_name(key)] = value if value is None or type(value) in (bool, int, float) else _text(value)
+    except Exception as error:
+        shown["fields"] = type(error).__name__
+    return shown
+
+
+def _text(value: object) -> str:
+    return value[:_TEXT] if type(value) is str else type(value).__name__
