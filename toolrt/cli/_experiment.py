@@ -90,7 +90,7 @@ class Experiment:
         """One execution: what `toolrt.sim` is given."""
         workspace = Workspace(self.disk.copy())
         runtime = Runtime(Registry(workspace.tools()), LANE_POLICIES[self.lanes], self.limit)
-        async with runtime.open_batch(expected_reads=len(self.calls)) as batch:
+        async with runtime.open_batch(expected_reads=runtime.registry.reads_in(self.calls)) as batch:
             for call in self.calls:
                 batch.submit(call)
             batch.seal()

@@ -143,7 +143,7 @@ async def perform(
     began = time.perf_counter()
     interrupts: list[str] = []
     async with trio.open_nursery() as nursery:
-        batch = runtime.open_batch(batch_id=batch_id, expected_reads=len(calls))
+        batch = runtime.open_batch(batch_id=batch_id, expected_reads=runtime.registry.reads_in(calls))
         if threading.current_thread() is threading.main_thread():
             await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
         board = Board(screen, batch)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolrt.errors import DefinitionRefused
+from toolrt.model._call import ToolCall
 from toolrt.model._tool import Tool
 
 __all__ = ["Registry"]
@@ -54,6 +55,11 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """The tools' names, in order."""
         return tuple(self._tools)
+
+    def reads_in(self, calls: Iterable[ToolCall]) -> int:
+        """How many of `calls` share the batch's read budget; at least 1 (``open_batch(expected_reads=...)``)."""
+        tools = (self.get(call.name) for call in calls)
+        return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
 
     def nearest(self, name: object) -> list[str]:
         """Up to three names that look most like `name`, best first."""

@@ -1,5 +1,6 @@
 """A workspace's files: what a name means, how the disk is reached, and the tools a model is given."""
 
+from toolrt.workspace._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
 from toolrt.workspace._disk import (
     EXACT,
     Change,
@@ -61,10 +62,12 @@ __all__ = [
     "Revised",
     "Revision",
     "Rule",
+    "Skeleton",
     "Snapshot",
     "Special",
     "Stat",
     "Symlink",
+    "TokenCount",
     "TooLarge",
     "Undone",
     "Unsynced",
@@ -72,6 +75,8 @@ __all__ = [
     "Version",
     "Wanted",
     "Workspace",
+    "estimated_tokens",
+    "head_and_tail",
     "held",
     "identify",
     "is_own",

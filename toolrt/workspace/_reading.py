@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolrt.model import READ
+from toolrt.workspace._budget import fitted
 from toolrt.workspace._disk import Kind, Snapshot, Stat, is_own
 from toolrt.workspace._encoding import decoded, named
 from toolrt.workspace._files import CallContext
@@ -36,16 +37,20 @@ async def read_file(
     path is relative to the working directory, or absolute. With offset (the first line, counted from 1) or
     limit (how many lines) only those lines are returned. With line_numbers each line begins with its number and
     a tab; these are not part of the file. Text of at most 10 MiB is read: UTF-8, or UTF-16 or UTF-32 with a byte
-    order mark, or what encoding names.
+    order mark, or what encoding names. A whole file that is too long is shown in part, and its first line says which
+    lines are left out and how to read them.
     """
     identity = held(workspace, ctx, path, READ)
     chosen = named(identity.path, encoding)
 
+    share = getattr(ctx, "read_budget", None) if offset is None and limit is None else None
+
     def rendered(found: Snapshot) -> str:
         text = slice_of(identity.path, decoded(identity.path, found.content, chosen), offset, limit)
-        return numbered(text, offset or 1) if line_numbers else text
+        shown = numbered(text, offset or 1) if line_numbers else text
+        return fitted(identity.path, text, shown, share, workspace.skeleton, workspace.tokens)
 
-    return await workspace.files.read_as(ctx, identity, (offset, limit, line_numbers, chosen), rendered)
+    return await workspace.files.read_as(ctx, identity, (offset, limit, line_numbers, chosen, share), rendered)
 
 
 async def list_dir(workspace: Workspace, ctx: CallContext, path: str = ".") -> str:

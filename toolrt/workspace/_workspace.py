@@ -9,6 +9,7 @@ from functools import cached_property
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, Services, State, Tool
 from toolrt.order import ClaimTable
+from toolrt.workspace._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._files import Files, Limits
 from toolrt.workspace._history import History
@@ -37,10 +38,13 @@ class Workspace:
         limits: how much is remembered; None: see `Limits`.
         state_dir: where the history of a directory on the real disk is kept, in a directory of its own; None: in
             ``$TOOLRT_STATE_DIR``, else in the user's state directory.
+        skeleton: what ``read_file`` shows of a file that is over its share of the context: a function of the path, the
+            text and the tokens it may have.  One that fails, or gives more, is replaced by `head_and_tail`.
+        tokens: counts the tokens of a text; by default they are estimated, see `estimated_tokens`.
 
     Raises:
         InputRefused: there is no directory at `root`.
-        DefinitionRefused: `root` is neither a path nor a disk.
+        DefinitionRefused: `root` is neither a path nor a disk, or `skeleton` or `tokens` is no function.
 
     Example::
 
@@ -54,6 +58,8 @@ class Workspace:
         *,
         limits: Limits | None = None,
         state_dir: str | os.PathLike[str] | None = None,
+        skeleton: Skeleton = head_and_tail,
+        tokens: TokenCount = estimated_tokens,
     ) -> None:
         if isinstance(root, str | os.PathLike):
             self._disk: Disk = RealDisk(root)
@@ -61,6 +67,12 @@ class Workspace:
             self._disk = root
         else:
             raise DefinitionRefused("Workspace", "a directory's path or a disk", root)
+        for name, function in (("skeleton", skeleton), ("tokens", tokens)):
+            if not callable(function):
+                raise DefinitionRefused(f"Workspace({name})", "a function", function)
+        #: What is shown of a file that is over its share, and who counts tokens.
+        self.skeleton = skeleton
+        self.tokens = tokens
         self._claim_table = ClaimTable()
         self._limits = limits = Limits() if limits is None else limits
         self._history = History(self, opened_store(self._disk, state_dir, limits.versions, limits.history_bytes))
