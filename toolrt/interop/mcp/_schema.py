@@ -1,0 +1,213 @@
+"""Schemas that strangers wrote: bounded before anything is checked against them.
+
+Rules.
+    1. A schema refers to itself only (``#...``); nothing is fetched.
+    2. What a check against it can cost is known before: the subschemas that one value can be held against, with all
+       references followed, are counted, and there is a most.  A schema that refers to itself in a way that grows
+       is bounded by how deep its inputs may be nested.
+    3. What is beyond is refused, with the reason, when the server is connected.
+
+Theory.  Validators follow ``$ref`` and applicators as often as they stand there: 22 definitions, each ``allOf`` the one
+before twice, are four million checks of one value (measured with jsonschema-rs 0.60.3: 18 of them take 5.8 s to list
+the errors of ``{}``).  The cost of a schema at a value nested ``d`` deep is one, and the cost at ``d`` of each
+subschema that is applied to the same value, and the cost at ``d - 1`` of each that is applied to a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from toolrt.interop._json import MAX_NESTING, deeper_than
+
+__all__ = ["TooMuch", "nesting_allowed"]
+
+#: Subschemas that one value may be held against: about a second's work, where all of them fail.
+_COST_MOST = 10_000
+
+#: Subschemas that a schema may have, whatever they cost.
+_NODES_MOST = 10_000
+
+#: Levels of nesting that an input must be allowed to have; a schema that grows too fast for it is refused.
+_LEVELS_LEAST = 4
+
+#: Keywords whose value is a schema, or a list of such, for the same value.
+_SAME = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
+#: Keywords whose value is a map of schemas for the same value.
+_SAME_MAPS = ("dependentSchemas", "dependencies")
+#: Keywords whose value is a schema, or a list of such, for parts of the value.
+_PART = (
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "items",
+    "prefixItems",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
+_PART_MAPS = ("properties", "patternProperties")
+
+#: References whose target depends on who refers.
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
+
+
+class TooMuch(ValueError):
+    """A schema is not used; the text says what was expected, and what it is."""
+
+
+def nesting_allowed(schema: object) -> int:
+    """How deep inputs of this schema may be nested, at most `MAX_NESTING` levels.
+
+    Raises:
+        TooMuch: it is no object schema, refers to something else than itself, or may cost too much.
+    """
+    if not isinstance(schema, Mapping):
+        raise TooMuch(f"expected a JSON object, got {type(schema).__name__}")
+    if schema.get("type") != "object":
+        raise TooMuch(f'expected "type": "object", got {schema.get("type")!r}')
+    if deeper_than(schema, MAX_NESTING):
+        raise TooMuch(f"expected at most {MAX_NESTING} levels of nesting, got more")
+    graph = _Graph(schema)
+    allowed = MAX_NESTING
+    costs = [1] * len(graph.nodes)
+    for level in range(MAX_NESTING + 1):
+        deeper = graph.costs(costs)
+        if deeper[0] > _COST_MOST:
+            allowed = level - 1
+            break
+        if deeper == costs and level:
+            break
+        costs = deeper
+    if allowed < _LEVELS_LEAST:
+        raise TooMuch(
+            f"expected one that holds a value against at most {_COST_MOST:,} subschemas, "
+            f"got more for an input of {allowed + 1} level{'' if allowed == 0 else 's'}"
+        )
+    return allowed
+
+
+class _Graph:
+    """The subschemas of a schema: which of them are applied to the same value, and which to parts of it."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._root = schema
+        self.nodes: list[Mapping[str, Any]] = []
+        self._numbers: dict[int, int] = {}
+        self._same: list[list[int]] = []
+        self._parts: list[list[int]] = []
+        self._anchors: dict[str, Mapping[str, Any]] | None = None
+        self._number(schema)
+        done = 0
+        while done < len(self.nodes):
+            self._look_at(self.nodes[done], done)
+            done += 1
+        self._order = self._sorted()
+
+    def costs(self, below: list[int]) -> list[int]:
+        """The cost of each at one level more than where they cost `below`."""
+        costs = [0] * len(self.nodes)
+        for node in self._order:
+            cost = 1 + sum(costs[one] for one in self._same[node]) + sum(below[one] for one in self._parts[node])
+            costs[node] = min(cost, 2 * _COST_MOST)
+        return costs
+
+    def _number(self, schema: object) -> int | None:
+        if not isinstance(schema, Mapping):
+            return None  # true and false cost nothing
+        number = self._numbers.get(id(schema))
+        if number is None:
+            number = self._numbers[id(schema)] = len(self.nodes)
+            if number == _NODES_MOST:
+                raise TooMuch(f"expected at most {_NODES_MOST:,} subschemas, got more")
+            self.nodes.append(schema)
+            self._same.append([])
+            self._parts.append([])
+        return number
+
+    def _look_at(self, schema: Mapping[str, Any], number: int) -> None:
+        for keyword in _DYNAMIC:
+            if keyword in schema:
+                raise TooMuch(f"expected references by $ref, got {keyword}")
+        if number and isinstance(schema.get("$id"), str):
+            raise TooMuch(f"expected one document, got a part with an $id of its own: {schema['$id'][:80]!r}")
+        if "$ref" in schema:
+            self._note(self._same[number], self._target(schema["$ref"]))
+        for keyword in _SAME:
+            self._note_all(self._same[number], schema.get(keyword))
+        for keyword in _PART:
+            self._note_all(self._parts[number], schema.get(keyword))
+        for keywords, into in ((_SAME_MAPS, self._same), (_PART_MAPS, self._parts)):
+            for keyword in keywords:
+                found = schema.get(keyword)
+                for part in found.values() if isinstance(found, Mapping) else ():
+                    self._note(into[number], part)
+
+    def _note_all(self, into: list[int], value: object) -> None:
+        for part in value if isinstance(value, list) else [value]:
+            self._note(into, part)
+
+    def _note(self, into: list[int], schema: object) -> None:
+        number = self._number(schema)
+        if number is not None:
+            into.append(number)
+
+    def _target(self, reference: object) -> object:
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            shown = repr(reference)[:80]
+            raise TooMuch(f"expected references to itself (#...), got one to {shown}: nothing is fetched")
+        pointer = unquote(reference[1:])
+        if pointer and not pointer.startswith("/"):
+            if self._anchors is None:
+                self._anchors = dict(_anchors(self._root))
+            if pointer not in self._anchors:
+                raise TooMuch(f"expected a reference to something that is there, got {reference[:80]!r}")
+            return self._anchors[pointer]
+        found: Any = self._root
+        for raw in pointer.split("/")[1:]:
+            key = raw.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, Mapping) and key in found:
+                found = found[key]
+            elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                raise TooMuch(f"expected a reference to something that is there, got {reference[:80]!r}")
+        return found
+
+    def _sorted(self) -> list[int]:
+        """The nodes, each after those that are applied to the same value as it."""
+        order: list[int] = []
+        state = [0] * len(self.nodes)
+        for start in range(len(self.nodes)):
+            if state[start]:
+                continue
+            state[start] = 1
+            above: list[tuple[int, Iterator[int]]] = [(start, iter(self._same[start]))]
+            while above:
+                node, left = above[-1]
+                for one in left:
+                    if state[one] == 1:
+                        raise TooMuch("expected an end, got a subschema that refers to itself for the same value")
+                    if state[one] == 0:
+                        state[one] = 1
+                        above.append((one, iter(self._same[one])))
+                        break
+                else:
+                    state[node] = 2
+                    order.append(node)
+                    above.pop()
+        return order
+
+
+def _anchors(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            if isinstance(one.get("$anchor"), str):
+                yield one["$anchor"], one
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)

@@ -1,0 +1,93 @@
+"""Which MCP server, how to reach it, and how far it is believed."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+
+__all__ = ["McpServer"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+def _seconds(instance: McpServer, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is None and attribute.name == "timeout":
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
+        raise DefinitionRefused(f"MCP server {instance.name!r}: {attribute.name}", "seconds above 0", value)
+
+
+def _whole(instance: McpServer, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise DefinitionRefused(f"MCP server {instance.name!r}: {attribute.name}", "a whole number, 0 or more", value)
+
+
+@attrs.frozen
+class McpServer:
+    """An MCP server to take tools from.
+
+    Raises:
+        DefinitionRefused: a value is out of range, or there is not exactly one of `command` and `server`.
+
+    Example::
+
+        McpServer("files", ["my-server", "--root", "."], trusted=True)
+    """
+
+    #: What it is known by, and what its tools' names begin with: 1 to 32 letters, digits, ``_`` and ``-``.
+    name: str = attrs.field()
+    #: The program that speaks MCP over its standard streams, and its arguments; no shell reads them.
+    command: Sequence[str] | None = None
+    #: Instead of a program: a server in this process (the SDK's ``MCPServer`` or ``Server``), or a `RecordedServer`.
+    server: Any = attrs.field(default=None, kw_only=True, repr=False)
+    #: What the program is told beside what the SDK lets through (``HOME``, ``PATH`` and the like): its secrets.
+    env: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
+    #: Where the program starts; None: where this process is.
+    cwd: str | os.PathLike[str] | None = attrs.field(default=None, kw_only=True)
+    #: Whether what it says of its tools (read-only, idempotent, not destructive) is believed.
+    trusted: bool = attrs.field(default=False, kw_only=True)
+    #: What its tools' names begin with; None: its name and ``__``.
+    prefix: str | None = attrs.field(default=None, kw_only=True)
+    #: The server's names of the tools to take; None: all.
+    only: Collection[str] | None = attrs.field(default=None, kw_only=True)
+    #: Names of the caller's own, for some of the server's: ``{"its name": "what models call it"}``.
+    rename: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
+    #: Seconds of its own execution after which a call is timed out; None takes the runtime's.
+    timeout: float | None = attrs.field(default=120.0, kw_only=True, validator=_seconds)
+    #: Seconds in which a new connection has to be usable and its tools known.
+    start_timeout: float = attrs.field(default=30.0, kw_only=True, validator=_seconds)
+    #: How many times in a row it may be started anew without one answered call between; then it is given up.
+    restarts: int = attrs.field(default=3, kw_only=True, validator=_whole)
+    #: How many characters of an answer are kept: its beginning and its end, half of it each; 2 or more.
+    output_limit: int = attrs.field(default=100_000, kw_only=True, validator=_whole)
+
+    def __attrs_post_init__(self) -> None:
+        what = f"MCP server {self.name!r}"
+        if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
+            raise DefinitionRefused("an MCP server's name", "1 to 32 letters, digits, _ and -", self.name)
+        if (self.command is None) == (self.server is None):
+            got = "neither" if self.command is None else "both"
+            raise DefinitionRefused(what, "either a command or a server", got)
+        if self.command is not None and (
+            isinstance(self.command, str)
+            or not self.command
+            or not all(isinstance(word, str) and "\0" not in word for word in self.command)
+            or not self.command[0]
+        ):
+            expected = 'a program and its arguments, one each: ["my-server", "--root", "."]'
+            raise DefinitionRefused(f"{what}: command", expected, self.command)
+        if not all(isinstance(key, str) and isinstance(value, str) for key, value in self.env.items()):
+            raise DefinitionRefused(f"{what}: env", "texts by name", sorted(map(str, self.env)))
+        if not isinstance(self.trusted, bool):
+            raise DefinitionRefused(f"{what}: trusted", "a bool", self.trusted)
+        if self.output_limit < 2:
+            raise DefinitionRefused(f"{what}: output_limit", "a number of characters, 2 or more", self.output_limit)
+        if isinstance(self.only, str):
+            raise DefinitionRefused(f"{what}: only", "a list of the server's tool names", self.only)
