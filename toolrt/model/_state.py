@@ -18,7 +18,7 @@ __all__ = ["State", "WorkingDir"]
 #: A working directory as callers give it; None is the workspace's own.
 WorkingDir = PurePath | str | None
 
-_FIELDS = ("working_dir", "context_budget", "error_signatures")
+_FIELDS = ("working_dir", "context_budget", "error_signatures", "hints")
 
 
 def _checked_working_dir(value: object) -> PurePath | None:
@@ -35,10 +35,10 @@ def _checked_budget(value: object) -> int | None:
     raise DefinitionRefused("State.context_budget", "a number of tokens, 0 or more, or None", value)
 
 
-def _checked_signatures(value: object) -> tuple[str, ...]:
+def _checked_texts(field: str, value: object) -> tuple[str, ...]:
     if isinstance(value, list | tuple) and all(isinstance(line, str) for line in value):
         return tuple(value)
-    raise DefinitionRefused("State.error_signatures", "a sequence of strings", value)
+    raise DefinitionRefused(f"State.{field}", "a sequence of strings", value)
 
 
 class State(Mapping[str, Any]):
@@ -52,17 +52,19 @@ class State(Mapping[str, Any]):
         working_dir: the directory relative paths start from; None is the workspace's own.
         context_budget: how many tokens the model's context still has room for; None is unknown.
         error_signatures: the most distinctive lines of the first failed command, or none.
+        hints: what tools suggest to the model, each once, in order; what is new since the batch began is news.
 
     Raises:
         DefinitionRefused: a key is not a string, or a field has a value of another type.
     """
 
-    __slots__ = ("_values", "context_budget", "error_signatures", "working_dir")
+    __slots__ = ("_values", "context_budget", "error_signatures", "hints", "working_dir")
 
     _values: dict[str, Any]
     working_dir: PurePath | None
     context_budget: int | None
     error_signatures: tuple[str, ...]
+    hints: tuple[str, ...]
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class State(Mapping[str, Any]):
         working_dir: PurePath | str | None = None,
         context_budget: int | None = None,
         error_signatures: tuple[str, ...] = (),
+        hints: tuple[str, ...] = (),
     ) -> None:
         if isinstance(values, State):
             raise DefinitionRefused("State", "a mapping (a State is changed by set, update and replace)", values)
@@ -85,7 +88,8 @@ class State(Mapping[str, Any]):
         write(self, "_values", dict(values))
         write(self, "working_dir", _checked_working_dir(working_dir))
         write(self, "context_budget", _checked_budget(context_budget))
-        write(self, "error_signatures", _checked_signatures(error_signatures))
+        write(self, "error_signatures", _checked_texts("error_signatures", error_signatures))
+        write(self, "hints", _checked_texts("hints", hints))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a State never changes: use replace({name}=...) or set(key, value) for a new one")
@@ -166,6 +170,7 @@ class State(Mapping[str, Any]):
                 "working_dir": None if self.working_dir is None else self.working_dir.as_posix(),
                 "context_budget": self.context_budget,
                 "error_signatures": list(self.error_signatures),
+                "hints": list(self.hints),
             },
         }
 

@@ -136,6 +136,11 @@ class ToolContext:
         call = self._call
         return call.claims if call.allowed is None else call.allowed
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other call of the batch shares its lane, so that `state` has all that came before it."""
+        return not self._call.safe
+
     # Services
 
     @property

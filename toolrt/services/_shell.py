@@ -25,11 +25,12 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import EVERYTHING, READ, Claim, DirectoryChanged, OutputChunk, State, Tool, ToolOutput
+from toolrt.model import EVERYTHING, READ, Claim, DirectoryChanged, Modifier, OutputChunk, State, Tool, ToolOutput
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._output import Captured
 from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
+from toolrt.services._signatures import remembering, resolving
 from toolrt.services._words import leading_cd
 from toolrt.workspace import Entry, FileProblem, Kind, RealDisk, Wanted, Workspace, noted, noted_no_change
 
@@ -164,13 +165,14 @@ class _Running:
         if modifiers:
             noted(ctx, DirectoryChanged, shown)
         notes = _notes(ended, f"working directory {shown}" if modifiers else None)
+        modifiers, hint = _remembered(ctx, modifiers, told, ended.status == 0, only_reads(command))
         if ended.status is None:
             error = f"the command was ended after {seconds:g} s, its time limit; effects may have landed"
             written = f"\nWhat it wrote:\n{told}" if told else "; it wrote nothing"
             return ToolOutput(modifiers=modifiers, error=("; ".join((error, *notes)) + written).rstrip())
         how = f"exit status {ended.status}" if ended.status >= 0 else f"ended by {_signal_name(-ended.status)}"
         end = "" if not told or told.endswith("\n") else "\n"
-        return ToolOutput(f"{told}{end}[{'; '.join((how, *notes))}]", modifiers=modifiers)
+        return ToolOutput(f"{told}{end}[{'; '.join((how, *notes, *hint))}]", modifiers=modifiers)
 
     def _limit(self, timeout: float | None) -> float:
         if timeout is None:
@@ -200,6 +202,22 @@ class _Running:
         if identity.entry and (await self.workspace.disk.look(identity.entry)).kind is not Kind.DIRECTORY:
             raise FileProblem(identity.path, "a directory", "something else", "Nothing was run; name a directory.")
         return identity.entry
+
+
+def _remembered(
+    ctx: _Context, modifiers: tuple[Modifier, ...], told: str, succeeded: bool, reads: bool
+) -> tuple[tuple[Modifier, ...], tuple[str, ...]]:
+    """The modifiers with the one that the output asks for, and the hint, if this call alone decides that it is due."""
+    if succeeded and reads:
+        return modifiers, ()
+    modifier = resolving(told) if succeeded else remembering(told)
+    if not getattr(ctx, "alone", False):
+        # Others of its lane may have said the same, or may have failed first: that is seen when the lane is merged.
+        return (*modifiers, modifier), ()
+    after = modifier(ctx.state)
+    if after == ctx.state:
+        return modifiers, ()
+    return (*modifiers, modifier), after.hints[len(ctx.state.hints) :]
 
 
 def _notes(ended: Ended, directory: str | None) -> list[str]:
