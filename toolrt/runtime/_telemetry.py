@@ -335,14 +335,22 @@ class Teller:
             self._tell(kind, {"call": call, **fields})
             return True
 
-    def _begin_span(self, call: int, name: str, fields: Mapping[str, Any]) -> int | None:
-        """Its number; None where nothing can be told any more."""
+    def noted(self, call: int, name: str, fields: Mapping[str, Any]) -> None:
+        """A tool tells that something happened."""
+        self._tell_of_tool(call, "tool.event", {"span": self._innermost(call), "name": name, "fields": fields})
+
+    def _innermost(self, call: int) -> int | None:
+        """The number of the innermost block that the running code is in."""
         here = _HERE.get()
         inside = here[2] if here is not None and here[0] is self and here[1] == call else None
+        told = self._calls.get(call)
+        return None if inside is None or told is None or told.spans[inside] is None else inside
+
+    def _begin_span(self, call: int, name: str, fields: Mapping[str, Any]) -> int | None:
+        """Its number; None where nothing can be told any more."""
         with self._desk.lock:
+            inside = self._innermost(call)
             told = self._calls.get(call)
-            if told is None or (inside is not None and told.spans[inside] is None):
-                inside = None
             number = 0 if told is None else len(told.spans)
             if told is not None:
                 told.spans.append(name)
@@ -383,7 +391,7 @@ class CallTelemetry:
 
         Checkpoint: never.
         """
-        self._teller._tell_of_tool(self._call, "tool.event", {"name": _name(kind), "fields": _shown(fields)})
+        self._teller.noted(self._call, _name(kind), _shown(fields))
 
     def span(self, name: str, fields: Mapping[str, Any] | None = None) -> contextlib.AbstractContextManager[None]:
         """A block of work with a beginning and an end; blocks may stand in each other.

@@ -25,6 +25,7 @@ from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
+from toolrt.workspace._private import without_private_paths
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._revision import noted, noted_no_change
@@ -82,4 +83,5 @@ __all__ = [
     "is_own",
     "noted",
     "noted_no_change",
+    "without_private_paths",
 ]
