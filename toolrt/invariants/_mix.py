@@ -21,7 +21,7 @@ from toolrt.invariants._law import Predicate, Violation
 from toolrt.invariants._world import World
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.invariants.script import Brief, Scripted
-from toolrt.model import State
+from toolrt.model import State, Telemetry
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 from toolrt.runtime import Batch, Runtime
 
@@ -114,13 +114,17 @@ class Mix(Brief):
         calls = [call.lasting(rank + 1) for call, rank in zip(self.calls, ranks, strict=True)]
         return attrs.evolve(self, calls=calls)
 
-    def program(self) -> Callable[[], Awaitable[Ending]]:
-        """A program for `toolrt.sim`: one execution of the mix, with a world of its own."""
+    def program(self, telemetry: Telemetry | None = None) -> Callable[[], Awaitable[Ending]]:
+        """A program for `toolrt.sim`: one execution of the mix, with a world of its own.
+
+        Args:
+            telemetry: who is told what the runtime does.
+        """
 
         async def run() -> Ending:
             world = World(self.calls, self.files)
             approve = world.approve if self.approves else None
-            runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve)
+            runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve, telemetry=telemetry)
             batch = runtime.open_batch(State(self.state), batch_id="mix")
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as scope:

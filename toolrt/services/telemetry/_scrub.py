@@ -40,6 +40,9 @@ _SECRET_NAME = re.compile(
     r"[_\-]?key|key|credentials?|auth|authorization|cookies?|dsn|session[_\-]?id)(?:$|[_\-.])"
 )
 
+#: Where the process is; a name that looks like that of a password.
+_NO_SECRETS = ("PWD", "OLDPWD")
+
 _FORMS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|.*)"
     r"|\bsk-[A-Za-z0-9_\-]{8,}"
@@ -74,7 +77,9 @@ class Scrubber:
         # A root's other spelling, through symlinks, is as good as its own.
         self._real = os.path.realpath(root) if root else _NOWHERE
         of_environment = [
-            value for name, value in os.environ.items() if len(value) >= _SHORTEST and _SECRET_NAME.search(name)
+            value
+            for name, value in os.environ.items()
+            if len(value) >= _SHORTEST and name not in _NO_SECRETS and _SECRET_NAME.search(name)
         ]
         known = sorted({*secrets, *of_environment}, key=lambda text: (-len(text), text))
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
