@@ -24,7 +24,7 @@ EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcont
 EXPECTED |= {"cffi", "pycparser"}
 EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "msgspec", "pytest", "rich"]
 ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "runtime", "services", "sim"]
-ROOMS += ["trace", "workspace"]
+ROOMS += ["trace", "view", "workspace"]
 
 SCHEMA = {
     "type": "object",

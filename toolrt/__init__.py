@@ -97,7 +97,7 @@ __all__ = [
     "tool",
 ]
 
-_ROOMS = ("interop", "invariants", "services", "sim", "testing", "trace", "workspace")
+_ROOMS = ("interop", "invariants", "services", "sim", "testing", "trace", "view", "workspace")
 
 
 def __getattr__(name: str) -> Any:

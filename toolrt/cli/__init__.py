@@ -1,4 +1,4 @@
-"""The command line: ``toolrt run``, ``explore``, ``replay``, ``litmus`` and ``laws``; ``python -m toolrt`` is the same.
+"""The command line: ``toolrt run``, ``explore``, ``replay``, ``timeline``, ``litmus``, ``laws``; or ``python -m toolrt``.
 
 What the commands do lives in one module each, and is imported only when `main` is called: a program that imports
 toolrt pays nothing for them, and one without the ``cli`` extra is told what to install.

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from cyclopts import App, CycloptsError
 
+from toolrt.cli._draw import timeline
 from toolrt.cli._exit import MEANINGS, Exit
 from toolrt.cli._explore import explore
 from toolrt.cli._failure import version
@@ -42,7 +43,7 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for command in (run, history, undo, restore, explore, replay, litmus, laws):
+    for command in (run, history, undo, restore, explore, replay, timeline, litmus, laws):
         app.command(command, help=_help(command.__doc__ or ""))
     return app
 

@@ -1,8 +1,9 @@
 """Why one step came before another, edge by edge.
 
 Theory.  The edges are those of `_clocks`, without the order of one task's own steps: a step that woke, spawned or was
-joined, and the nearest accesses to one resource of which one writes.  An edge by accesses alone, between steps that
-no other chain of edges orders, is a race: the two could have come the other way round (Flanagan and Godefroid, 2005).
+joined, and the nearest accesses to one resource of which one writes.  An edge is direct when no chain of others orders
+its steps.  A direct edge by accesses alone is a race: its steps could have come the other way round (Flanagan and
+Godefroid, 2005).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from toolrt.probe import Resource
 from toolrt.trace._clocks import Clocks
 from toolrt.trace._record import Step
 
-__all__ = ["Edge", "edges_of", "races_of"]
+__all__ = ["Edge", "direct_of", "edges_of"]
 
 
 @attrs.frozen
@@ -65,8 +66,8 @@ def edges_of(steps: Sequence[Step]) -> Iterator[Edge]:
                 yield Edge(cause, index, tuple(resources), wakes)
 
 
-def races_of(steps: Sequence[Step], clocks: Clocks) -> Iterator[Edge]:
-    """Give the edges that are races, in the order of `edges_of`."""
+def direct_of(steps: Sequence[Step], clocks: Clocks) -> Iterator[Edge]:
+    """Give the edges that no chain of others implies, in the order of `edges_of`."""
     latest: dict[str, int] = {}
     own: list[int | None] = []
     for index, step in enumerate(steps):
@@ -79,5 +80,5 @@ def races_of(steps: Sequence[Step], clocks: Clocks) -> Iterator[Edge]:
         last = own[index]
         before = [edge.before for edge in edges] + ([] if last is None else [last])
         for edge in edges:
-            if edge.is_access and not any(clocks.before(edge.before, other) for other in before):
+            if not any(clocks.before(edge.before, other) for other in before):
                 yield edge

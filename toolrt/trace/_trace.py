@@ -10,7 +10,7 @@ from typing import Any
 from toolrt._plain import compact, frozen, plain
 from toolrt.errors import InputRefused, InternalError
 from toolrt.trace._clocks import Clocks
-from toolrt.trace._edges import Edge, edges_of, races_of
+from toolrt.trace._edges import Edge, direct_of, edges_of
 from toolrt.trace._record import Access, Event, Step
 
 __all__ = ["RawEvent", "Trace"]
@@ -68,9 +68,14 @@ class Trace:
         return tuple(edges_of(self.steps))
 
     @cached_property
+    def direct_edges(self) -> tuple[Edge, ...]:
+        """Those of `edges` that no chain of others implies."""
+        return tuple(direct_of(self.steps, self._clocks))
+
+    @property
     def races(self) -> tuple[Edge, ...]:
-        """The edges whose steps could have come the other way round: nothing but their accesses orders them."""
-        return tuple(races_of(self.steps, self._clocks))
+        """The direct edges whose steps could have come the other way round: nothing but their accesses orders them."""
+        return tuple(edge for edge in self.direct_edges if edge.is_access)
 
     def clock_of(self, step: Step) -> dict[str, int]:
         """Give the vector clock of `step`: how many steps of each task happened before it or are it; no zeros.

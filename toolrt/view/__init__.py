@@ -1,0 +1,17 @@
+"""Pictures of what was observed: a page to step through, and still pictures of many kinds.
+
+Rules.  Everything here is made from a `toolrt.trace.Trace`, or from whatever has one; nothing runs a program.  The same
+trace gives the same bytes.  Text of tools and models is data in every format: it is escaped for it, and cut where it is
+long, with the number of characters that are left out.
+"""
+
+from toolrt.view._chart import By, Scale
+from toolrt.view._chrome import chrome
+from toolrt.view._mermaid import mermaid
+from toolrt.view._shiviz import shiviz
+from toolrt.view._show import Page, show
+from toolrt.view._source import HasTrace
+from toolrt.view._svg import svg
+from toolrt.view._text import text
+
+__all__ = ["By", "HasTrace", "Page", "Scale", "chrome", "mermaid", "shiviz", "show", "svg", "text"]

@@ -1,0 +1,289 @@
+"""The calls of a trace, each with what it waited for and when it ran.
+
+Rules.  A call is known by its batch's id and its `call_index`.  Its time is divided into spans that touch: it waits for
+its lane, for the tickets of earlier calls, for an approval, for a free place below the limit; it runs; it ends, where
+its result was fixed before it could be left; its result is kept until those before it have been read.  What is
+missing or odd in a trace from elsewhere is left out, never guessed.
+
+Limits.  Who waits for whom follows from the claims within one batch; a wait for another batch's calls has no name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from toolrt.trace import Event, Trace
+
+__all__ = ["PHASES", "Batch", "Call", "Lane", "Span", "batches_of", "calls_of"]
+
+#: What a span is, in the words of a legend.
+PHASES: Mapping[str, str] = {
+    "lane": "waits for its lane",
+    "tickets": "waits for earlier calls",
+    "approval": "waits for approval",
+    "slot": "waits for a free place",
+    "soon": "about to start",
+    "runs": "runs",
+    "ends": "its result is fixed, it has not ended",
+    "kept": "its result waits to be read",
+}
+
+
+@attrs.frozen
+class Span:
+    """A stretch of one call's time."""
+
+    #: A key of `PHASES`.
+    phase: str
+    #: The event it begins with, and the one it ends with.
+    start: int
+    end: int
+
+
+@attrs.define
+class Call:
+    """One call, as a trace tells of it."""
+
+    batch: str
+    #: Its `call_index`.
+    index: int
+    call_id: str
+    name: str
+    input: Any
+    #: The event of its submission.
+    submitted: int
+    #: Its lane's index; None for calls that belong to none.
+    lane: int | None = None
+    #: False: it ran alone in its lane.
+    shared: bool = True
+    #: What it claims, as the event has it.
+    claims: list[Any] = attrs.field(factory=list)
+    stops: bool = False
+    reads_only: bool = False
+    # Events, or None.
+    ticket: int | None = None
+    asked: int | None = None
+    answered: int | None = None
+    started: int | None = None
+    settled: int | None = None
+    ended: int | None = None
+    delivered: int | None = None
+    #: Outcome, content and error of its last result; None while it has none.
+    outcome: str | None = None
+    content: Any = None
+    error: str | None = None
+    #: The events of its progress, and whether each was accepted.
+    progress: list[tuple[int, bool]] = attrs.field(factory=list)
+    #: The indices of the calls of its batch that it had to wait for, in order.
+    waits_for: list[int] = attrs.field(factory=list)
+    #: Its time, in order.
+    spans: list[Span] = attrs.field(factory=list)
+
+
+@attrs.define
+class Lane:
+    """One lane of a batch."""
+
+    batch: str
+    index: int
+    shared: bool
+    started: int
+    merged: int | None = None
+
+
+@attrs.define
+class Batch:
+    """One batch."""
+
+    batch: str
+    policy: str
+    limit: int | None
+    opened: int
+    left: int | None = None
+    lanes: dict[int, Lane] = attrs.field(factory=dict)
+    calls: dict[int, Call] = attrs.field(factory=dict)
+
+
+def calls_of(trace: Trace) -> list[Call]:
+    """Give every call, by batch in the order they were opened, then by index."""
+    return [call for batch in batches_of(trace) for _, call in sorted(batch.calls.items())]
+
+
+def batches_of(trace: Trace) -> list[Batch]:
+    """Give every batch in the order they were opened, its calls with their spans."""
+    batches: dict[str, Batch] = {}
+    for event in trace.events:
+        if "batch" in event.fields:
+            name = str(event.fields["batch"])
+            batch = batches.get(name)
+            if batch is None:
+                batch = batches[name] = Batch(name, str(event.fields.get("policy", "")), None, event.seq)
+            _take(batch, event)
+    last = len(trace.events) - 1
+    for batch in batches.values():
+        full = _full_until(batch, last)
+        _find_waits(batch)
+        for call in batch.calls.values():
+            call.spans = _spans(call, batch, last, full)
+    return list(batches.values())
+
+
+def _take(batch: Batch, event: Event) -> None:
+    fields, seq = event.fields, event.seq
+    match event.kind:
+        case "batch.opened":
+            batch.limit = fields["limit"] if isinstance(fields.get("limit"), int) else None
+        case "batch.left":
+            batch.left = seq
+        case "lane.started" if isinstance(fields.get("lane"), int):
+            batch.lanes[fields["lane"]] = Lane(batch.batch, fields["lane"], bool(fields.get("shared", True)), seq)
+        case "lane.merged" if fields.get("lane") in batch.lanes:
+            batch.lanes[fields["lane"]].merged = seq
+        case "call.submitted" if isinstance(fields.get("call"), int):
+            index = fields["call"]
+            call_id, name = str(fields.get("call_id", "")), str(fields.get("name", ""))
+            batch.calls[index] = Call(batch.batch, index, call_id, name, fields.get("input"), seq)
+        case _:
+            index = fields.get("call")
+            call = batch.calls.get(index) if isinstance(index, int) else None
+            if call is not None:
+                _take_of_call(call, event)
+
+
+def _take_of_call(call: Call, event: Event) -> None:
+    fields, seq = event.fields, event.seq
+    match event.kind:
+        case "ticket.taken":
+            call.ticket = seq
+            call.lane = fields["lane"] if isinstance(fields.get("lane"), int) else None
+            call.shared = bool(fields.get("shared", True))
+            claims = fields.get("claims")
+            call.claims = claims if isinstance(claims, list) else []
+            call.stops, call.reads_only = bool(fields.get("stops")), bool(fields.get("reads_only"))
+        case "approval.asked":
+            call.asked = seq
+        case "approval.answered":
+            call.answered = seq
+        case "call.started":
+            call.started = seq
+        case "call.settled":
+            call.settled = seq if call.settled is None else call.settled
+            call.outcome, call.content = str(fields.get("outcome")), fields.get("content")
+            call.error = None if fields.get("error") is None else str(fields["error"])
+        case "call.ended":
+            call.ended = seq
+        case "result.delivered":
+            call.delivered = seq
+        case "progress.sent":
+            call.progress.append((seq, bool(fields.get("accepted", True))))
+
+
+class _Claims:
+    """The claims of the calls of one lane so far, found by what they conflict with."""
+
+    def __init__(self) -> None:
+        # By mode ("read" or not) and resource: who claims just that, who claims it with all below it, and who claims it
+        # or something below it.
+        self._exactly: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+        self._with_all_below: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+        self._at_or_below: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+
+    def add(self, call: Call) -> None:
+        for reads, parts, subtree in _readable(call.claims):
+            self._exactly.setdefault((reads, parts), []).append(call.index)
+            if subtree:
+                self._with_all_below.setdefault((reads, parts), []).append(call.index)
+            for length in range(len(parts) + 1):
+                self._at_or_below.setdefault((reads, parts[:length]), []).append(call.index)
+
+    def conflicting(self, call: Call) -> set[int]:
+        found: set[int] = set()
+        for reads, parts, subtree in _readable(call.claims):
+            for mode in (False,) if reads else (False, True):
+                found.update((self._at_or_below if subtree else self._exactly).get((mode, parts), ()))
+                for length in range(len(parts)):
+                    found.update(self._with_all_below.get((mode, parts[:length]), ()))
+        return found
+
+
+def _readable(claims: list[Any]) -> Iterable[tuple[bool, tuple[str, ...], bool]]:
+    """Give each claim that is one: whether it only reads, its resource, and whether it means all below it."""
+    for claim in claims:
+        match claim:
+            case [str() as mode, [*parts], bool() as subtree]:
+                yield mode == "read", tuple(map(repr, parts)), subtree
+
+
+def _find_waits(batch: Batch) -> None:
+    """Note for each call the earlier ones of its lane that held a conflicting ticket when it took its own."""
+    claims: dict[int | None, _Claims] = {}
+    stopping: dict[int | None, list[int]] = {}
+    for _, call in sorted(batch.calls.items()):
+        if call.ticket is None:
+            continue
+        before = claims.setdefault(call.lane, _Claims())
+        found = before.conflicting(call)
+        if not call.reads_only:
+            found.update(stopping.get(call.lane, ()))
+        for index in sorted(found):
+            ended = batch.calls[index].ended
+            if ended is None or ended > call.ticket:
+                call.waits_for.append(index)
+        before.add(call)
+        if call.stops:
+            stopping.setdefault(call.lane, []).append(call.index)
+
+
+def _full_until(batch: Batch, last: int) -> list[tuple[int, int]]:
+    """Give the stretches, as pairs of events, in which as many calls ran as the limit allows."""
+    if batch.limit is None:
+        return []
+    changes: list[tuple[int, int]] = []
+    for call in batch.calls.values():
+        if call.started is not None:
+            changes += [(call.started, 1), (last + 1 if call.ended is None else call.ended, -1)]
+    found, running, since = [], 0, -1
+    for seq, change in sorted(changes):
+        if running < batch.limit <= running + change:
+            since = seq
+        if running >= batch.limit > running + change:
+            found.append((since, seq))
+        running += change
+    return found
+
+
+def _spans(call: Call, batch: Batch, last: int, full: list[tuple[int, int]]) -> list[Span]:
+    spans: list[Span] = []
+
+    def until(phase: str, end: int | None) -> None:
+        start = spans[-1].end if spans else call.submitted
+        if end is not None and end > start:
+            spans.append(Span(phase, start, end))
+
+    begun = _first(call.started, call.settled, last)
+    until("lane", min(begun, _first(call.ticket, begun)))
+    if call.ticket is not None:
+        ends = [batch.calls[index].ended for index in call.waits_for]
+        if ends:
+            until("tickets", min(begun, max(last if end is None else end for end in ends)))
+        if call.asked is not None:
+            until("approval", min(begun, _first(call.answered, begun)))
+        at = spans[-1].end if spans else call.submitted
+        blocked = [end for start, end in full if start <= begun and end > at]
+        if blocked:
+            until("slot", min(begun, max(blocked)))
+        until("soon", begun)
+    if call.started is not None:
+        until("runs", _first(call.settled, call.ended, last))
+        until("ends", call.ended)
+    if call.settled is not None:
+        until("kept", _first(call.delivered, batch.left, last))
+    return spans
+
+
+def _first(*events: int | None) -> int:
+    """Give the first that is known."""
+    return next(event for event in events if event is not None)

@@ -1,0 +1,90 @@
+"""The steps of a trace as columns: one for each task, and what each step did.
+
+Rules.  A choice stands in the column of the task that asked for it (``main.0=1`` in that of ``main.0``).  Columns are
+in the order of paths, number by number; what is no path comes last, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from toolrt.probe import Resource
+from toolrt.trace import Access, Step, Trace
+
+__all__ = ["column_of", "columns_of", "done_in", "preempts", "resource_text", "task_key"]
+
+#: Of the accesses of a step so many are named.
+_MOST_ACCESSES = 4
+
+#: A resource that is a file of a workspace's disk, and others, by the first part of its name: what people call them.
+_WORDS = {"cell": "", "watched": ""}
+
+
+def column_of(task: str) -> str:
+    """Give the column of a step by what stepped."""
+    return task.partition("=")[0]
+
+
+def task_key(task: str) -> tuple[int, tuple[int, ...], str]:
+    """Give what tasks are sorted by."""
+    root, *numbers = task.split(".")
+    if root == "main" and all(number.isascii() and number.isdecimal() and len(number) < 18 for number in numbers):
+        return (0, tuple(map(int, numbers)), "")
+    return (1, (), task)
+
+
+def columns_of(tasks: Iterable[str]) -> list[str]:
+    """Give the columns for what stepped, or for whose events these are."""
+    return sorted({column_of(task) for task in tasks}, key=task_key)
+
+
+def resource_text(resource: Resource) -> str:
+    """Give a resource's name as people read it."""
+    first, *rest = map(str, resource)
+    word = _WORDS.get(first, first) if rest else first
+    return " ".join(([word] if word else []) + rest)
+
+
+def done_in(step: Step, trace: Trace) -> str:
+    """Say in a few words what a step did: what it touched, else where it ran, else what kind of choice it was."""
+    if step.accesses:
+        named = _named(step.accesses)
+        more = len(named) - _MOST_ACCESSES
+        return ", ".join(named[:_MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
+    task, _, choice = step.task.partition("=")
+    if choice:
+        return f"chooses {choice} of 0 to {len(step.enabled) - 1}"
+    if task == "clock":
+        after = trace.steps[step.index + 1] if step.index + 1 < len(trace.steps) else None
+        return f"time moves to {after.time:g}" if after is not None and after.time > step.time else "time moves"
+    if task.partition(".")[0] == "cancel":
+        return "cancels a scope"
+    place = _places(trace).get(str(step.index))
+    return f"runs from {place[0]}" if place else "runs"
+
+
+def _named(accesses: Sequence[Access]) -> list[str]:
+    """Name what is written first, then what is only read."""
+    read = {access.resource for access in accesses if not access.write}
+    written = {access.resource for access in accesses if access.write}
+    named = [
+        f"{'reads+writes' if access.resource in read else 'writes'} {resource_text(access.resource)}"
+        for access in accesses
+        if access.write
+    ]
+    only_read = [access for access in accesses if not access.write and access.resource not in written]
+    return named + [f"reads {resource_text(access.resource)}" for access in only_read]
+
+
+def _places(trace: Trace) -> dict[str, list[str]]:
+    details = trace.notes.get("details")
+    steps = details.get("steps") if isinstance(details, dict) else None
+    return steps if isinstance(steps, dict) else {}
+
+
+def preempts(steps: Sequence[Step], index: int) -> bool:
+    """Say whether step `index` was given to another task although the one before could go on."""
+    if index == 0:
+        return False
+    before, step = steps[index - 1], steps[index]
+    return before.task != step.task and step.enabled[:1] == (before.task,)

@@ -1,0 +1,74 @@
+"""The page: one HTML file that holds everything it shows, and loads nothing.
+
+Rules.  What a tool or a model wrote is data: it stands in a JSON block of which no character ends the block, and the
+page's script puts it on the page as text.  The content security policy names the hash of the one script and of the one
+style sheet, so nothing else can run, and nothing can be fetched.  Script and style are files of this package, as they
+are: there is no build step.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from toolrt.trace import Trace
+from toolrt.view._document import document_of
+
+__all__ = ["page_of"]
+
+#: The parts of the script, in the order they build on each other.
+_SCRIPTS = ("base.js", "model.js", "steps.js", "calls.js", "table.js", "panel.js", "app.js")
+
+#: What ends a script block, begins a comment or a tag, or is no line break in JSON but one in JavaScript.
+_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def page_of(traces: Sequence[Trace], names: Sequence[str], title: str) -> str:
+    """Give the page for one trace, or for two to be compared."""
+    style, script = _asset("page.css"), _script()
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": html.escape(policy),
+        "title": html.escape(title[:200]),
+        "style": style,
+        "script": script,
+        "document": _block(document_of(traces, names, title)),
+    }
+    # What is filled in is never looked at again: a trace may well hold "{{script}}".
+    filled = []
+    for piece in _asset("page.html").split("{{"):
+        name, end, rest = piece.partition("}}")
+        filled.append(parts[name] + rest if end else piece)
+    return "".join(filled)
+
+
+def _block(document: dict[str, Any]) -> str:
+    """Write JSON that stands in an HTML document as it is."""
+    text = json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    for character, escape in _ESCAPED.items():
+        text = text.replace(character, escape)
+    return text
+
+
+@cache
+def _script() -> str:
+    return "\n".join(_asset(name) for name in _SCRIPTS)
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files("toolrt.view").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,96 @@
+"""`show`: the page, for a notebook and for a file."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from toolrt.errors import DefinitionRefused
+from toolrt.trace import Trace
+from toolrt.view._page import page_of
+from toolrt.view._source import HasTrace, trace_of
+
+__all__ = ["Page", "show"]
+
+
+class Page:
+    """One self-contained HTML page.  A notebook shows it as the value of a cell; `save` writes it to a file."""
+
+    def __init__(self, traces: Sequence[Trace], names: Sequence[str], title: str) -> None:
+        self._traces = tuple(traces)
+        self._names = tuple(names)
+        self._title = title
+
+    @cached_property
+    def html(self) -> str:
+        """The whole page; it loads nothing, and nothing that a tool or a model wrote can run in it."""
+        return page_of(self._traces, self._names, self._title)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to `path`, in UTF-8, and give the path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        target = Path(path)
+        target.write_text(self.html, encoding="utf-8", newline="\n")
+        return target
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own, without the notebook's origin: the page's style stays in, and nothing gets out.
+        return (
+            f'<iframe title="{html.escape(self._title, quote=True)}" sandbox="allow-scripts" '
+            'style="width:100%;height:640px;border:1px solid #8888" '
+            f'srcdoc="{html.escape(self.html, quote=True)}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Page {self._title!r}: {', '.join(map(repr, self._traces))}>"
+
+
+def show(
+    source: Trace | HasTrace,
+    other: Trace | HasTrace | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    title: str = "Timeline",
+) -> Page:
+    """Give a page that shows an execution: lanes, calls and steps over time, to be stepped through.
+
+    With `other`, the two stand side by side, their first difference is marked, and so is the pair of accesses that
+    came the other way round.
+
+    Args:
+        source: an execution, or a trace.
+        other: another execution or trace of the same program, or None.
+        names: what they are called, one for each; "one" and "other" when None.
+        title: the page's heading.
+
+    Returns:
+        The page; nothing is written yet.
+
+    Raises:
+        DefinitionRefused: one of the two is no trace and has none, or there are not as many names.
+
+    Checkpoint: never.
+
+    Example:
+        >>> import trio
+        >>> from toolrt import sim, view
+        >>> async def program():
+        ...     await trio.sleep(1)
+        >>> page = view.show(sim.run(program))
+        >>> "<script" in page.html and "http" not in page.html.replace("http://www.w3.org/2000/svg", "")
+        True
+    """
+    traces = [trace_of(source, "show(source)")]
+    if other is not None:
+        traces.append(trace_of(other, "show(other)"))
+    if names is None:
+        names = ("one", "other")[: len(traces)]
+    if isinstance(names, str) or len(names) != len(traces) or not all(isinstance(name, str) for name in names):
+        raise DefinitionRefused("show(names)", f"{len(traces)} texts", names)
+    return Page(traces, names, title)

@@ -1,0 +1,30 @@
+"""What can be drawn: a trace, or whatever has one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from toolrt.errors import DefinitionRefused
+from toolrt.trace import Trace
+
+__all__ = ["HasTrace", "trace_of"]
+
+
+class HasTrace(Protocol):
+    """An execution, a failure: anything with a `Trace`."""
+
+    @property
+    def trace(self) -> Trace:
+        """Everything that was observed."""
+
+
+def trace_of(source: Trace | HasTrace, what: str) -> Trace:
+    """Give the trace of `source`.
+
+    Raises:
+        DefinitionRefused: it is no trace and has none.
+    """
+    trace = source if isinstance(source, Trace) else getattr(source, "trace", None)
+    if not isinstance(trace, Trace):
+        raise DefinitionRefused(what, "a Trace, or what has one (an execution, a failure)", source)
+    return trace

@@ -1,0 +1,225 @@
+"""A timeline as an SVG picture: a row for each call, or a column for each task.
+
+Rules.  The picture is the same bytes for the same trace.  It follows the reader's dark or light theme, uses the colours
+of Okabe and Ito, and says nothing by colour alone; each shape has a title that a screen reader reads.  Text is escaped.
+
+Limits.  A picture has at most a thousand rows; it says how many more there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from toolrt.trace import Trace
+from toolrt.view._calls import PHASES, Batch, Call, batches_of
+from toolrt.view._chart import By, Group, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
+from toolrt.view._columns import column_of, columns_of, done_in, preempts
+from toolrt.view._short import one_line
+from toolrt.view._source import HasTrace, trace_of
+from toolrt.view._words import told
+
+__all__ = ["svg"]
+
+_MOST_ROWS = 1_000
+_ROW = 22
+_LABEL = 250
+_BARS = 620
+_COLUMN = 176
+_GAP = 18
+
+_STYLE = """\
+.p{fill:#fff}.t{fill:#15181c;font:12px system-ui,sans-serif}.s{fill:#545b64}.b{font-weight:600}
+.runs{fill:#0072b2}.kept{fill:none;stroke:#00785a}.ends{fill:none;stroke:#0072b2;stroke-dasharray:2 2}
+.lane,.soon{stroke:#545b64;stroke-dasharray:1 4}.tickets{stroke:#b87700;stroke-width:3;stroke-dasharray:6 3}
+.slot{stroke:#b87700;stroke-width:3;stroke-dasharray:2 3}.approval{stroke:#a13c74;stroke-width:3}
+.extent{fill:none;stroke:#00785a;stroke-width:2}.merge{fill:#00785a}.progress{stroke:#fff;stroke-width:2}
+.wait{fill:none;stroke:#b87700;stroke-width:1.3}.cell{fill:#0072b2;fill-opacity:.12;stroke:#0072b2}
+.preempts{stroke:#b87700;stroke-width:2}.edge{fill:none;stroke:#545b64;stroke-width:1.2}.wakes{stroke-dasharray:2 3}
+.race{fill:none;stroke:#a13c74;stroke-width:2;stroke-dasharray:7 3}.line{stroke:#d3d7dc}.tip{fill:#545b64}
+@media (prefers-color-scheme:dark){.p{fill:#14171a}.t{fill:#e8eaed}.s{fill:#a3abb5}.runs{fill:#56b4e9}
+.kept{stroke:#2cc79b}.ends{stroke:#56b4e9}.lane,.soon{stroke:#a3abb5}.tickets,.slot{stroke:#e69f00}
+.approval{stroke:#e39ac0}.extent{stroke:#2cc79b}.merge{fill:#2cc79b}.progress{stroke:#14171a}.wait{stroke:#e69f00}
+.cell{fill:#56b4e9;stroke:#56b4e9}.preempts{stroke:#e69f00}
+.edge{stroke:#a3abb5}.race{stroke:#e39ac0}.line{stroke:#39414a}.tip{fill:#a3abb5}}"""
+
+
+def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order", title: str = "Timeline") -> str:
+    """Draw a timeline as an SVG document.
+
+    Args:
+        source: an execution, or a trace.
+        by: "calls": a row for each call; "tasks": a column for each task, with its races and what woke it.  None:
+            calls where there are any.
+        scale: for calls, whether a length is a number of events ("order") or of seconds ("time").
+        title: what a screen reader calls it.
+
+    Returns:
+        The document; the same bytes for the same trace.
+
+    Raises:
+        DefinitionRefused: `source` has no trace, or an argument is not what it must be.
+
+    Checkpoint: never.
+    """
+    trace = trace_of(source, "svg(source)")
+    has_calls = bool(trace.of_kind("call.submitted"))
+    drawing = _calls(trace, scale) if checked_by(by, trace, has_calls) == "calls" else _tasks(trace)
+    width, height, *lines = drawing
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{escape(title, quote=True)}">'
+    )
+    paper = f'<rect class="p" width="{width}" height="{height}"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", paper, *lines, "</svg>", ""])
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _text(x: float, y: float, text: str, kind: str = "t") -> str:
+    return f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}">{escape(one_line(text, 120))}</text>'
+
+
+# ---------------------------------------------------------------------- calls
+
+
+def _calls(trace: Trace, scale: Scale) -> list[str]:
+    ruler = Ruler(trace, _BARS, scale)
+    lines: list[str] = []
+    row = 0
+    left_out = 0
+    rows: dict[tuple[str, int], int] = {}
+    batches = batches_of(trace)
+    for batch in batches:
+        lines += [_text(6, _middle(row) + 4, f"batch {batch.batch}: {batch.policy}", "t b")]
+        lines += [_text(_LABEL, _middle(row) + 4, ruler.ends[0], "t s")]
+        lines += [_text(_LABEL + _BARS, _middle(row) + 4, ruler.ends[1], "t s")]
+        row += 1
+        for group in groups_of(batch):
+            lines += _group(group, row, ruler, len(trace.events) - 1)
+            row += 1
+            for call in group.calls:
+                if row > _MOST_ROWS:
+                    left_out += 1
+                    continue
+                rows[batch.batch, call.index] = row
+                lines += _call(call, row, ruler)
+                row += 1
+    for batch in batches:
+        lines += _waits(batch, rows, ruler)
+    if left_out:
+        lines.append(_text(6, _middle(row) + 4, f"{left_out:,} more calls are not shown", "t s"))
+        row += 1
+    return [str(_LABEL + _BARS + 110), str(row * _ROW + 8), *lines]
+
+
+def _middle(row: int) -> float:
+    return 4 + (row + 0.5) * _ROW
+
+
+def _group(group: Group, row: int, ruler: Ruler, last: int) -> Iterator[str]:
+    y = _middle(row)
+    yield f'<path class="line" d="M0 {_number(y - _ROW / 2)}H{_LABEL + _BARS + 110}"/>'
+    yield _text(6, y + 4, group.label, "t b")
+    if group.lane is not None:
+        start = _LABEL + ruler.at(group.lane.started)
+        end = _LABEL + ruler.at(last if group.lane.merged is None else group.lane.merged)
+        yield f'<path class="extent" d="M{_number(start)} {_number(y + 5)}V{_number(y)}H{_number(end)}"/>'
+        if group.lane.merged is not None:
+            x = _number(end)
+            yield f'<path class="merge" d="M{x} {_number(y - 5)}l5 5l-5 5l-5 -5z"><title>merged</title></path>'
+
+
+def _call(call: Call, row: int, ruler: Ruler) -> Iterator[str]:
+    y = _middle(row)
+    yield _text(18, y + 4, label_of(call, 34))
+    end = _LABEL + ruler.at(call.submitted)
+    for span in call.spans:
+        start, end = _LABEL + ruler.at(span.start), _LABEL + ruler.at(span.end)
+        title = f"<title>{escape(label_of(call))} {PHASES[span.phase]}: events {span.start} to {span.end}</title>"
+        size = {"runs": 14, "ends": 14, "kept": 7}.get(span.phase)
+        if size is None:
+            yield f'<path class="{span.phase}" d="M{_number(start)} {_number(y)}H{_number(end)}">{title}</path>'
+        else:
+            x, width, top = _number(start), _number(max(2, end - start)), _number(y - size / 2)
+            yield f'<rect class="{span.phase}" x="{x}" y="{top}" width="{width}" height="{size}" rx="2">{title}</rect>'
+    for seq, _ in call.progress:
+        yield f'<path class="progress" d="M{_number(_LABEL + ruler.at(seq))} {_number(y - 7)}v14"/>'
+    yield _text(end + 5, y + 4, call.outcome or "no result", "t" if call.outcome == "ok" else "t b")
+
+
+def _waits(batch: Batch, rows: dict[tuple[str, int], int], ruler: Ruler) -> Iterator[str]:
+    for _, call in sorted(batch.calls.items()):
+        end = next((span.end for span in call.spans if span.phase == "tickets"), None)
+        mine = rows.get((batch.batch, call.index))
+        if end is None or mine is None:
+            continue
+        for index in direct_waits(call, batch):
+            other = batch.calls[index]
+            if other.ended is not None and (batch.batch, index) in rows:
+                start, y0 = _LABEL + ruler.at(other.ended), _middle(rows[batch.batch, index])
+                x, y = _LABEL + ruler.at(end), _middle(mine)
+                yield (
+                    f'<path class="wait" d="M{_number(start)} {_number(y0)}C{_number(start + 14)} {_number(y0)} '
+                    f'{_number(x - 14)} {_number(y)} {_number(x)} {_number(y)}"/>'
+                )
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def _tasks(trace: Trace) -> list[str]:
+    steps = trace.steps[:_MOST_ROWS]
+    events = () if trace.steps else trace.events[:_MOST_ROWS]
+    columns = columns_of([step.task for step in steps] + [event.task for event in events])
+    place = {column: index for index, column in enumerate(columns)}
+    lines = [_text(56 + index * _COLUMN, _middle(0) + 4, column, "t b") for column, index in place.items()]
+    happened: dict[int, list[str]] = {}
+    for event in trace.events if steps else ():
+        if event.step is not None:
+            happened.setdefault(event.step, []).append(told(event))
+    for step in steps:
+        done = "; ".join(happened.get(step.index, ())) or done_in(step, trace)
+        lines += _cell(step.index + 1, place[column_of(step.task)], done, preempts(trace.steps, step.index))
+    for event in events:
+        lines += _cell(event.seq + 1, place[column_of(event.task)], told(event), False)
+    if steps:
+        lines += _arrows(trace, [place[column_of(step.task)] for step in steps])
+    rows = len(steps) + len(events) + 1
+    left_out = len(trace.steps or trace.events) - rows + 1
+    if left_out > 0:
+        lines.append(_text(6, _middle(rows) + 4, f"{left_out:,} more are not shown", "t s"))
+        rows += 1
+    return [str(56 + max(1, len(columns)) * _COLUMN), str(rows * _ROW + 8), *lines]
+
+
+def _cell(row: int, column: int, done: str, preempting: bool) -> Iterator[str]:
+    x, y = 52 + column * _COLUMN, _middle(row)
+    kind = "cell preempts" if preempting else "cell"
+    size = f'width="{_COLUMN - _GAP}" height="{_ROW - 3}"'
+    yield _text(6, y + 4, str(row - 1), "t s")
+    title = f"<title>{escape(one_line(done, 400))}</title>"
+    yield f'<rect class="{kind}" x="{x}" y="{_number(y - 9.5)}" {size} rx="2">{title}</rect>'
+    yield _text(x + 6, y + 4, one_line(f"{'> ' if preempting else ''}{done}", 25))
+
+
+def _arrows(trace: Trace, places: list[int]) -> Iterator[str]:
+    is_small = len({step.task for step in trace.steps}) * len(trace.steps) <= 1_000_000
+    for edge in trace.direct_edges if is_small else ():
+        if edge.after >= len(places):
+            return
+        one, other = places[edge.before], places[edge.after]
+        right = other > one
+        x0 = 52 + one * _COLUMN + (_COLUMN - _GAP if right else 0)
+        x1 = 52 + other * _COLUMN + (0 if right else _COLUMN - _GAP)
+        y0, y1 = _middle(edge.before + 1) + 3, _middle(edge.after + 1) - 3
+        bend = 12 if right else -12
+        kind = "edge wakes" if edge.wakes else "race"
+        title = "woke or began it" if edge.wakes else "a race: it could have come later"
+        yield (
+            f'<path class="{kind}" d="M{x0} {_number(y0)}C{x0 + bend} {_number(y0)} {x1 - bend} {_number(y1)} {x1} '
+            f'{_number(y1)}"><title>{title}</title></path>'
+        )
+        yield f'<circle class="tip" cx="{x1}" cy="{_number(y1)}" r="2.5"/>'

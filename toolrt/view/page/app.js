@@ -1,0 +1,266 @@
+// Puts the page together: views, keys, stepping.
+toolrt.App = class App {
+  constructor(data) {
+    this.document = data;
+    this.runs = data.runs.map((run) => new toolrt.Run(run));
+    this.moment = 0;
+    this.arrows = "here";
+    this.scale = this.runs.some((run) => run.hasSteps) ? "order" : "time";
+    this.picked = this.runs.map(() => null);
+    this.race = -1;
+    this.drawn = 0;
+    this.playing = null;
+    this.length = Math.max(1, ...this.runs.map((run) => run.length));
+    this.panel = new toolrt.Panel(document.getElementById("panel"), this);
+    this.start();
+  }
+
+  narrow() {
+    return window.innerWidth <= 760;
+  }
+
+  // ---- what is marked
+
+  momentOf(side) {
+    return Math.min(this.moment, Math.max(0, this.runs[side].length - 1));
+  }
+
+  raceOf(side) {
+    const race = this.document.parting && this.document.parting.race;
+    if (race && this.race < 0) return race.steps[side].includes(null) ? null : App.sorted(race.steps[side]);
+    const run = this.runs[side];
+    const chosen = side === 0 && this.race >= 0 && run.races ? run.races[this.race] : null;
+    return chosen ? [chosen[0], chosen[1]] : null;
+  }
+
+  static sorted(pair) {
+    return [...pair].sort((one, other) => one - other);
+  }
+
+  isShownRace(side, edge) {
+    const race = this.raceOf(side);
+    return race !== null && race[0] === edge.before && race[1] === edge.after;
+  }
+
+  marksOf(side, moment) {
+    const parting = this.document.parting;
+    const parts = Boolean(parting) && moment === parting.before && moment < this.runs[side].length;
+    const race = this.raceOf(side);
+    const place = race ? race.indexOf(moment) : -1;
+    const words = place === 0 ? "race: first" : place === 1 ? "race: second" : null;
+    return { parts, race: words, words: `${parts ? "first difference; " : ""}${words ? `${words}; ` : ""}` };
+  }
+
+  // ---- going somewhere
+
+  goTo(moment) {
+    this.moment = Math.min(this.length - 1, Math.max(0, moment));
+    for (const view of this.views) view.show(this.momentOf(view.side));
+    this.refresh();
+    this.say();
+  }
+
+  pick(side, call, go = true) {
+    this.picked[side] = call;
+    if (go) {
+      const seq = call.started ?? call.settled ?? call.submitted;
+      this.goTo(this.runs[side].momentOf(seq));
+    }
+    for (const view of this.views) if (view.showCall && view.side === side) view.showCall(call);
+    this.refresh();
+  }
+
+  nextCall(by) {
+    const run = this.runs[0];
+    if (!run.calls.length) return;
+    const place = run.calls.indexOf(this.picked[0]);
+    this.pick(0, run.calls[Math.min(run.calls.length - 1, Math.max(0, place + by))]);
+  }
+
+  toParting() {
+    if (this.document.parting) this.goTo(this.document.parting.before);
+  }
+
+  toRace() {
+    const parting = this.document.parting;
+    if (parting) {
+      const race = this.raceOf(0);
+      if (race) this.goTo(this.moment === race[0] ? race[1] : race[0]);
+      return;
+    }
+    const races = this.runs[0].races || [];
+    if (!races.length) return;
+    this.race = (this.race + 1) % races.length;
+    this.goTo(races[this.race][0]);
+  }
+
+  play(on) {
+    if (on === (this.playing !== null)) return;
+    const button = document.getElementById("play");
+    button.setAttribute("aria-pressed", String(on));
+    button.textContent = on ? "Pause" : "Play";
+    if (!on) {
+      clearInterval(this.playing);
+      this.playing = null;
+      return;
+    }
+    if (this.moment >= this.length - 1) this.goTo(0);
+    this.playing = setInterval(() => {
+      if (this.moment >= this.length - 1) this.play(false);
+      else this.goTo(this.moment + 1);
+    }, 500);
+  }
+
+  refresh() {
+    for (const view of this.views) view.draw();
+    this.panel.draw();
+    const slider = document.getElementById("slider");
+    slider.value = String(this.moment);
+    const unit = this.runs.some((run) => run.hasSteps) ? "step" : "event";
+    const text = `${unit} ${this.moment.toLocaleString("en")} of ${(this.length - 1).toLocaleString("en")}`;
+    document.getElementById("position").textContent = text;
+    slider.setAttribute("aria-valuetext", text);
+  }
+
+  say() {
+    if (this.playing !== null) return;
+    const parts = this.runs.map((run, side) => {
+      if (!run.length) return "";
+      const at = this.momentOf(side);
+      return `${this.runs.length > 1 ? `${run.name}: ` : ""}${run.hasSteps ? "step" : "event"} ${at}, ${run.nameAt(at)}: ${this.marksOf(side, at).words}${run.wordsAt(at)}`;
+    });
+    document.getElementById("said").textContent = parts.join(". ");
+  }
+
+  // ---- views
+
+  open(name) {
+    const kinds = { calls: toolrt.CallsView, steps: toolrt.StepsView, table: toolrt.TableView };
+    for (const view of this.views || []) view.close();
+    this.view = name;
+    this.views = this.runs.map((run, side) => new kinds[name](run, side, this));
+    const { element } = toolrt;
+    document.getElementById("panes").replaceChildren(...this.views.map((view, side) => {
+      const run = this.runs[side];
+      const head = this.runs.length > 1
+        ? element("h2", {}, run.name, element("small", {}, this.ended(run)))
+        : null;
+      return element("section", { class: "pane", "aria-label": run.name }, head, view.scroll, view.pager || null);
+    }));
+    for (const tab of document.getElementById("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.view === name));
+    document.getElementById("scale-label").hidden = name !== "calls";
+    for (const view of this.views) {
+      if (view.drawNow) view.drawNow();
+      view.show(this.momentOf(view.side));
+    }
+    this.refresh();
+  }
+
+  ended(run) {
+    const counts = run.hasSteps ? `${toolrt.count(run.length, "step")}, ${toolrt.count(run.preempting.size, "preemption")}` : "";
+    const ended = run.meta.ended ? `ended: ${run.meta.ended}` : "";
+    return [counts, toolrt.count(run.events.kind.length, "event"), ended].filter(Boolean).join(", ");
+  }
+
+  start() {
+    const { element } = toolrt;
+    const byId = (id) => document.getElementById(id);
+    document.title = this.document.title;
+    byId("title").textContent = this.document.title;
+    byId("summary").textContent = this.runs.length > 1
+      ? this.runs.map((run) => `${run.name}: ${toolrt.count(run.length, run.hasSteps ? "step" : "event")}`).join(" · ")
+      : this.ended(this.runs[0]);
+    const hasCalls = this.runs.some((run) => run.calls.length);
+    const views = [...(hasCalls ? [["calls", "Calls"]] : []), ["steps", this.runs.some((run) => run.hasSteps) ? "Steps" : "Events"], ["table", "Table"]];
+    byId("tabs").replaceChildren(...views.map(([view, title], number) => element("button", { type: "button", role: "tab", "data-view": view, title: `Key ${number + 1}`, onclick: () => this.open(view) }, title)));
+    const slider = byId("slider");
+    slider.max = String(this.length - 1);
+    slider.addEventListener("input", () => this.goTo(Number(slider.value)));
+    const act = {
+      first: () => this.goTo(0), back: () => this.goTo(this.moment - 1), forward: () => this.goTo(this.moment + 1),
+      last: () => this.goTo(this.length - 1), play: () => this.play(this.playing === null),
+      "zoom-in": () => this.zoom(1.5), "zoom-out": () => this.zoom(1 / 1.5), "zoom-fit": () => this.zoom(0),
+      "to-parting": () => this.toParting(), "to-race": () => this.toRace(), theme: () => this.nextTheme(),
+      "help-open": () => byId("help").showModal(),
+    };
+    for (const [id, action] of Object.entries(act)) byId(id).addEventListener("click", action);
+    byId("scale").value = this.scale;
+    byId("scale").addEventListener("change", (event) => { this.scale = event.target.value; this.refresh(); });
+    byId("arrows").addEventListener("change", (event) => { this.arrows = event.target.value; this.refresh(); });
+    byId("to-parting").hidden = !this.document.parting;
+    const races = this.document.parting ? (this.document.parting.race ? 1 : 0) : (this.runs[0].races || []).length;
+    byId("to-race").hidden = races === 0;
+    if (this.document.parting) byId("to-race").textContent = "The race";
+    else if (races) byId("to-race").textContent = `Next race (${races})`;
+    this.explain(byId("keys"), byId("legend"));
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.open(views[0][0]);
+    if (this.document.parting) this.goTo(Math.min(this.document.parting.before, this.length - 1));
+  }
+
+  zoom(factor) {
+    for (const view of this.views) view.zoom(factor);
+  }
+
+  nextTheme() {
+    const root = document.documentElement;
+    const order = ["auto", "dark", "light"];
+    const next = order[(order.indexOf(root.dataset.theme || "auto") + 1) % 3];
+    if (next === "auto") delete root.dataset.theme;
+    else root.dataset.theme = next;
+    document.getElementById("theme").textContent = `Theme: ${next}`;
+  }
+
+  key(event) {
+    const target = event.target;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
+    if (target.closest("select, summary") || (target.id === "slider" && event.key.startsWith("Arrow"))) return;
+    if (target.closest("button, input") && (event.key === " " || event.key === "Enter")) return;
+    const tabs = [...document.getElementById("tabs").children];
+    const actions = {
+      ArrowRight: () => this.goTo(this.moment + 1), ArrowLeft: () => this.goTo(this.moment - 1),
+      ArrowDown: () => (this.view === "calls" ? this.nextCall(1) : this.goTo(this.moment + 1)),
+      ArrowUp: () => (this.view === "calls" ? this.nextCall(-1) : this.goTo(this.moment - 1)),
+      Home: () => this.goTo(0), End: () => this.goTo(this.length - 1),
+      " ": () => this.play(this.playing === null), "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
+      0: () => this.zoom(0), d: () => this.toParting(), r: () => this.toRace(), t: () => this.nextTheme(),
+      a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
+      1: () => tabs[0] && tabs[0].click(), 2: () => tabs[1] && tabs[1].click(), 3: () => tabs[2] && tabs[2].click(),
+    };
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  nextArrows() {
+    const select = document.getElementById("arrows");
+    select.selectedIndex = (select.selectedIndex + 1) % select.options.length;
+    this.arrows = select.value;
+    this.refresh();
+  }
+
+  explain(keys, legend) {
+    const { element, svg } = toolrt;
+    const rows = [
+      ["← →", "one step back, one forward"], ["↑ ↓", "the same; the call above or below in the view of calls"], ["Home End", "the first, the last"],
+      ["Space", "play, pause"], ["+ − 0", "zoom in, out, fit"], ["1 2 3", "the views"], ["a", "arrows: none, of this step, all"],
+      ["d", "the first difference between two schedules"], ["r", "the race; without a second schedule the next one that could go the other way"],
+      ["t", "theme: auto, dark, light"], ["?", "this"],
+    ];
+    keys.replaceChildren(...rows.flatMap(([key, text]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, text)]));
+    const line = (kind) => svg("svg", { width: 46, height: 16, "aria-hidden": "true" }, svg("line", { class: kind, x1: 2, x2: 44, y1: 8, y2: 8 }));
+    const box = (kind) => svg("svg", { width: 46, height: 18, "aria-hidden": "true" }, svg("rect", { class: kind, x: 2, y: 2, width: 42, height: 14, rx: 2 }));
+    const phases = this.document.phases;
+    const marks = [
+      [box("runs"), phases.runs], [line("lane"), `${phases.lane}, or is ${phases.soon}`], [line("tickets"), phases.tickets], [line("slot"), phases.slot],
+      [line("approval"), phases.approval], [box("kept"), phases.kept], [box("ends"), phases.ends], [line("arrow"), "an arrow: the later one touches what the earlier one touched"],
+      [line("arrow wakes"), "an arrow: the earlier one woke or began the later one"], [line("arrow race"), "a race: nothing else orders the two"],
+      ["> ", "a preemption: the task before could have gone on"],
+    ];
+    const outcomes = Object.entries(toolrt.GLYPHS).map(([outcome, glyph]) => `${glyph} ${outcome}`).join("   ");
+    legend.replaceChildren(...[...marks, ["outcomes", outcomes]].flatMap(([mark, text]) => [element("dt", {}, mark), element("dd", {}, text)]));
+  }
+};
+
+toolrt.app = new toolrt.App(JSON.parse(document.getElementById("document").textContent));

@@ -1,0 +1,77 @@
+"use strict";
+// What the parts of the page share.  Every text of the trace reaches the page as text, never as markup.
+const toolrt = {};
+
+toolrt.element = function element(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key === "class") made.className = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value === true ? "" : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined) made.append(child);
+  }
+  return made;
+};
+
+toolrt.svg = function svg(name, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, String(value));
+  made.append(...children);
+  return made;
+};
+
+toolrt.placed = function placed(element, box) {
+  for (const [side, value] of Object.entries(box)) element.style[side] = `${value}px`;
+  return element;
+};
+
+// An arrow from one point to another, drawn as a curve that leaves and arrives sideways.
+// `leaves` and `arrives` are 1 to the right, -1 to the left.
+toolrt.arrow = function arrow(from, to, kind, leaves = 1, arrives = leaves) {
+  const bend = Math.min(60, Math.max(14, Math.abs(to.x - from.x) / 2));
+  const path = `M${from.x} ${from.y}C${from.x + leaves * bend} ${from.y} ${to.x - arrives * bend} ${to.y} ${to.x - arrives * 6} ${to.y}`;
+  const tip = `${to.x},${to.y} ${to.x - arrives * 8},${to.y - 4} ${to.x - arrives * 8},${to.y + 4}`;
+  return [toolrt.svg("path", { class: `arrow ${kind}`, d: path }), toolrt.svg("polygon", { class: `head ${kind}`, points: tip })];
+};
+
+toolrt.seconds = function seconds(value) {
+  if (typeof value !== "number") return String(value);
+  if (value !== 0 && Math.abs(value) < 1) return `${+(value * 1000).toPrecision(4)} ms`;
+  return `${+value.toPrecision(6)} s`;
+};
+
+toolrt.count = function count(number, word) {
+  return `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+};
+
+toolrt.written = function written(value) {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 1);
+};
+
+// The place of the last member of a sorted list that is not above `value`, or -1.
+toolrt.lastUpTo = function lastUpTo(sorted, value, key) {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (key(sorted[middle]) <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+};
+
+// Calls `draw` once before the next frame, however often it is asked.
+toolrt.oncePerFrame = function oncePerFrame(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+    });
+  };
+};

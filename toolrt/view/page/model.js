@@ -1,0 +1,191 @@
+// One execution, and what was so at each of its steps.
+//
+// A moment is a step; in a recording without steps it is an event.  What was so at a moment is found by bisection in
+// lists made once, so that going to any moment costs the same.
+toolrt.Run = class Run {
+  constructor(data) {
+    Object.assign(this, data);
+    this.hasSteps = data.steps.name.length > 0;
+    this.length = this.hasSteps ? data.steps.name.length : data.events.kind.length;
+    this.preempting = new Set(data.steps.preempts);
+    this.hasTime = (this.hasSteps ? data.steps.time : data.events.time).some((time) => time !== 0);
+    this.eventsOf = this.hasSteps ? this.groupEvents() : null;
+    this.edgesTo = new Map();
+    this.edgesFrom = new Map();
+    const races = new Set((data.races || []).map((race) => `${race[0]} ${race[1]}`));
+    for (const [before, after, resources, wakes] of data.edges) {
+      const edge = { before, after, resources, wakes, race: races.has(`${before} ${after}`) };
+      Run.into(this.edgesTo, after, edge);
+      Run.into(this.edgesFrom, before, edge);
+    }
+    this.calls = data.batches.flatMap((batch) => batch.calls.map((call) => ({ ...call, batch })));
+    this.callOf = new Map();
+    for (const call of this.calls) this.callOf.set(`${call.batch.id} ${call.index}`, call);
+    this.collect();
+  }
+
+  static into(map, key, value) {
+    const list = map.get(key);
+    if (list) list.push(value);
+    else map.set(key, [value]);
+  }
+
+  groupEvents() {
+    const found = Array.from({ length: this.length }, () => []);
+    this.lastEvent = new Array(this.length).fill(-1);
+    this.events.step.forEach((step, seq) => {
+      if (step >= 0) found[step].push(seq);
+    });
+    let last = -1;
+    for (let step = 0; step < this.length; step += 1) {
+      if (found[step].length) last = found[step][found[step].length - 1];
+      this.lastEvent[step] = last;
+    }
+    return found;
+  }
+
+  // Lists by file, batch and resource, each in the order of moments.
+  collect() {
+    this.files = new Map();
+    this.states = new Map();
+    this.resourceTouches = new Map();
+    this.events.fields.forEach((fields, seq) => {
+      const kind = this.kinds[this.events.kind[seq]];
+      if (typeof fields.file === "string" && kind.startsWith("file.")) Run.into(this.files, fields.file, { seq, kind, fields });
+      if (fields.state !== undefined && fields.batch !== undefined) Run.into(this.states, String(fields.batch), { seq, state: fields.state });
+    });
+    this.steps.touched.forEach((touched, step) => {
+      for (const code of touched) Run.into(this.resourceTouches, code >> 1, { step, write: (code & 1) === 1 });
+    });
+    this.values = new Map();
+    for (const [step, accesses] of Object.entries(this.details.accesses)) {
+      for (const [code, , , value] of accesses) {
+        if (value !== null) Run.into(this.values, code >> 1, { step: Number(step), value });
+      }
+    }
+    for (const list of this.values.values()) list.sort((one, other) => one.step - other.step);
+  }
+
+  // ---- moments
+
+  seqAt(moment) {
+    if (this.length === 0) return -1;
+    const at = Math.min(moment, this.length - 1);
+    return this.hasSteps ? this.lastEvent[at] : at;
+  }
+
+  momentOf(seq) {
+    if (!this.hasSteps) return seq;
+    const step = this.events.step[seq];
+    return step >= 0 ? step : 0;
+  }
+
+  columnAt(moment) {
+    return (this.hasSteps ? this.steps : this.events).column[moment];
+  }
+
+  nameAt(moment) {
+    return this.hasSteps ? this.names[this.steps.name[moment]] : this.columns[this.events.column[moment]];
+  }
+
+  timeAt(moment) {
+    return (this.hasSteps ? this.steps : this.events).time[moment];
+  }
+
+  seqsAt(moment) {
+    return this.hasSteps ? this.eventsOf[moment] : [moment];
+  }
+
+  wordsAt(moment) {
+    const told = this.seqsAt(moment).map((seq) => this.events.told[seq]);
+    if (!this.hasSteps) return told.join("; ");
+    return told.length ? `${told.slice(0, 3).join("; ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}` : this.steps.done[moment];
+  }
+
+  touchedAt(moment) {
+    if (!this.hasSteps) return [];
+    const values = new Map((this.details.accesses[moment] || []).map((entry) => [entry[0], entry]));
+    return this.steps.touched[moment].map((code) => {
+      const entry = values.get(code);
+      return {
+        write: (code & 1) === 1,
+        resource: this.resources[code >> 1],
+        where: entry ? entry[1] : null,
+        line: entry ? entry[2] : null,
+        value: entry ? entry[3] : null,
+      };
+    });
+  }
+
+  enabledAt(moment) {
+    return this.hasSteps ? this.steps.enabled[moment].map((name) => this.names[name]) : [];
+  }
+
+  // ---- what was so
+
+  callsAt(seq) {
+    const found = { waiting: [], running: [], kept: [], read: [] };
+    for (const call of this.calls) {
+      if (call.submitted > seq) continue;
+      if (call.delivered !== null && call.delivered <= seq) found.read.push(call);
+      else if (call.settled !== null && call.settled <= seq) found.kept.push(call);
+      else if (call.started !== null && call.started <= seq) found.running.push(call);
+      else found.waiting.push(call);
+    }
+    return found;
+  }
+
+  phaseAt(call, seq) {
+    const span = call.spans.find(([, start, end]) => start <= seq && seq < end);
+    return span ? span[0] : null;
+  }
+
+  // Those calls that `call` waits for and that have not ended.
+  blockersAt(call, seq) {
+    return call.waits.filter((index) => {
+      const other = this.callOf.get(`${call.batch.id} ${index}`);
+      return other && (other.ended === null || other.ended > seq);
+    });
+  }
+
+  filesAt(seq) {
+    const found = [];
+    for (const [file, events] of this.files) {
+      const last = toolrt.lastUpTo(events, seq, (event) => event.seq);
+      if (last < 0) continue;
+      const event = events[last];
+      let version = null;
+      for (let place = last; place >= 0 && version === null; place -= 1) version = events[place].fields.version || null;
+      found.push({ file, version, kind: event.kind, seq: event.seq, call: event.fields.call });
+    }
+    return found;
+  }
+
+  statesAt(seq) {
+    const found = [];
+    for (const [batch, states] of this.states) {
+      const last = toolrt.lastUpTo(states, seq, (entry) => entry.seq);
+      if (last >= 0) found.push({ batch, state: states[last].state, before: last > 0 ? states[last - 1].state : null, seq: states[last].seq });
+    }
+    return found;
+  }
+
+  memoryAt(moment) {
+    const found = [];
+    for (const [resource, touches] of this.resourceTouches) {
+      const last = toolrt.lastUpTo(touches, moment, (touch) => touch.step);
+      if (last < 0) continue;
+      let writer = last;
+      while (writer >= 0 && !touches[writer].write) writer -= 1;
+      const values = this.values.get(resource) || [];
+      const known = toolrt.lastUpTo(values, moment, (entry) => entry.step);
+      found.push({
+        resource: this.resources[resource],
+        value: known >= 0 ? values[known].value : null,
+        written: writer >= 0 ? touches[writer].step : null,
+        touched: touches[last].step,
+      });
+    }
+    return found;
+  }
+};

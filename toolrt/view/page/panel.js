@@ -1,0 +1,134 @@
+// What happens at the moment, and what is so then.
+toolrt.Panel = class Panel {
+  constructor(host, app) {
+    this.host = host;
+    this.app = app;
+    this.draw = toolrt.oncePerFrame(() => this.drawNow());
+  }
+
+  drawNow() {
+    const { element } = toolrt;
+    this.host.replaceChildren(...this.app.runs.map((run, side) => element("section", { "aria-label": run.name }, this.of(run, side))));
+  }
+
+  of(run, side) {
+    const { element } = toolrt;
+    const moment = this.app.momentOf(side);
+    if (!run.length) return [element("p", {}, "Nothing was recorded.")];
+    const over = this.app.moment > moment ? " (it ended here)" : "";
+    const parts = [
+      element("h2", {}, `${this.app.runs.length > 1 ? `${run.name}: ` : ""}${run.hasSteps ? "step" : "event"} ${moment}, ${run.nameAt(moment)}${over}`),
+      element("p", { class: "soft" }, toolrt.seconds(run.timeAt(moment))),
+    ];
+    const marks = this.app.marksOf(side, moment);
+    if (marks.words) parts.push(element("p", { class: "changed" }, marks.words.replace(/; $/, "")));
+    this.list(parts, "Happened", run.seqsAt(moment).map((seq) => [run.events.told[seq], run.events.fields[seq]]).map(([told, fields]) => this.event(told, fields)));
+    this.list(parts, "Touched", run.touchedAt(moment).map((each) => this.access(each)));
+    const place = run.details.steps[moment];
+    if (place) this.list(parts, "Ran from", [element("li", {}, element("code", {}, `${place[0]}  ${place[1]}`))]);
+    this.reasons(parts, run, moment);
+    this.choice(parts, run, moment);
+    this.memory(parts, run, moment);
+    const seq = run.seqAt(moment);
+    this.state(parts, run, seq);
+    this.queues(parts, run, seq);
+    this.files(parts, run, seq);
+    this.picked(parts, run, side, seq);
+    return parts;
+  }
+
+  list(parts, title, items) {
+    if (!items.length) return;
+    const { element } = toolrt;
+    const shown = items.slice(0, 60);
+    if (items.length > 60) shown.push(element("li", { class: "soft" }, `and ${(items.length - 60).toLocaleString("en")} more`));
+    parts.push(element("h3", {}, title), element("ul", {}, shown.map((item) => (item instanceof Node ? item : element("li", {}, item)))));
+  }
+
+  event(told, fields) {
+    const { element } = toolrt;
+    const rest = Object.entries(fields).filter(([key, value]) => !["batch", "call", "state", "lane"].includes(key) && value !== null);
+    if (!rest.length) return element("li", {}, told);
+    const lines = rest.map(([key, value]) => `${key}: ${toolrt.written(value)}`);
+    return element("li", {}, element("details", {}, element("summary", {}, told), element("pre", { class: "mono" }, lines.join("\n"))));
+  }
+
+  access(each) {
+    const { element } = toolrt;
+    const text = `${each.write ? "writes" : "reads"} ${each.resource}${each.value === null ? "" : ` = ${each.value}`}`;
+    return element("li", {}, text, each.line ? element("div", { class: "soft mono" }, `${each.where}  ${each.line}`) : null);
+  }
+
+  reasons(parts, run, moment) {
+    const about = (edge, other) => `${other}, ${run.nameAt(other)}: ${edge.wakes ? "woke or began it" : ""}${edge.wakes && edge.resources.length ? ", and " : ""}${edge.resources.length ? `touched ${edge.resources.map((each) => run.resources[each]).join(", ")}` : ""}${edge.race ? " (a race: it could have come later)" : ""}`;
+    this.list(parts, "Came after step", (run.edgesTo.get(moment) || []).map((edge) => about(edge, edge.before)));
+    this.list(parts, "Before step", (run.edgesFrom.get(moment) || []).map((edge) => `${edge.after}, ${run.nameAt(edge.after)}`));
+  }
+
+  choice(parts, run, moment) {
+    if (!run.hasSteps) return;
+    const ran = run.nameAt(moment);
+    this.list(parts, "Could have run", run.enabledAt(moment).map((name) => (name === ran ? `${name} (it did)` : name)));
+  }
+
+  memory(parts, run, moment) {
+    const hidden = run.batches.length > 0;
+    const all = run.memoryAt(moment).filter((each) => !hidden || each.value !== null);
+    this.list(parts, "Memory now", all.map((each) => {
+      const value = each.value !== null ? ` = ${each.value}` : "";
+      const writer = each.written !== null ? `, written in step ${each.written}` : value ? "" : ", not written yet";
+      return toolrt.element("li", { class: each.touched === moment ? "changed" : null }, `${each.resource}${value}${writer}`);
+    }));
+  }
+
+  state(parts, run, seq) {
+    const { element } = toolrt;
+    for (const { batch, state, before, seq: at } of run.statesAt(seq)) {
+      const values = Panel.valuesOf(state);
+      const old = before === null ? {} : Panel.valuesOf(before);
+      const items = Object.entries(values).map(([key, value]) => {
+        const changed = before !== null && toolrt.written(value) !== toolrt.written(old[key]);
+        return element("li", { class: changed ? "changed" : null }, `${key} = ${toolrt.written(value)}${changed ? ` (was ${toolrt.written(old[key] ?? null)})` : ""}`);
+      });
+      this.list(parts, `State of ${batch}, as of event ${at}`, items.length ? items : [element("li", { class: "soft" }, "empty")]);
+    }
+  }
+
+  static valuesOf(state) {
+    if (!state || typeof state !== "object") return { state };
+    const fields = Object.fromEntries(Object.entries(state.fields || {}).filter(([, value]) => value !== null && !(Array.isArray(value) && !value.length)));
+    return state.values || state.fields ? { ...(state.values || {}), ...fields } : state;
+  }
+
+  queues(parts, run, seq) {
+    if (!run.calls.length) return;
+    const now = run.callsAt(seq);
+    this.list(parts, `Waiting: ${now.waiting.length}`, now.waiting.map((call) => {
+      const blockers = run.blockersAt(call, seq);
+      const phase = run.phaseAt(call, seq);
+      return `${toolrt.callName(call)}: ${phase === "tickets" && blockers.length ? `waits for ${blockers.join(", ")}` : this.app.document.phases[phase] || "waits"}`;
+    }));
+    this.list(parts, `Running: ${now.running.length}`, now.running.map(toolrt.callName));
+    this.list(parts, `Finished, not read: ${now.kept.length}`, now.kept.map((call) => `${toolrt.callName(call)}: ${call.outcome}`));
+    this.list(parts, `Read: ${now.read.length}`, now.read.map((call) => `${toolrt.callName(call)}: ${call.outcome}`));
+  }
+
+  files(parts, run, seq) {
+    const { element } = toolrt;
+    const doing = { "file.read": "read", "file.mutation_began": "being changed", "file.mutation_ended": "changed" };
+    this.list(parts, "Files", run.filesAt(seq).map((each) => element(
+      "li", { class: each.seq === seq ? "changed" : null },
+      `${each.file}: ${doing[each.kind] || each.kind} by call ${each.call}`, each.version ? element("span", { class: "soft mono" }, ` ${each.version}`) : null,
+    )));
+  }
+
+  picked(parts, run, side) {
+    const call = this.app.picked[side];
+    if (!call) return;
+    const { element } = toolrt;
+    parts.push(element("h3", {}, `Call ${call.index}`), element("p", {}, `${call.name}, id ${call.id}: ${call.outcome || "no result"}`));
+    const shown = [["input", call.input], ["error", call.error], ["content", call.content]].filter(([, value]) => value !== null && value !== undefined);
+    for (const [title, value] of shown) parts.push(element("div", { class: "soft" }, title), element("pre", { class: "mono" }, toolrt.written(value)));
+    if (call.waits.length) parts.push(element("p", {}, `It had to wait for calls ${call.waits.join(", ")}.`));
+  }
+};

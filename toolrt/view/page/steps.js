@@ -1,0 +1,190 @@
+// Steps as rows, a column for each task.  Only the rows in view exist.
+toolrt.StepsView = class StepsView {
+  constructor(run, side, app) {
+    this.run = run;
+    this.side = side;
+    this.app = app;
+    this.rowHeight = 26;
+    this.overscan = 6;
+    const { element } = toolrt;
+    this.heads = element("div", { class: "heads", role: "row" });
+    this.rows = element("div", { class: "rows", role: "presentation" });
+    this.overlay = toolrt.svg("svg", { class: "overlay", "aria-hidden": "true" });
+    this.sheet = element("div", { class: "sheet", role: "presentation" }, this.heads, this.rows, this.overlay);
+    this.scroll = element("div", {
+      class: "scroll steps",
+      tabindex: 0,
+      role: "grid",
+      "aria-label": `${run.name}: steps, one column for each task`,
+      "aria-rowcount": run.length + 1,
+      "aria-colcount": run.columns.length + 1,
+      "aria-readonly": true,
+    }, this.sheet);
+    this.draw = toolrt.oncePerFrame(() => this.drawNow());
+    this.scroll.addEventListener("scroll", this.draw, { passive: true });
+    this.rows.addEventListener("click", (event) => {
+      const row = event.target.closest(".row");
+      if (row) app.goTo(Number(row.dataset.moment));
+    });
+    this.size = new ResizeObserver(this.draw);
+    this.size.observe(this.scroll);
+  }
+
+  zoom(factor) {
+    const middle = (this.scroll.scrollTop + this.scroll.clientHeight / 2) / this.rowHeight;
+    this.rowHeight = factor === 0 ? this.fitting() : Math.min(40, Math.max(3, this.rowHeight * factor));
+    this.drawNow();
+    this.scroll.scrollTop = middle * this.rowHeight - this.scroll.clientHeight / 2;
+    this.draw();
+  }
+
+  fitting() {
+    return Math.min(26, Math.max(3, (this.scroll.clientHeight - 28) / Math.max(1, this.run.length)));
+  }
+
+  layout() {
+    this.left = this.run.hasTime ? 128 : 56;
+    const room = this.scroll.clientWidth - this.left;
+    this.columnWidth = Math.max(this.app.narrow() || this.app.runs.length > 1 ? 104 : 150, Math.floor(room / Math.max(1, this.run.columns.length)));
+    const width = this.left + this.columnWidth * this.run.columns.length;
+    this.sheet.style.width = `${width}px`;
+    this.sheet.style.height = `${28 + this.run.length * this.rowHeight}px`;
+    this.rows.style.top = "28px";
+    this.width = width;
+    this.gap = this.columnWidth < 150 ? 14 : 20;
+    this.rows.classList.toggle("dense", this.columnWidth < 150);
+  }
+
+  show(moment) {
+    const top = 28 + moment * this.rowHeight;
+    const view = this.scroll;
+    if (top < view.scrollTop + 28 + this.rowHeight) view.scrollTop = top - 28 - 2 * this.rowHeight;
+    else if (top + 2 * this.rowHeight > view.scrollTop + view.clientHeight) view.scrollTop = top + 3 * this.rowHeight - view.clientHeight;
+    if (moment < this.run.length) {
+      const left = this.left + this.run.columnAt(moment) * this.columnWidth;
+      if (left - this.left < view.scrollLeft) view.scrollLeft = left - this.left;
+      else if (left + this.columnWidth > view.scrollLeft + view.clientWidth) view.scrollLeft = left + this.columnWidth - view.clientWidth;
+    }
+    this.draw();
+  }
+
+  drawNow() {
+    if (!this.scroll.isConnected || this.scroll.clientHeight === 0) return;
+    this.layout();
+    const view = this.scroll;
+    const first = Math.max(0, Math.floor((view.scrollTop - 28) / this.rowHeight) - this.overscan);
+    const last = Math.min(this.run.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + this.overscan);
+    this.drawHeads();
+    const rows = document.createDocumentFragment();
+    for (let moment = first; moment < last; moment += 1) rows.append(this.row(moment));
+    this.rows.replaceChildren(rows);
+    this.drawArrows(first, last);
+    this.app.drawn += 1;
+  }
+
+  drawHeads() {
+    const { element, placed } = toolrt;
+    const from = Math.max(0, Math.floor((this.scroll.scrollLeft - this.left) / this.columnWidth));
+    const to = Math.min(this.run.columns.length, from + Math.ceil(this.scroll.clientWidth / this.columnWidth) + 2);
+    const heads = [placed(element("div", { class: "number", role: "columnheader" }, this.run.hasSteps ? "step" : "event"), { left: 0, width: 52 })];
+    if (this.run.hasTime) heads.push(placed(element("div", { class: "number", role: "columnheader" }, "time"), { left: 52, width: 76 }));
+    for (let column = from; column < to; column += 1) {
+      heads.push(placed(
+        element("div", { role: "columnheader", "aria-colindex": column + 2, title: this.run.columns[column] }, this.run.columns[column]),
+        { left: this.left + column * this.columnWidth, width: this.columnWidth },
+      ));
+    }
+    this.heads.replaceChildren(...heads);
+  }
+
+  row(moment) {
+    const { element, placed } = toolrt;
+    const run = this.run;
+    const marks = this.app.marksOf(this.side, moment);
+    const here = moment === this.app.momentOf(this.side);
+    const classes = ["row"];
+    if (here) classes.push("here");
+    if (moment > this.app.momentOf(this.side)) classes.push("later");
+    if (run.preempting.has(moment)) classes.push("preempts");
+    if (marks.race) classes.push("race");
+    if (marks.parts) classes.push("parts");
+    const tall = this.rowHeight >= 15;
+    const wide = this.columnWidth >= 190;
+    const tags = [];
+    if (tall && marks.parts) tags.push(element("span", { class: "tag parts" }, wide ? "first difference" : "≠"));
+    if (tall && marks.race) tags.push(element("span", { class: "tag race" }, wide ? marks.race : marks.race === "race: first" ? "R1" : "R2"));
+    const preempts = run.preempting.has(moment) ? "> " : "";
+    const words = run.wordsAt(moment);
+    const column = run.columnAt(moment);
+    const made = element(
+      "div",
+      {
+        class: classes.join(" "),
+        role: "row",
+        id: here ? `here-${this.side}` : null,
+        "aria-rowindex": moment + 2,
+        "aria-selected": here ? "true" : "false",
+        "data-moment": moment,
+      },
+      placed(element("div", { class: "number", role: "rowheader" }, tall ? String(moment) : ""), { left: 0, width: 52 }),
+      run.hasTime ? placed(element("div", { class: "number", role: "gridcell" }, tall ? toolrt.seconds(run.timeAt(moment)) : ""), { left: 52, width: 76 }) : null,
+      placed(
+        element(
+          "div",
+          { class: "cell", role: "gridcell", "aria-colindex": column + 2, title: words, "aria-label": `${run.nameAt(moment)}: ${marks.words}${preempts ? "preempts; " : ""}${words}` },
+          tags, tall ? `${preempts}${words}` : "",
+        ),
+        { left: this.left + column * this.columnWidth, width: this.columnWidth - this.gap - 2 },
+      ),
+    );
+    placed(made, { top: moment * this.rowHeight, height: this.rowHeight });
+    made.style.lineHeight = `${this.rowHeight}px`;
+    return made;
+  }
+
+  drawArrows(first, last) {
+    const drawn = [];
+    const overlay = this.overlay;
+    const want = this.app.arrows;
+    const seen = new Set();
+    const add = (edge) => {
+      if (seen.has(edge) || drawn.length > 600) return;
+      seen.add(edge);
+      const kind = edge.race && this.app.isShownRace(this.side, edge) ? "race" : edge.wakes ? "wakes" : "touches";
+      drawn.push(...this.arrow(edge.before, edge.after, kind));
+    };
+    if (want === "here") {
+      const here = this.app.momentOf(this.side);
+      for (const edge of this.run.edgesTo.get(here) || []) add(edge);
+      for (const edge of this.run.edgesFrom.get(here) || []) add(edge);
+    } else if (want === "all") {
+      for (let moment = first; moment < last; moment += 1) {
+        for (const edge of this.run.edgesTo.get(moment) || []) add(edge);
+        for (const edge of this.run.edgesFrom.get(moment) || []) add(edge);
+      }
+    }
+    const race = this.app.raceOf(this.side);
+    if (race) drawn.push(...this.arrow(race[0], race[1], "race"));
+    toolrt.placed(overlay, { left: 0, top: 28 });
+    overlay.setAttribute("width", this.width);
+    overlay.setAttribute("height", Math.max(1, this.run.length * this.rowHeight));
+    overlay.replaceChildren(...drawn);
+  }
+
+  // From the side of one cell to that of the other which faces it; between columns there is room for it.
+  arrow(before, after, kind) {
+    const [one, other] = [this.run.columnAt(before), this.run.columnAt(after)];
+    const right = other >= one;
+    const from = { x: this.edge(one, right), y: (before + 0.62) * this.rowHeight };
+    const to = { x: this.edge(other, one === other || !right), y: (after + 0.38) * this.rowHeight };
+    return toolrt.arrow(from, to, kind, right ? 1 : -1, one === other ? -1 : right ? 1 : -1);
+  }
+
+  edge(column, right) {
+    return this.left + column * this.columnWidth + (right ? this.columnWidth - this.gap : 2);
+  }
+
+  close() {
+    this.size.disconnect();
+  }
+};
