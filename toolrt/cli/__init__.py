@@ -1,7 +1,8 @@
-"""The command line: ``toolrt run``, ``explore``, ``replay``, ``timeline``, ``litmus``, ``laws``; or ``python -m toolrt``.
+"""The command line: ``toolrt run``, ``explore``, ``replay``, ``timeline``, ``litmus`` and ``laws``.
 
-What the commands do lives in one module each, and is imported only when `main` is called: a program that imports
-toolrt pays nothing for them, and one without the ``cli`` extra is told what to install.
+``python -m toolrt`` is the same.  What the commands do lives in one module each, and is imported only when `main` is
+called: a program that imports toolrt pays nothing for them, and one without the ``cli`` extra is told what to
+install.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from toolrt import invariants, sim
+from toolrt import invariants, sim, view
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
@@ -67,6 +67,9 @@ def explore(
         str | None,
         Parameter(help="Where to write the replay file; toolrt-failure-<hash>.json in this directory unless given."),
     ] = None,
+    html: Annotated[
+        str | None, Parameter(help="Write a page: the failure beside the nearest schedule that passes.")
+    ] = None,
 ) -> int:
     """Run a recorded response under many schedules on a copy in memory, and check every law.
 
@@ -83,6 +86,7 @@ def explore(
         raise InputRefused("--seconds", f"expected seconds above 0, got {seconds:g}", "See --help.")
     root = checked_directory(workspace)
     target = None if save is None else checked_target(save, "--save", outside=root)
+    page = None if html is None else checked_target(html, "--html", outside=root)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     experiment = Experiment(loaded.calls, MemoryDisk.copy_of(root), lanes, limit)
     title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
@@ -95,6 +99,8 @@ def explore(
     _print_report(exploration, screen)
     if failure is not None:
         _print_failure(failure, experiment, screen)
+    if page is not None:
+        write_target(page, _page(exploration, failure, loaded.name).html, "--html")
     if json:
         print_json(_as_json(exploration, failure))
     if exploration.interrupted:
@@ -269,6 +275,18 @@ def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | 
         screen.say(on_one_line(f"the replay file is not kept: {error}"), "yellow")
         return _Kept(execution, violations, None)
     return _Kept(execution, violations, path)
+
+
+def _page(exploration: _Exploration, failure: _Kept | None, name: str) -> view.Page:
+    """The failure beside the nearest schedule that passes; without a failure, an execution of the first schedule."""
+    title = f"{on_one_line(name, 200)}: {exploration.report.claim}"
+    if failure is None:
+        program, limit = exploration.experiment.program, exploration.experiment.step_limit
+        return view.show(sim.run(program, sim.Choices(), step_limit=limit), names=["passes"], title=title)
+    if len(failure.execution.choices) > _SIMPLIFIED or exploration.interrupted:
+        return view.show(failure.execution, names=["fails"], title=title)
+    failing, passing = exploration.report.failures[0].compared
+    return view.show(failing, passing, names=["fails", "passes"][: 1 if passing is None else 2], title=title)
 
 
 def _print_report(exploration: _Exploration, screen: Screen) -> None:

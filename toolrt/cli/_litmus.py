@@ -15,8 +15,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from toolrt import sim, view
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
+from toolrt.cli._input import checked_target, write_target
 from toolrt.cli._options import Whole, at_least_one
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
@@ -45,6 +47,9 @@ def litmus(
         Whole, Parameter(help="A program with more schedules and more classes than this is sampled.")
     ] = MOST,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
+    html: Annotated[
+        str | None, Parameter(help="Write a page: a schedule that goes wrong beside the nearest one that does not.")
+    ] = None,
 ) -> int:
     """List small concurrent programs, show one, or verify them.
 
@@ -54,6 +59,9 @@ def litmus(
     and the schedules and classes have to be as many as stated.
     """
     at_least_one("--most", most)
+    if html is not None and (name is None or verify):
+        raise InputRefused("--html", "a page shows one program", "Name it, without --verify.")
+    target = None if html is None else checked_target(html, "--html")
     programs = list(LITMUS.values()) if name is None else [_named(name)]
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     if name is None and not verify:
@@ -65,6 +73,8 @@ def litmus(
         found = _verify(programs, most, screen)
     else:
         found = [_show(programs[0], most, screen)]
+        if target is not None:
+            write_target(target, _page(programs[0], found[0]).html, "--html")
     if json:
         print_json({"ok": all(one.ok for one in found), "programs": [one.to_json() for one in found]})
     return Exit.OK if all(one.ok for one in found) else Exit.FAILED
@@ -140,6 +150,14 @@ def _show(program: Litmus, most: int, screen: Screen) -> Verified:
     _print_problems(one, screen)
     screen.say("PASS: outcomes and counts are as stated" if one.ok else "FAIL: not as stated", _style(one.ok))
     return one
+
+
+def _page(program: Litmus, one: Verified) -> view.Page:
+    """A schedule that goes wrong beside the nearest one that does not; where none does, the simplest one."""
+    if one.failure is None:
+        return view.show(sim.run(program.program, sim.Choices(), details=True), names=["right"], title=program.name)
+    wrong, right = one.failure.compared
+    return view.show(wrong, right, names=["wrong", "right"][: 1 if right is None else 2], title=program.name)
 
 
 def _print_problems(one: Verified, screen: Screen) -> None:
