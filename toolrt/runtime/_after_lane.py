@@ -111,6 +111,8 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> None:
             raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
     finally:
         batch.hook_scope = None
+        if probe.sink is not None:
+            probe.sink.event("services.heard", {"batch": batch.batch_id, "lane": changes.lane})
 
 
 def _report(batch: Batch, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:

@@ -75,7 +75,8 @@ def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estima
     """
     lines = lines_of(text)
     total = _counted(text, tokens)
-    room = budget - _counted("".join(_frame(path, len(lines), total, budget, 1, len(lines))), tokens)
+    # With the longest numbers there can be.
+    room = budget - _counted("".join(_frame(path, len(lines), total, budget, len(lines), 2 * len(lines))), tokens)
     head = min(_fitting(lines, int(room * _HEAD), tokens), len(lines) - 1)
     before = "".join(lines[:head]) if head else _beginning(lines[0], int(room * _HEAD), tokens)
     room -= _counted(before, tokens)
