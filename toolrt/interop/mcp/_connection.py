@@ -154,7 +154,7 @@ class Connection:
                     raise Unsent(f"its tools have changed, and it does not say how: {error}") from None
 
     async def _connected(self) -> tuple[_Attempt, Session]:
-        """The present session; a new one where that is lost."""
+        """The present session; a new one where that is lost, which may be lost as well by then."""
         while True:
             attempt = self._attempt
             if attempt is not None:
@@ -178,8 +178,9 @@ class Connection:
             self.starts += 1
             self._nursery.start_soon(self._run, attempt)
             await attempt.settled.wait()
-            if attempt.problem is not None:
-                raise Unsent(attempt.problem)
+            if attempt.session is not None:
+                return attempt, attempt.session
+            raise Unsent(attempt.problem or "the connection was closed")
 
     async def _run(self, attempt: _Attempt) -> None:
         """Connect, and hold the connection until it is lost or closed."""

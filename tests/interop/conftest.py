@@ -1,0 +1,24 @@
+"""What the tests of MCP servers stand on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# The folder of these tests is a place to import from.
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Nothing of any server is left after the test: no process, no open file, no thread."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("processes and open files are counted in /proc")
+    from _mcp import descriptors, processes, threads
+
+    before = (processes(), descriptors(), threads())
+    yield
+    assert (processes(), descriptors(), threads()) == before
