@@ -28,7 +28,7 @@ def same_as_oracle(story: Story, trace: Trace) -> Iterator[Found]:
     oracle = trace.notes.get("oracle")
     if not isinstance(oracle, Mapping):
         return
-    batch = next((batch for batch in story.batches if batch.left is not None), None)
+    batch = next((batch for batch in story.batches if batch.left is not None and batch.parent is None), None)
     if batch is None or batch.left is None:
         return
     exact = bool(oracle.get("exact", True)) and batch.cancelled is None

@@ -92,8 +92,35 @@ def cancel_truthful(story: Story, trace: Trace) -> Iterator[Found]:
         if batch.cancelled is not None:
             yield from _after_cancel(batch, batch.cancelled, story.virtual)
             if story.virtual:
-                yield from _slow_to_end(batch, batch.cancelled)
+                for call in batch.calls.values():
+                    yield from _slow_to_end(batch, call, batch.cancelled)
         yield from _after_leaving(batch)
+        yield from _after_cancel_around(batch, story.virtual)
+
+
+def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Found]:
+    """A cancel of a batch is one of its calls' sub-batches, unless the call may finish."""
+    for around in batch.around:
+        if around.started is not None and around.started.fields.get("interrupt") == "finish":
+            return
+        cancelled = around.batch.cancelled
+        if cancelled is None:
+            continue
+        for call in batch.calls.values():
+            if call.started is not None and call.started.seq > cancelled.seq:
+                text = f"started after batch {around.batch.id}, inside which it runs, was cancelled"
+                yield Found(text, batch.id, call.index, call.started.seq)
+            elif virtual:
+                yield from _slow_to_end(batch, call, cancelled)
+
+
+def _takes_its_time(call: CallStory) -> bool:
+    """Whether it, or one inside it, said that it may outlast a cancel or a timeout."""
+    return any(
+        any(event.fields.get("effect") == SHIELD for event in one.touched)
+        or (one is not call and one.started is not None and one.started.fields.get("interrupt") != "cancel")
+        for one in call.family
+    )
 
 
 def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterator[Found]:
@@ -120,16 +147,15 @@ def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterato
                 yield Found(text, batch.id, call.index, settled.seq)
 
 
-def _slow_to_end(batch: BatchStory, cancelled: Event) -> Iterator[Found]:
-    """Calls that ran on, in virtual time, though nothing says that they may."""
-    for call in batch.calls.values():
-        if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
-            continue
-        settled = call.settled[0]
-        shielded = any(event.fields.get("effect") == SHIELD for event in call.touched)
-        if call.started.seq < cancelled.seq < settled.seq and settled.time > cancelled.time and not shielded:
-            text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
-            yield Found(f"{text} {settled.time:g} s", batch.id, call.index, settled.seq)
+def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterator[Found]:
+    """A call that ran on, in virtual time, though nothing says that it may."""
+    if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
+        return
+    settled = call.settled[0]
+    late = call.started.seq < cancelled.seq < settled.seq and settled.time > cancelled.time
+    if late and not _takes_its_time(call):
+        text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
+        yield Found(f"{text} {settled.time:g} s", batch.id, call.index, settled.seq)
 
 
 def _after_leaving(batch: BatchStory) -> Iterator[Found]:
@@ -200,8 +226,7 @@ def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Found]:
     if call.started is None or timeout is None or not call.settled:
         return
     ran, settled = call.settled[0].time - call.started.time, call.settled[0]
-    shielded = any(event.fields.get("effect") == SHIELD for event in call.touched)
-    if ran > timeout * (1 + 1e-9) + 1e-9 and not shielded:
+    if ran > timeout * (1 + 1e-9) + 1e-9 and not _takes_its_time(call):
         text = f"ran for {ran:g} s and its timeout is {timeout:g} s; expected timed_out then"
         yield Found(text, batch.id, call.index, settled.seq)
 

@@ -93,12 +93,22 @@ class Mix(Brief):
     @property
     def approves(self) -> bool:
         """Whether the runtime has an approval check."""
-        return any(call.approval is not None or call.approval_after is not None for call in self.calls)
+        family = (one for call in self.calls for one in call.family)
+        return any(call.approval is not None or call.approval_after is not None for call in family)
 
     @property
     def exact(self) -> bool:
         """Whether every schedule must give the oracle's results; with a cancel, only what had finished."""
         return self.cancel_after is None
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether it can be compared with one call at a time: no timeout runs while other calls may.
+
+        What fits into a call's timeout when a sub-batch of it runs at once need not when it runs one call at a time.
+        """
+        family = (one for call in self.calls for one in call.family)
+        return not any(call.timeout is not None and call.sub_batches for call in family)
 
     def with_completion_order(self, ranks: Sequence[int]) -> Mix:
         """The same mix, its calls lasting as long as their ranks say: equal ranks end in the same instant.
@@ -213,7 +223,8 @@ async def _cancel(batch: Batch, scope: trio.CancelScope, after: float, outside: 
 def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
     """The same execution, with the oracle's answer and the files in its trace's notes."""
     notes = execution.trace.notes
-    notes["oracle"] = mix.oracle()
+    if mix.has_oracle:
+        notes["oracle"] = mix.oracle()
     if isinstance(execution.value, Ending):
         notes["files"] = dict(execution.value.files)
     return execution

@@ -47,6 +47,8 @@ class CallStory:
     result_delivered: list[Event] = attrs.field(factory=list)
     #: Effects and file events the tool reported.
     touched: list[Event] = attrs.field(factory=list)
+    #: The sub-batches that its tool opened.
+    sub_batches: list[BatchStory] = attrs.field(factory=list, repr=False)
     _claims: tuple[Claim, ...] | None = None
 
     @property
@@ -100,6 +102,14 @@ class CallStory:
         """How it ended, after all; None when it did not."""
         return self.settled[-1].fields["outcome"] if self.settled else None
 
+    @property
+    def family(self) -> Iterator[CallStory]:
+        """The call, those of its sub-batches, and so on."""
+        yield self
+        for batch in self.sub_batches:
+            for call in batch.calls.values():
+                yield from call.family
+
     def conflicts_with(self, earlier: CallStory) -> bool:
         """Whether it must wait for a call whose ticket is older.
 
@@ -152,6 +162,20 @@ class BatchStory:
     events: list[Event] = attrs.field(factory=list)
     #: The lowest call that stops the batch, or None.
     stops_from: int | None = None
+    #: The call inside which it runs; None for a batch that no tool opened.
+    parent: CallStory | None = attrs.field(default=None, repr=False)
+
+    @property
+    def root(self) -> BatchStory:
+        """The outermost batch around it."""
+        return self if self.parent is None else self.parent.batch.root
+
+    @property
+    def around(self) -> Iterator[CallStory]:
+        """The calls inside which it runs, the innermost first."""
+        if self.parent is not None:
+            yield self.parent
+            yield from self.parent.batch.around
 
     def call(self, index: int) -> CallStory:
         """The call of that index."""
@@ -229,8 +253,35 @@ class Story:
         if batch is None or (event.kind == "batch.opened" and batch.opened is not None):
             batch = self._open[name] = BatchStory(name)
             self.batches.append(batch)
+        if event.kind == "batch.opened":
+            self._place_inside(batch, event)
         batch.events.append(event)
         _TELLERS.get(event.kind, _nothing)(batch, event)
+
+    def _place_inside(self, batch: BatchStory, opened: Event) -> None:
+        """A sub-batch names its parent as it is opened."""
+        parent = opened.fields.get("parent")
+        if parent is not None:
+            name, index = parent
+            around = self._open.get(name)
+            if around is None:
+                around = self._open[name] = BatchStory(name)
+                self.batches.append(around)
+            batch.parent = around.call(index)
+            batch.parent.sub_batches.append(batch)
+
+    @cached_property
+    def parents(self) -> list[CallStory]:
+        """The calls that opened sub-batches, in the order in which they opened their first."""
+        found = [batch.parent for batch in self.batches if batch.parent is not None]
+        return [call for at, call in enumerate(found) if not any(call is other for other in found[:at])]
+
+    def levels(self, event: Event) -> Iterator[tuple[str, int]]:
+        """The call that an event is of, and those around it, as batch and call: what it does they do."""
+        name = str(event.fields["batch"])
+        yield name, int(event.fields["call"])
+        for call in self._open[name].around:
+            yield call.batch.id, call.index
 
     @cached_property
     def instants(self) -> list[int]:

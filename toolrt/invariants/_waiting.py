@@ -6,14 +6,15 @@ call_index (list scheduling, RULE 7).  In virtual time nothing is late by chance
 run.  So the law looks at the instants before time moves, and what could run by then and does not, waits needlessly.
 
 Rules.  One pass over a batch's events.  All claims are taken to be of one table: a wait for another batch that
-holds a resource of the same name counts as justified.
+holds a resource of the same name counts as justified.  A sub-batch has no slots but its parent's, which one child can
+always have, and those that are free (RULE 20).
 
 Limits.  In a production run only the limit is looked at.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,35 +29,116 @@ __all__ = ["no_needless_wait"]
 @told(6, "no_needless_wait", "Calls that do not conflict never wait for each other.")
 def no_needless_wait(story: Story, trace: Trace) -> Iterator[Found]:
     """No call is left waiting when it could run, and no more run than the limit allows."""
-    for batch in story.batches:
-        yield from _limit_kept(batch)
+    slots = {id(batch): _Slots(batch) for batch in story.batches if batch.parent is None}
+    for of_batch in slots.values():
+        yield from of_batch.limit_kept()
     if not story.virtual:
         return
-    tickets = sorted(
-        (call.ticket.seq, at, call)
-        for at, call in enumerate(call for batch in story.batches for call in batch.calls.values())
-        if call.ticket is not None
-    )
-    ready = _ready_times([call for _, _, call in tickets])
+    # Children are ordered among those of their parent alone: nobody else can touch what is its.
+    families: dict[int, list[CallStory]] = {}
+    for batch in story.batches:
+        families.setdefault(0 if batch.parent is None else id(batch.parent), []).extend(batch.calls.values())
+    ready: dict[int, int] = {}
+    for family in families.values():
+        tickets = sorted((call.ticket.seq, at, call) for at, call in enumerate(family) if call.ticket is not None)
+        ready |= _ready_times([call for _, _, call in tickets])
     # Where the step limit cut an execution off, its last instant had not ended.
     instants = story.instants[:-1] if trace.meta.get("ended") == "StepLimit" else story.instants
     for batch in story.batches:
         yield from _asked_at_once(batch)
-        yield from _Watch(batch, ready).judged(instants)
+        yield from _Watch(batch, ready, slots[id(batch.root)]).judged(instants)
 
 
-def _limit_kept(batch: BatchStory) -> Iterator[Found]:
-    if batch.limit is None:
-        return
-    running = 0
-    for event in batch.events:
-        if event.kind == "call.started":
-            running += 1
-            if running > batch.limit:
-                text = f"expected at most {batch.limit} calls to run at once, got {running}"
-                yield Found(text, batch.id, event.fields["call"], event.seq)
-        elif event.kind == "call.ended" and batch.calls[event.fields["call"]].started is not None:
-            running -= 1
+class _Slots:
+    """The slots of one outermost batch, as its calls and those of its sub-batches take them.
+
+    A call with n running children, n above 0, takes n slots, its own and n - 1 more; any other that runs takes one.
+    """
+
+    def __init__(self, batch: BatchStory) -> None:
+        self._batch = batch
+        #: The places at which something starts or ends, and how many slots are taken from there on.
+        self._places: list[int] = []
+        self._taken: list[int] = []
+        #: The same for the children of each parent.
+        self._children: dict[int, tuple[list[int], list[int]]] = {}
+        self._starts: list[tuple[int, BatchStory, int]] = []
+        self._add(batch)
+        changes: list[tuple[int, int]] = []
+        for call in (one for top in batch.calls.values() for one in top.family):
+            if call.started is not None:
+                changes += [(call.started.seq, 1), (_seq(call.ended), -1)]
+        for places, counts in self._children.values():
+            extra = 0
+            for place, count in zip(places, counts, strict=True):
+                used = max(0, count - 1)
+                changes.append((place, used - extra))
+                extra = used
+        # A child runs in its parent's slot: what it counts as a call is taken back.
+        for places, counts in self._children.values():
+            before = 0
+            for place, count in zip(places, counts, strict=True):
+                changes.append((place, before - count))
+                before = count
+        taken = 0
+        for place, change in sorted(changes):
+            taken += change
+            if self._places and self._places[-1] == place:
+                self._taken[-1] = taken
+            else:
+                self._places.append(place)
+                self._taken.append(taken)
+
+    def _add(self, batch: BatchStory) -> None:
+        for call in batch.calls.values():
+            if call.started is not None:
+                self._starts.append((call.started.seq, batch, call.index))
+            steps = sorted(
+                step
+                for inner in call.sub_batches
+                for child in inner.calls.values()
+                if child.started is not None
+                for step in ((child.started.seq, 1), (_seq(child.ended), -1))
+            )
+            places: list[int] = []
+            counts: list[int] = []
+            for place, step in steps:
+                places.append(place)
+                counts.append((counts[-1] if counts else 0) + step)
+            if steps:
+                self._children[id(call)] = places, counts
+            for inner in call.sub_batches:
+                self._add(inner)
+
+    @property
+    def limit(self) -> int | None:
+        """How many slots there are; None is any number."""
+        return self._batch.limit
+
+    def taken(self, place: int) -> int:
+        """How many slots are taken at that place in the trace."""
+        at = bisect_right(self._places, place)
+        return self._taken[at - 1] if at else 0
+
+    def children(self, parent: CallStory, place: int) -> int:
+        """How many children of `parent` run then."""
+        places, counts = self._children.get(id(parent), ([], []))
+        at = bisect_right(places, place)
+        return counts[at - 1] if at else 0
+
+    def limit_kept(self) -> Iterator[Found]:
+        """Where more slots are taken than there are."""
+        if self.limit is None:
+            return
+        for place, batch, index in sorted(self._starts, key=_place_of):
+            taken = self.taken(place)
+            if taken > self.limit:
+                text = f"expected at most {self.limit} calls to run at once, got {taken}"
+                yield Found(text, batch.id, index, place)
+
+
+def _place_of(start: tuple[int, BatchStory, int]) -> int:
+    return start[0]
 
 
 def _asked_at_once(batch: BatchStory) -> Iterator[Found]:
@@ -166,8 +248,9 @@ class _Lowest:
 class _Watch:
     """Who waits in one batch, from instant to instant."""
 
-    def __init__(self, batch: BatchStory, ready: Mapping[int, int]) -> None:
+    def __init__(self, batch: BatchStory, ready: Mapping[int, int], slots: _Slots) -> None:
         self._batch = batch
+        self._slots = slots
         self._ready = {call.index: ready.get(id(call), NEVER) for call in batch.calls.values()}
         size = max(batch.calls, default=-1) + 1
         #: Calls that lack only a slot, with the place from which on they do.
@@ -176,7 +259,6 @@ class _Watch:
         self._queued = _Lowest(size)
         self._held = _Lowest(size)
         self._unticketed = 0
-        self._running = 0
         self._size = size
         #: For each lane that lives the number of its calls that have not ended.
         self._living: dict[int, int] = {}
@@ -221,7 +303,6 @@ class _Watch:
                 yield gone, self._unready, index
             if call.started is not None:
                 yield began, self._start, index
-                yield _seq(call.ended), self._end, index
         for lane in batch.lanes.values():
             if lane.started is not None:
                 yield lane.started.seq, self._begin_lane, lane.index
@@ -256,10 +337,7 @@ class _Watch:
         self._startable.put(index, NEVER)
 
     def _start(self, index: int) -> None:
-        self._running += 1
-
-    def _end(self, index: int) -> None:
-        self._running -= 1
+        """Nothing: who starts is told by `judged`."""
 
     def _begin_lane(self, index: int) -> None:
         self._living.setdefault(index, 0)
@@ -271,14 +349,16 @@ class _Watch:
         self._sealed = True
 
     def _at_instant(self, instant: int, started: list[int]) -> Iterator[Found]:
-        batch, limit = self._batch, self._batch.limit
+        batch, limit, taken = self._batch, self._slots.limit, self._slots.taken(instant)
+        lent = batch.parent is not None and self._slots.children(batch.parent, instant) == 0
         queued = self._queued.first(0, self._size)
         if queued is not None and self._held.first(0, queued) is None:
             yield Found("expected its lane to start, every call before it has ended", batch.id, queued)
-        if limit is None or self._running < limit:
+        if limit is None or taken < limit or lent:
             waiting = self._startable.first(instant, self._size)
             if waiting is not None:
-                text = f"nothing it conflicts with is left and a slot is free ({self._running} run): expected it to run"
+                free = "its parent's slot" if lent else "a slot"
+                text = f"nothing it conflicts with is left and {free} is free ({taken} taken): expected it to run"
                 yield Found(text, batch.id, waiting)
         for index in started:
             passed = self._startable.first(self._ready[index], index)

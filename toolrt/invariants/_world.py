@@ -8,7 +8,7 @@ one of them shows it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
@@ -31,9 +31,11 @@ from toolrt.invariants.script import (
     SeeState,
     Shield,
     Sleep,
+    SubBatch,
     WriteFile,
 )
-from toolrt.model import Claim, Modifier, Registry, State, Tool, ToolCall, ToolOutput
+from toolrt.model import BatchOutcome, Claim, Modifier, Progress, Registry, State, Tool, ToolCall, ToolOutput
+from toolrt.runtime import ToolContext
 
 if TYPE_CHECKING:
     from toolrt.runtime import ApprovalRequest
@@ -54,6 +56,7 @@ class _Context(Protocol):
     @property
     def state(self) -> State: ...
     def progress(self, message: Any) -> None: ...
+    async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome: ...
 
 
 class ScriptedFailure(Exception):
@@ -75,25 +78,43 @@ class World:
         #: What every file ever held, oldest first; None while it was not there.
         self.versions: dict[str, list[str | None]] = {name: [text] for name, text in files.items()}
         self._cells: dict[str, str] = {}
+        #: Every script by its tool's name, those of sub-batches too.
+        self._by_name: dict[str, Scripted] = {}
 
     # Tools and calls
 
     def registry(self) -> Registry:
-        """One tool for each call."""
-        return Registry([self._tool(index, call) for index, call in enumerate(self._calls)])
+        """One tool for each call, those of sub-batches too."""
+        return Registry(self._tools("", self._calls))
 
     def calls(self) -> list[ToolCall]:
         """The calls of the batch."""
-        return [
-            ToolCall(
-                f"id{index}" if call.call_id is None else call.call_id,
-                f"nobody{index}" if call.invalid == "unknown" else f"tool{index}",
-                {"number": index} if call.invalid == "input" else {"index": index},
-            )
-            for index, call in enumerate(self._calls)
-        ]
+        return _calls("", self._calls)
 
-    def _tool(self, index: int, call: Scripted) -> Tool:
+    def _tools(self, prefix: str, calls: Sequence[Scripted]) -> Iterator[Tool]:
+        for index, call in enumerate(calls):
+            yield self._tool(prefix, index, call)
+            for number, batch in enumerate(call.sub_batches):
+                yield from self._tools(f"{prefix}{index}.{number}.", batch.calls)
+
+    async def _open(self, ctx: _Context, prefix: str, batch: SubBatch) -> BatchOutcome:
+        """Run a sub-batch in the way its script says."""
+        calls = _calls(prefix, batch.calls)
+        if not (batch.reads and isinstance(ctx, ToolContext)):
+            return await ctx.run(calls)
+        async with ctx.open_batch() as opened:
+            for call in calls:
+                opened.submit(call)
+            opened.seal()
+            async for update in opened:
+                if isinstance(update, Progress):
+                    ctx.progress(update.message)
+        return opened.outcome
+
+    def _tool(self, prefix: str, index: int, call: Scripted) -> Tool:
+        self._by_name[f"tool{prefix}{index}"] = call
+        places = {id(batch): f"{prefix}{index}.{number}." for number, batch in enumerate(call.sub_batches)}
+
         async def act(ctx: _Context, index: int, note: str = "") -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
@@ -112,6 +133,11 @@ class World:
                     self._set_cell(ctx, action.cell, before + action.text)
                 elif isinstance(action, WriteFile | AppendFile):
                     await self._write(ctx, action)
+                elif isinstance(action, SubBatch):
+                    outcome = await self._open(ctx, places[id(action)], action)
+                    seen.append([[result.outcome.value, result.content] for result in outcome.results])
+                    if action.hands_on:
+                        modifiers += outcome.modifiers
                 else:
                     self._at_once(ctx, action, seen, modifiers)
             return _output(call, seen, modifiers)
@@ -139,7 +165,7 @@ class World:
         elif call.says == "by input":
             declared = claims_of
         return Tool(
-            name=f"tool{index}",
+            name=f"tool{prefix}{index}",
             function=act_at_once if call.sync else act,
             safe=_is_safe if call.says == "by input" else call.says == "safe",
             claims=declared,
@@ -153,7 +179,7 @@ class World:
 
     def approve(self, request: ApprovalRequest) -> Any:
         """The approval check of the mix."""
-        call = self._calls[request.call_index]
+        call = self._by_name[request.name]
         if call.approval_after is None:
             return self._answer(request, call)
         return self._answer_later(request, call, call.approval_after)
@@ -232,6 +258,17 @@ class World:
         probe.access(("file", name), True)
         self.files[name] = text
         self.versions.setdefault(name, [None]).append(text)
+
+
+def _calls(prefix: str, calls: Sequence[Scripted]) -> list[ToolCall]:
+    return [
+        ToolCall(
+            f"id{prefix}{index}" if call.call_id is None else call.call_id,
+            f"nobody{prefix}{index}" if call.invalid == "unknown" else f"tool{prefix}{index}",
+            {"number": index} if call.invalid == "input" else {"index": index},
+        )
+        for index, call in enumerate(calls)
+    ]
 
 
 def _is_safe(input: Mapping[str, Any]) -> bool:

@@ -19,8 +19,9 @@ from types import MappingProxyType
 from toolrt.invariants._mutant import Mutant, patched
 from toolrt.invariants._mutants_of_order import ORDER
 from toolrt.invariants._mutants_of_runtime import RUNTIME
+from toolrt.invariants._mutants_of_sub_batches import SUB_BATCHES
 
 __all__ = ["MUTANTS", "Mutant", "patched"]
 
-#: Every mutant of ours, by name, in the order of the laws.
-MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.name: mutant for mutant in (*ORDER, *RUNTIME)})
+#: Every mutant of ours, by name: in the order of the laws, then those of sub-batches.
+MUTANTS: Mapping[str, Mutant] = MappingProxyType({mutant.name: mutant for mutant in (*ORDER, *RUNTIME, *SUB_BATCHES)})

@@ -7,6 +7,7 @@ Rules.
        of those that returned apply at the lane's end.
     3. A call that stops the batch and fails skips everything after it.
     4. There is no limit, no ticket, no reader and no cancel.
+    5. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
 
 Theory.  Deterministic ordering promises that every schedule is equal to this one (Thomson et al., SIGMOD 2012).
 So this is written from the rules, and shares with the runtime the values of the model, the plan's lane policies,
@@ -25,7 +26,20 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt.model import Arguments, Claim, Modifier, Outcome, Registry, State, Tool, ToolCall, ToolOutput, ToolResult
+from toolrt.errors import DefinitionRefused
+from toolrt.model import (
+    Arguments,
+    Claim,
+    Modifier,
+    Outcome,
+    Registry,
+    State,
+    Tool,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    covers,
+)
 from toolrt.order import LanePolicy, StateKeys, by_claims, claims_of, shares_a_lane
 from toolrt.runtime import Allow, ApprovalRequest, Deny, Rewrite
 
@@ -43,6 +57,8 @@ class Sequential:
     results: tuple[ToolResult, ...]
     #: The state after the last lane.
     state: State
+    #: The modifiers that were applied, in order.
+    modifiers: tuple[Modifier, ...] = ()
 
 
 @attrs.define
@@ -55,8 +71,60 @@ class OracleContext:
     state: State
     claims: tuple[Claim, ...]
 
+    #: How its sub-batches are run; None where there are none.
+    plan: _Plan | None = attrs.field(default=None, repr=False, eq=False)
+    sub_batches: int = 0
+
     def progress(self, message: Any) -> None:
         """Nobody listens."""
+
+    async def run(
+        self, calls: Sequence[ToolCall], state: State | None = None, *, registry: Registry | None = None
+    ) -> Sequential:
+        """Run a sub-batch, one call at a time, inside what this call holds."""
+        if self.plan is None:
+            raise DefinitionRefused("a sub-batch of the oracle", "a call of `run_one_by_one`", self.batch_id)
+        self.sub_batches += 1
+        plan = self.plan if registry is None else attrs.evolve(self.plan, registry=registry)
+        name = f"{self.batch_id}/{self.call_index}.{self.sub_batches}"
+        return await plan.run(calls, self.state if state is None else state, name, self.claims)
+
+
+@attrs.frozen
+class _Plan:
+    """What a batch and its sub-batches have in common."""
+
+    registry: Registry
+    lanes: LanePolicy
+    approve: Callable[[ApprovalRequest], Any] | None
+    default_timeout: float | None
+
+    async def run(
+        self, calls: Sequence[ToolCall], state: State, batch_id: str, held: tuple[Claim, ...] | None
+    ) -> Sequential:
+        """Run `calls` one by one; in a sub-batch each must be covered by what its parent `held`."""
+        waiting = [_looked_up(index, call, self.registry, self.lanes) for index, call in enumerate(calls)]
+        results: dict[int, ToolResult] = {}
+        applied: list[Modifier] = []
+        while waiting:
+            lane, waiting = _next_lane(waiting, state, held)
+            modifiers: list[Modifier] = []
+            for place, call in enumerate(lane):
+                result, mine = await _run(call, state, self, batch_id)
+                results[call.index] = result
+                modifiers += mine
+                if call.stops and result.outcome in _STOPPING:
+                    for skipped in (*lane[place + 1 :], *waiting):
+                        text = f"skipped: call {call.index} failed"
+                        results[skipped.index] = skipped.result(Outcome.SKIPPED, None, text)
+                    waiting = []
+                    break
+            for modifier in modifiers:
+                after = _applied(modifier, state)
+                if after is not None:
+                    state = after
+                    applied.append(modifier)
+        return Sequential(tuple(results[index] for index in range(len(calls))), state, tuple(applied))
 
 
 @attrs.define
@@ -72,6 +140,8 @@ class _Call:
     shared: bool = False
     stops: bool = False
     claims: tuple[Claim, ...] = ()
+    #: Whether it claims what its parent does not hold.
+    uncovered: bool = False
 
     def result(self, outcome: Outcome, content: Any = None, error: str | None = None) -> ToolResult:
         return ToolResult(self.call.call_id, self.index, self.call.name, outcome, content, error)
@@ -100,24 +170,7 @@ async def run_one_by_one(
 
     Checkpoint: as the tools do.
     """
-    waiting = [_looked_up(index, call, registry, lanes) for index, call in enumerate(calls)]
-    results: dict[int, ToolResult] = {}
-    while waiting:
-        lane, waiting = _next_lane(waiting, state)
-        modifiers: list[Modifier] = []
-        for place, call in enumerate(lane):
-            result, mine = await _run(call, state, approve, default_timeout, batch_id)
-            results[call.index] = result
-            modifiers += mine
-            if call.stops and result.outcome in _STOPPING:
-                for skipped in (*lane[place + 1 :], *waiting):
-                    text = f"skipped: call {call.index} failed"
-                    results[skipped.index] = skipped.result(Outcome.SKIPPED, None, text)
-                waiting = []
-                break
-        for modifier in modifiers:
-            state = _applied(modifier, state)
-    return Sequential(tuple(results[index] for index in range(len(calls))), state)
+    return await _Plan(registry, lanes, approve, default_timeout).run(calls, state, batch_id, None)
 
 
 def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy) -> _Call:
@@ -132,7 +185,7 @@ def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy
     return known
 
 
-def _next_lane(waiting: list[_Call], state: State) -> tuple[list[_Call], list[_Call]]:
+def _next_lane(waiting: list[_Call], state: State, held: tuple[Claim, ...] | None) -> tuple[list[_Call], list[_Call]]:
     """The calls up to the lane's last, those that belong to no lane among them, and the rest."""
     keys = StateKeys()
     lane: list[_Call] = []
@@ -142,6 +195,11 @@ def _next_lane(waiting: list[_Call], state: State) -> tuple[list[_Call], list[_C
             if shared is not None and not (shared and call.shared):
                 return lane, waiting[place:]
             call.claims = claims_of(call.tool, call.input, state, call.shared)
+            call.uncovered = held is not None and not all(covers(held, claim) for claim in call.claims)
+            if call.uncovered:
+                shared = call.shared
+                lane.append(call)
+                continue
             if not keys.admits(call.claims):
                 return lane, waiting[place:]
             shared = call.shared
@@ -149,22 +207,16 @@ def _next_lane(waiting: list[_Call], state: State) -> tuple[list[_Call], list[_C
     return lane, []
 
 
-async def _run(
-    call: _Call,
-    state: State,
-    approve: Callable[[ApprovalRequest], Any] | None,
-    default_timeout: float | None,
-    batch_id: str,
-) -> tuple[ToolResult, tuple[Modifier, ...]]:
+async def _run(call: _Call, state: State, plan: _Plan, batch_id: str) -> tuple[ToolResult, tuple[Modifier, ...]]:
     tool = call.tool
-    if tool is None or call.arguments is None:
+    if tool is None or call.arguments is None or call.uncovered:
         return call.result(Outcome.INVALID, None, "invalid"), ()
-    if approve is not None:
-        refusal = await _refusal(call, tool, state, approve, batch_id)
+    if plan.approve is not None:
+        refusal = await _refusal(call, tool, state, plan.approve, batch_id)
         if refusal is not None:
             return call.result(Outcome.DENIED, None, refusal), ()
-    context = OracleContext(call.call.call_id, batch_id, call.index, state, call.claims)
-    seconds = default_timeout if tool.timeout is None else tool.timeout
+    context = OracleContext(call.call.call_id, batch_id, call.index, state, call.claims, plan)
+    seconds = plan.default_timeout if tool.timeout is None else tool.timeout
     positional, named = call.arguments
     try:
         with trio.CancelScope() as scope:
@@ -209,9 +261,10 @@ async def _refusal(
     return answer.reason if isinstance(answer, Deny) else str(answer)
 
 
-def _applied(modifier: Modifier, state: State) -> State:
+def _applied(modifier: Modifier, state: State) -> State | None:
+    """The state after the modifier; None if it changes nothing because it failed."""
     try:
         after = modifier(state)
     except Exception:
-        return state
-    return after if isinstance(after, State) else state
+        return None
+    return after if isinstance(after, State) else None

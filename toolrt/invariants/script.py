@@ -31,6 +31,7 @@ __all__ = [
     "SeeState",
     "Shield",
     "Sleep",
+    "SubBatch",
     "WriteFile",
 ]
 
@@ -165,6 +166,27 @@ class Shield(Brief):
     seconds: float
 
 
+def _calls_of(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
+    calls = tuple(given)
+    for call in calls:
+        if not isinstance(call, Scripted):
+            raise DefinitionRefused("a sub-batch's call", "a Scripted call", call)
+    return calls
+
+
+@attrs.frozen(repr=False)
+class SubBatch(Brief):
+    """Run these calls as a sub-batch; how they end is part of the answer."""
+
+    calls: tuple[Scripted, ...] = attrs.field(converter=_calls_of)
+    #: Whether the call claims what they do; else they are refused as far as they claim something.
+    claimed: bool = True
+    #: Whether their modifiers are handed on.
+    hands_on: bool = False
+    #: Whether the call reads the sub-batch while it runs, and hands on its progress.
+    reads: bool = False
+
+
 Action = (
     Sleep
     | Pause
@@ -180,6 +202,7 @@ Action = (
     | Fail
     | Refuse
     | Shield
+    | SubBatch
 )
 
 #: What the call's tool says: its claims; that it is safe; nothing; or its claims and safety as functions of the input.
@@ -227,8 +250,12 @@ class Scripted(Brief):
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What covers all it touches: each cell and file once, WRITE where it may change it."""
-        modes: dict[tuple[str, str], bool] = {}
+        modes: dict[tuple[Any, ...], bool] = {}
         for action in self.does:
+            if isinstance(action, SubBatch):
+                for claim in (claim for call in action.calls if action.claimed for claim in call.claims):
+                    modes[claim.resource] = modes.get(claim.resource, False) or claim.mode is WRITE
+                continue
             if isinstance(action, ReadCell | AddCell):
                 resource, writes = ("cell", action.cell), isinstance(action, AddCell)
             elif isinstance(action, ReadFile | WriteFile | AppendFile):
@@ -242,6 +269,20 @@ class Scripted(Brief):
     def seconds(self) -> float:
         """How long it runs, in virtual seconds, if nothing cuts it short."""
         return sum(action.seconds for action in self.does if isinstance(action, Sleep | Shield))
+
+    @property
+    def sub_batches(self) -> tuple[SubBatch, ...]:
+        """The sub-batches that it opens."""
+        return tuple(action for action in self.does if isinstance(action, SubBatch))
+
+    @property
+    def family(self) -> tuple[Scripted, ...]:
+        """The call and, behind it, all that it opens, and so on."""
+        return (self, *(one for batch in self.sub_batches for call in batch.calls for one in call.family))
+
+    def __attrs_post_init__(self) -> None:
+        if self.sync and self.sub_batches:
+            raise DefinitionRefused("a scripted call with a sub-batch", "an async call", "sync=True")
 
     def lasting(self, seconds: float) -> Scripted:
         """The same call, sleeping so many seconds in one piece: where it first slept, or at its start."""

@@ -18,6 +18,7 @@ from toolrt.invariants.script import (
     SeeState,
     Shield,
     Sleep,
+    SubBatch,
     WriteFile,
 )
 
@@ -70,6 +71,39 @@ _TWO_CLAIMS = (
     Scripted([ReadCell("f"), Sleep(1)]),
 )
 
+#: Sub-batches: on files, with a state of their own, refused, one inside another, and of calls that fail.
+_INSIDE = (
+    Scripted(
+        [
+            SubBatch(
+                [
+                    Scripted([AppendFile("f", "a"), Sleep(1), Say("half")]),
+                    Scripted([AppendFile("g", "b"), Sleep(1)]),
+                    Scripted([ReadFile("f"), AddCell("a", "z")], says="nothing"),
+                    Scripted([ReadFile("f")]),
+                ],
+                reads=True,
+            ),
+        ]
+    ),
+    Scripted([AppendFile("f", "c")]),
+    Scripted([ReadFile("g"), Sleep(1)]),
+    Scripted(
+        [
+            SubBatch(
+                [
+                    Scripted([ChangeState("x", "a"), SeeState("x")], says="safe"),
+                    Scripted([SubBatch([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([Fail()], stops=True)])]),
+                    Scripted([SeeState("x")], says="nothing"),
+                ],
+                hands_on=True,
+            )
+        ],
+        says="nothing",
+    ),
+    Scripted([SeeState("x")], says="safe"),
+)
+
 #: Each is small, together they reach every outcome, policy and reader.
 WORKLOADS: tuple[Mix, ...] = (
     Mix(_FILES, files={"f": "start "}),
@@ -89,4 +123,8 @@ WORKLOADS: tuple[Mix, ...] = (
     Mix(_MANY, limit=3),
     Mix(_MANY, lanes="by_safety", reader="slow"),
     Mix(_MANY, cancel_after=1.25, cancel_outside=True),
+    Mix(_INSIDE, state={"x": "0"}),
+    Mix(_INSIDE, limit=1, reader="slow"),
+    Mix(_INSIDE, lanes="parallel", limit=2, state={"x": "0"}),
+    Mix(_INSIDE, limit=2, cancel_after=1.25),
 )

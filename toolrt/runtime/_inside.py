@@ -5,7 +5,7 @@ Rules.
        tables of their own: nobody else can meet them, because what they touch is the parent's.
     2. The parent's slot is lent: one child of it can always run.  For each further one a slot of the outermost batch is
        taken if it is free, and nothing waits for one but children; the outermost batch's own ready calls come first.
-    3. No child outlives its parent: a cancel, a timeout or a stop of the parent reaches its sub-batches, and a tool that
+    3. No child outlives its parent: a cancel, a timeout or a stop of the parent reaches its sub-batches; a tool that
        ends while one is open cancels it, and its call has ended when that has.
 
 Theory.  Slots are counted, not handed from one to the other: a call with n running children, n above 0, uses n slots,
@@ -25,7 +25,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import BatchClosed
-from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Registry, State, covers
+from toolrt.model import WRITE, Claim, FileChanged, ParentCall, covers
 from toolrt.order import ClaimTable, Status, TrackedCall
 
 if TYPE_CHECKING:

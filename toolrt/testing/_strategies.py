@@ -102,11 +102,19 @@ def _scripted(
     stops: bool,
     approvals: bool,
     invalid: bool,
+    children: st.SearchStrategy[list[Scripted]] | None,
 ) -> Scripted:
-    bare = Scripted(draw(actions))
+    does = draw(actions)
+    opens = False
+    if children is not None and draw(_RARELY):
+        opens = True
+        claimed, hands_on, reads = not draw(_RARELY), draw(_RARELY), draw(_RARELY)
+        sub_batch = script.SubBatch(draw(children), claimed, hands_on, reads)
+        does = [*does, sub_batch] if draw(st.booleans()) else [sub_batch, *does]
+    bare = Scripted(does)
     fields: dict[str, Any] = {
         "says": draw(_TOUCHING if bare.claims else _HARMLESS),
-        "sync": draw(_RARELY),
+        "sync": draw(_RARELY) and not opens,
         "interrupt": "finish" if draw(_RARELY) else "cancel",
         "timeout": draw(_TIMEOUT) if timeouts else None,
         "stops": draw(_RARELY) if stops else False,
@@ -130,14 +138,34 @@ def scripted_calls(
     shields: bool = True,
     invalid: bool = True,
     max_actions: int = 4,
+    sub_batches: int = 0,
 ) -> st.SearchStrategy[Scripted]:
-    """One scripted call of at most `max_actions` actions; the other arguments are those of `tool_mixes`."""
+    """One scripted call of at most `max_actions` actions; the other arguments are those of `tool_mixes`.
+
+    Args:
+        sub_batches: how deep calls open sub-batches; 0: none does.
+    """
+    children = None
+    if sub_batches:
+        inner = scripted_calls(
+            files,
+            state,
+            failures,
+            timeouts,
+            stops,
+            approvals,
+            shields,
+            invalid,
+            max_actions=min(2, max_actions),
+            sub_batches=sub_batches - 1,
+        )
+        children = st.lists(inner, min_size=1, max_size=3)
     actions = _actions(files, state, failures, shields, max_actions)
-    return _scripted(actions, timeouts, stops, approvals, invalid)
+    return _scripted(actions, timeouts, stops, approvals, invalid, children)
 
 
 @cache
-def _lists_of_calls(min_calls: int, max_calls: int, **kinds: bool) -> st.SearchStrategy[list[Scripted]]:
+def _lists_of_calls(min_calls: int, max_calls: int, **kinds: int) -> st.SearchStrategy[list[Scripted]]:
     return st.lists(scripted_calls(**kinds), min_size=min_calls, max_size=max_calls)
 
 
@@ -166,6 +194,7 @@ def tool_mixes(
     approvals: bool = True,
     shields: bool = True,
     invalid: bool = True,
+    sub_batches: bool = True,
     limits: bool = True,
     streaming: bool = True,
     cancel: bool = False,
@@ -185,6 +214,7 @@ def tool_mixes(
         approvals: some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.
         shields: calls ignore a cancel for a while.
         invalid: calls name unknown tools, or their input does not fit.
+        sub_batches: some calls open sub-batches, and calls of those too.
         limits: batches with a limit of 1, 2 or 3.
         streaming: batches whose calls come one after the other.
         cancel: batches that are cancelled, from inside or outside.
@@ -204,6 +234,7 @@ def tool_mixes(
         approvals=approvals and draw(_RARELY),
         shields=shields,
         invalid=invalid,
+        sub_batches=2 if sub_batches else 0,
     )
     drawn = draw(calls)
     return Mix(
