@@ -79,13 +79,17 @@ async def tell_services(batch: Batch, lane: LaneRun) -> None:
 
     Checkpoint: as the services do; never where nothing changed.
     """
+    due: BaseException | None = None
     for owner, hook in batch.runtime.hooks:
         changes = changes_of(lane, owner)
         if changes is not None:
-            await _tell(batch, hook, changes)
+            due = await _tell(batch, hook, changes) or due
+    if due is not None:
+        raise due
 
 
-async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> None:
+async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseException | None:
+    """Tell one service; gives the cancellation that is due, for when all have been told."""
     if probe.sink is not None:
         fields = {"batch": batch.batch_id, "lane": changes.lane, "paths": list(changes.paths)}
         probe.sink.event("services.told", fields | {"unknown": changes.unknown})
@@ -108,11 +112,13 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> None:
         elif rest is not None:
             _report(batch, hook, changes, rest)
         if cancelled is not None and trio.current_effective_deadline() == -float("inf"):
-            raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
+            batch.give_up(cancelled)
+            return cancelled  # noqa: ASYNC104  it is raised once the others have been told
     finally:
         batch.hook_scope = None
         if probe.sink is not None:
             probe.sink.event("services.heard", {"batch": batch.batch_id, "lane": changes.lane})
+    return None
 
 
 def _report(batch: Batch, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
