@@ -160,6 +160,8 @@ class BatchStory:
     delivered: list[Event] = attrs.field(factory=list)
     #: Everything that happened in it, in order.
     events: list[Event] = attrs.field(factory=list)
+    #: When services were told what a lane changed, and when they had heard.
+    hearings: list[tuple[int, int]] = attrs.field(factory=list)
     #: The lowest call that stops the batch, or None.
     stops_from: int | None = None
     #: The call inside which it runs; None for a batch that no tool opened.
@@ -337,6 +339,14 @@ def _lane_merged(batch: BatchStory, event: Event) -> None:
     batch.lane(event.fields["lane"]).merged = event
 
 
+def _services_told(batch: BatchStory, event: Event) -> None:
+    batch.hearings.append((event.seq, NEVER))
+
+
+def _services_heard(batch: BatchStory, event: Event) -> None:
+    batch.hearings[-1] = (batch.hearings[-1][0], event.seq)
+
+
 def _applied(batch: BatchStory, event: Event) -> None:
     batch.lane(event.fields["lane"]).applied.append(event)
 
@@ -370,6 +380,8 @@ _TELLERS: dict[str, Any] = {
     "ticket.taken": _ticket,
     "lane.started": _lane_started,
     "lane.merged": _lane_merged,
+    "services.told": _services_told,
+    "services.heard": _services_heard,
     "state.applied": _applied,
     "merge.delivered": _merge_delivered,
     "call.submitted": _of_call,

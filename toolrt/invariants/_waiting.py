@@ -352,7 +352,8 @@ class _Watch:
         batch, limit, taken = self._batch, self._slots.limit, self._slots.taken(instant)
         lent = batch.parent is not None and self._slots.children(batch.parent, instant) == 0
         queued = self._queued.first(0, self._size)
-        if queued is not None and self._held.first(0, queued) is None:
+        hears = any(told <= instant < heard for told, heard in batch.hearings)
+        if queued is not None and self._held.first(0, queued) is None and not hears:
             yield Found("expected its lane to start, every call before it has ended", batch.id, queued)
         if limit is None or taken < limit or lent:
             waiting = self._startable.first(instant, self._size)

@@ -28,11 +28,15 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
+    NO_SERVICES,
+    SILENT,
     Arguments,
     Claim,
+    Event,
     Modifier,
     Outcome,
     Registry,
+    Services,
     State,
     Tool,
     ToolCall,
@@ -74,9 +78,52 @@ class OracleContext:
     #: How its sub-batches are run; None where there are none.
     plan: _Plan | None = attrs.field(default=None, repr=False, eq=False)
     sub_batches: int = 0
+    #: Whether no other call shares its lane.
+    alone: bool = True
+    #: How many tokens one read may answer; None is any number.
+    read_budget: int | None = None
+    services: Services = attrs.field(default=NO_SERVICES, repr=False, eq=False)
 
     def progress(self, message: Any) -> None:
         """Nobody listens."""
+
+    def emit(self, event: Event) -> None:
+        """Nobody listens."""
+
+    @property
+    def registry(self) -> Registry | None:
+        """The tools that may be called."""
+        return None if self.plan is None else self.plan.registry
+
+    @property
+    def files(self) -> Any:
+        """The files of the tool's owner."""
+        return self.services.files
+
+    @property
+    def history(self) -> Any:
+        """The versions of those files."""
+        return self.services.history
+
+    @property
+    def search(self) -> Any:
+        """Search, where there is one."""
+        return self.services.search
+
+    @property
+    def graph(self) -> Any:
+        """The code graph, where there is one."""
+        return self.services.graph
+
+    @property
+    def lsp(self) -> Any:
+        """Language servers, where there are some."""
+        return self.services.lsp
+
+    @property
+    def telemetry(self) -> Any:
+        """Nobody observes."""
+        return SILENT
 
     async def run(
         self, calls: Sequence[ToolCall], state: State | None = None, *, registry: Registry | None = None
@@ -85,7 +132,9 @@ class OracleContext:
         if self.plan is None:
             raise DefinitionRefused("a sub-batch of the oracle", "a call of `run_one_by_one`", self.batch_id)
         self.sub_batches += 1
-        plan = self.plan if registry is None else attrs.evolve(self.plan, registry=registry)
+        plan = attrs.evolve(
+            self.plan, expected_reads=None, registry=self.plan.registry if registry is None else registry
+        )
         name = f"{self.batch_id}/{self.call_index}.{self.sub_batches}"
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
 
@@ -98,6 +147,13 @@ class _Plan:
     lanes: LanePolicy
     approve: Callable[[ApprovalRequest], Any] | None
     default_timeout: float | None
+    services: Services = NO_SERVICES
+    expected_reads: int | None = None
+
+    def read_budget(self, calls: Sequence[ToolCall], state: State) -> int | None:
+        """A fifth of what is left, in as many parts as there are reads, at least 2,000 (RULES 23)."""
+        reads = self.registry.reads_in(calls) if self.expected_reads is None else self.expected_reads
+        return None if state.context_budget is None else max(2000, state.context_budget // (5 * reads))
 
     async def run(
         self, calls: Sequence[ToolCall], state: State, batch_id: str, held: tuple[Claim, ...] | None
@@ -106,11 +162,12 @@ class _Plan:
         waiting = [_looked_up(index, call, self.registry, self.lanes) for index, call in enumerate(calls)]
         results: dict[int, ToolResult] = {}
         applied: list[Modifier] = []
+        budget = self.read_budget(calls, state)
         while waiting:
             lane, waiting = _next_lane(waiting, state, held)
             modifiers: list[Modifier] = []
             for place, call in enumerate(lane):
-                result, mine = await _run(call, state, self, batch_id)
+                result, mine = await _run(call, state, self, batch_id, budget)
                 results[call.index] = result
                 modifiers += mine
                 if call.stops and result.outcome in _STOPPING:
@@ -156,6 +213,8 @@ async def run_one_by_one(
     approve: Callable[[ApprovalRequest], Any] | None = None,
     default_timeout: float | None = None,
     batch_id: str = "oracle",
+    services: Services = NO_SERVICES,
+    expected_reads: int | None = None,
 ) -> Sequential:
     """Run `calls` in call order, one at a time, and return what every schedule has to give.
 
@@ -167,10 +226,13 @@ async def run_one_by_one(
         approve: the approval check, or None.
         default_timeout: seconds for tools that name none, or None.
         batch_id: what the tools are told.
+        services: what they are given beside what their owners have.
+        expected_reads: how many reads share the read budget; None: as many as `calls` has.
 
     Checkpoint: as the tools do.
     """
-    return await _Plan(registry, lanes, approve, default_timeout).run(calls, state, batch_id, None)
+    plan = _Plan(registry, lanes, approve, default_timeout, services, expected_reads)
+    return await plan.run(calls, state, batch_id, None)
 
 
 def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy) -> _Call:
@@ -207,7 +269,9 @@ def _next_lane(waiting: list[_Call], state: State, held: tuple[Claim, ...] | Non
     return lane, []
 
 
-async def _run(call: _Call, state: State, plan: _Plan, batch_id: str) -> tuple[ToolResult, tuple[Modifier, ...]]:
+async def _run(
+    call: _Call, state: State, plan: _Plan, batch_id: str, read_budget: int | None
+) -> tuple[ToolResult, tuple[Modifier, ...]]:
     tool = call.tool
     if tool is None or call.arguments is None or call.uncovered:
         return call.result(Outcome.INVALID, None, "invalid"), ()
@@ -215,7 +279,18 @@ async def _run(call: _Call, state: State, plan: _Plan, batch_id: str) -> tuple[T
         refusal = await _refusal(call, tool, state, plan.approve, batch_id)
         if refusal is not None:
             return call.result(Outcome.DENIED, None, refusal), ()
-    context = OracleContext(call.call.call_id, batch_id, call.index, state, call.claims, plan)
+    services = plan.services.filled_from(getattr(tool.owner, "services", NO_SERVICES))
+    context = OracleContext(
+        call.call.call_id,
+        batch_id,
+        call.index,
+        state,
+        call.claims,
+        plan,
+        alone=not call.shared,
+        read_budget=read_budget,
+        services=services,
+    )
     seconds = plan.default_timeout if tool.timeout is None else tool.timeout
     positional, named = call.arguments
     try:
