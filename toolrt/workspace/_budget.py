@@ -42,30 +42,33 @@ def estimated_tokens(text: str) -> int:
 
 
 def fitted(path: str, text: str, shown: str, budget: int | None, skeleton: Skeleton, tokens: TokenCount) -> str:
-    """`shown` if it has at most `budget` tokens, else a skeleton of `text`.
+    """`shown` if it has at most `budget` tokens, else a skeleton.
 
     Args:
         path: the file, as messages show it.
         text: all of it.
         shown: all of it as it was asked for, with line numbers, say.
         budget: tokens; None: any number.
-        skeleton: makes the skeleton; where it raises, or gives what is no text or over the budget as well,
-            `head_and_tail` does.
+        skeleton: makes one of `text`; where it raises, or gives what is no text or over the budget as well, `shown` is
+            cut by `head_and_tail`.
         tokens: counts them; where it raises, they are estimated.
     """
     if budget is None or not text or _counted(shown, tokens) <= budget:
         return shown
-    try:
-        made = skeleton(path, text, budget)
-    except Exception:
-        made = None
-    if isinstance(made, str) and _counted(made, tokens) <= budget:
-        return made
-    return head_and_tail(path, text, budget, tokens)
+    if skeleton is not head_and_tail:
+        try:
+            made = skeleton(path, text, budget)
+        except Exception:
+            made = None
+        if isinstance(made, str) and _counted(made, tokens) <= budget:
+            return made
+    return head_and_tail(path, shown, budget, tokens)
 
 
 def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estimated_tokens) -> str:
-    """The beginning and the end of `text`, whole lines of it, with what was left out and how to get it.
+    """The beginning and the end of `text`, whole lines of it, with what is left out and how to get it.
+
+    A text that fits is given as it is; of a line that is too long for all, its beginning is shown.
 
     Args:
         path: the file, as messages show it.
@@ -73,8 +76,10 @@ def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estima
         budget: how many tokens the answer may have, a few hundred at least: its own words are some fifty.
         tokens: counts them.
     """
-    lines = lines_of(text)
     total = _counted(text, tokens)
+    if total <= budget or not text:
+        return text
+    lines = lines_of(text)
     # With the longest numbers there can be.
     room = budget - _counted("".join(_frame(path, len(lines), total, budget, len(lines), 2 * len(lines))), tokens)
     head = min(_fitting(lines, int(room * _HEAD), tokens), len(lines) - 1)
@@ -83,10 +88,8 @@ def head_and_tail(path: str, text: str, budget: int, tokens: TokenCount = estima
     tail = _fitting(lines[head + 1 :][::-1], room, tokens)
     notice, gap = _frame(path, len(lines), total, budget, head + 1, len(lines) - tail)
     after = "".join(lines[len(lines) - tail :])
-    return f"{notice}{before}{'' if before.endswith(_LINE_ENDS) or not before else _LINE_ENDS[0]}{gap}{after}"
-
-
-_LINE_ENDS = ("\n", "\r")
+    between = "" if not before or before.endswith("\n") else "\n"
+    return f"{notice}{before}{between}{gap}{after}"
 
 
 def _frame(path: str, lines: int, total: int, budget: int, first: int, last: int) -> tuple[str, str]:
