@@ -105,22 +105,22 @@ def _frame(path: str, lines: int, total: int, budget: int, first: int, last: int
 
 def _beginning(line: str, budget: int, tokens: TokenCount) -> str:
     """As much of a line as fits, where not even the first one does."""
-    low, high = 0, len(line)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _counted(line[:middle], tokens) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return line[:low]
+    return line[: _most(len(line), lambda size: _counted(line[:size], tokens) <= budget)]
 
 
 def _fitting(lines: Sequence[str], budget: int, tokens: TokenCount) -> int:
     """How many of the first of `lines` have at most `budget` tokens together."""
-    low, high = 0, len(lines)
+    return _most(len(lines), lambda count: _counted("".join(lines[:count]), tokens) <= budget)
+
+
+def _most(limit: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `limit` that fits; costs what fits, not what there is."""
+    low, high = 0, min(1, limit)
+    while high > low and fits(high):
+        low, high = high, min(2 * high, limit)
     while low < high:
         middle = (low + high + 1) // 2
-        if _counted("".join(lines[:middle]), tokens) <= budget:
+        if fits(middle):
             low = middle
         else:
             high = middle - 1
