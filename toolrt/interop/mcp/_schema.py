@@ -2,15 +2,17 @@
 
 Rules.
     1. A schema refers to itself only (``#...``); nothing is fetched.
-    2. What a check against it can cost is known before: the subschemas that one value can be held against, with all
-       references followed, are counted, and there is a most.  A schema that refers to itself in a way that grows
-       is bounded by how deep its inputs may be nested.
+    2. What a check against it can cost is known before: the subschemas that one part of a value can be held against,
+       with all references followed, are counted, and there is a most.  A schema that refers to itself in a way that
+       grows is bounded by how deep its inputs may be nested.
     3. What is beyond is refused, with the reason, when the server is connected.
 
 Theory.  Validators follow ``$ref`` and applicators as often as they stand there: 22 definitions, each ``allOf`` the one
 before twice, are four million checks of one value (measured with jsonschema-rs 0.60.3: 18 of them take 5.8 s to list
 the errors of ``{}``).  The cost of a schema at a value nested ``d`` deep is one, and the cost at ``d`` of each
-subschema that is applied to the same value, and the cost at ``d - 1`` of each that is applied to a part of it.
+subschema that is applied to the same value, and the cost at ``d - 1`` of each that is applied to one part of it.  One
+part has one name or place, so of the schemas that are stated for single names the dearest counts; and a value is an
+object or an array.
 """
 
 from __future__ import annotations
@@ -36,19 +38,10 @@ _LEVELS_LEAST = 4
 _SAME = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
 #: Keywords whose value is a map of schemas for the same value.
 _SAME_MAPS = ("dependentSchemas", "dependencies")
-#: Keywords whose value is a schema, or a list of such, for parts of the value.
-_PART = (
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "items",
-    "prefixItems",
-    "propertyNames",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-)
-_PART_MAPS = ("properties", "patternProperties")
+#: Keywords whose value is a schema for each element of an array, or a list of schemas for one element each.
+_ELEMENT = ("additionalItems", "contains", "items", "prefixItems", "unevaluatedItems")
+#: Keywords whose value is a schema for each field of an object, or its name, or what a text holds.
+_FIELD = ("additionalProperties", "contentSchema", "propertyNames", "unevaluatedProperties")
 
 #: References whose target depends on who refers.
 _DYNAMIC = ("$dynamicRef", "$recursiveRef")
@@ -72,13 +65,13 @@ def nesting_allowed(schema: object) -> int:
         raise TooMuch(f"expected at most {MAX_NESTING} levels of nesting, got more")
     graph = _Graph(schema)
     allowed = MAX_NESTING
-    costs = [1] * len(graph.nodes)
+    costs = [0] * len(graph.nodes)
     for level in range(MAX_NESTING + 1):
         deeper = graph.costs(costs)
         if deeper[0] > _COST_MOST:
             allowed = level - 1
             break
-        if deeper == costs and level:
+        if deeper == costs:
             break
         costs = deeper
     if allowed < _LEVELS_LEAST:
@@ -90,14 +83,17 @@ def nesting_allowed(schema: object) -> int:
 
 
 class _Graph:
-    """The subschemas of a schema: which of them are applied to the same value, and which to parts of it."""
+    """The subschemas of a schema, by number: which of them are applied to the same value, and which to parts of it."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
         self.nodes: list[Mapping[str, Any]] = []
         self._numbers: dict[int, int] = {}
         self._same: list[list[int]] = []
-        self._parts: list[list[int]] = []
+        #: For all fields of an object, and for one each.
+        self._fields: list[tuple[list[int], list[int]]] = []
+        #: The same for the elements of an array.
+        self._elements: list[tuple[list[int], list[int]]] = []
         self._anchors: dict[str, Mapping[str, Any]] | None = None
         self._number(schema)
         done = 0
@@ -108,11 +104,15 @@ class _Graph:
 
     def costs(self, below: list[int]) -> list[int]:
         """The cost of each at one level more than where they cost `below`."""
-        costs = [0] * len(self.nodes)
-        for node in self._order:
-            cost = 1 + sum(costs[one] for one in self._same[node]) + sum(below[one] for one in self._parts[node])
-            costs[node] = min(cost, 2 * _COST_MOST)
-        return costs
+        found: list[list[int]] = []
+        for parts in (self._fields, self._elements):
+            costs = [0] * len(self.nodes)
+            for node in self._order:
+                each, single = parts[node]
+                cost = 1 + sum(costs[one] for one in self._same[node]) + sum(below[one] for one in each)
+                costs[node] = min(cost + max((below[one] for one in single), default=0), 2 * _COST_MOST)
+            found.append(costs)
+        return list(map(max, *found))
 
     def _number(self, schema: object) -> int | None:
         if not isinstance(schema, Mapping):
@@ -124,7 +124,8 @@ class _Graph:
                 raise TooMuch(f"expected at most {_NODES_MOST:,} subschemas, got more")
             self.nodes.append(schema)
             self._same.append([])
-            self._parts.append([])
+            self._fields.append(([], []))
+            self._elements.append(([], []))
         return number
 
     def _look_at(self, schema: Mapping[str, Any], number: int) -> None:
@@ -135,24 +136,28 @@ class _Graph:
             raise TooMuch(f"expected one document, got a part with an $id of its own: {schema['$id'][:80]!r}")
         if "$ref" in schema:
             self._note(self._same[number], self._target(schema["$ref"]))
+        same, (each_field, one_field) = self._same[number], self._fields[number]
         for keyword in _SAME:
-            self._note_all(self._same[number], schema.get(keyword))
-        for keyword in _PART:
-            self._note_all(self._parts[number], schema.get(keyword))
-        for keywords, into in ((_SAME_MAPS, self._same), (_PART_MAPS, self._parts)):
-            for keyword in keywords:
-                found = schema.get(keyword)
-                for part in found.values() if isinstance(found, Mapping) else ():
-                    self._note(into[number], part)
+            value = schema.get(keyword)
+            self._note(same, *(value if isinstance(value, list) else [value]))
+        for keyword in _SAME_MAPS:
+            self._note_map(same, schema.get(keyword))
+        self._note_map(one_field, schema.get("properties"))
+        self._note_map(each_field, schema.get("patternProperties"))
+        self._note(each_field, *(schema.get(keyword) for keyword in _FIELD))
+        for keyword in _ELEMENT:
+            value = schema.get(keyword)
+            if isinstance(value, list):
+                self._note(self._elements[number][1], *value)
+            else:
+                self._note(self._elements[number][0], value)
 
-    def _note_all(self, into: list[int], value: object) -> None:
-        for part in value if isinstance(value, list) else [value]:
-            self._note(into, part)
+    def _note_map(self, into: list[int], value: object) -> None:
+        if isinstance(value, Mapping):
+            self._note(into, *value.values())
 
-    def _note(self, into: list[int], schema: object) -> None:
-        number = self._number(schema)
-        if number is not None:
-            into.append(number)
+    def _note(self, into: list[int], *schemas: object) -> None:
+        into.extend(number for number in map(self._number, schemas) if number is not None)
 
     def _target(self, reference: object) -> object:
         if not isinstance(reference, str) or not reference.startswith("#"):
