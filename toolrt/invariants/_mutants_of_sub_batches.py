@@ -47,7 +47,6 @@ class _Careless(ClaimTable):
 
 def _not_lent(free: Any) -> property:
     def not_lent(self: Inside) -> int | float:
-        self.root_lane.dispatch()
         return max(0, self.root_lane.batch.limit - self.root_lane.running)
 
     return property(not_lent)

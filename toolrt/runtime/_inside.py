@@ -192,9 +192,7 @@ class Inside:
         """How many more children may run now."""
         root = self.root_lane
         limit = root.batch.limit
-        if limit != math.inf:
-            self._report(write=False)
-            root.dispatch()
+        self._report(write=False)
         return (self.running == 0) + max(0, limit - root.running)
 
     def take(self) -> None:
