@@ -38,12 +38,14 @@ from toolrt import (
     services,
     sim,
 )
-from toolrt.invariants import patched, require
+from toolrt.invariants import MUTANTS, patched, require
 from toolrt.model import SILENT
 from toolrt.runtime import _after_lane
 from toolrt.services import Recorded, RecordedShell, _shell
 from toolrt.services._signatures import HINT, remembering
 from toolrt.testing import schedules
+from toolrt.workspace import _files
+from toolrt.workspace._cache import Cache
 
 Program = Callable[[], Any]
 Variant = Callable[[], AbstractContextManager[Any]]
@@ -434,6 +436,60 @@ def _key_without_share(make: Any) -> Any:
     return read_as
 
 
+# The file store and the history
+
+
+def stored_contents() -> None:
+    """What is kept of a file is never answered once the file is another."""
+
+    async def program() -> Any:
+        workspace = Workspace(MemoryDisk({"a": "1", "b": "1"}))
+        calls = calls_of(
+            ("read_file", {"path": "a"}),
+            ("edit_file", {"path": "a", "old": "1", "new": "2"}),
+            ("read_file", {"path": "a", "limit": 1}),
+            ("read_file", {"path": "a"}),
+            ("write_file", {"path": "a", "content": "3"}),
+            ("read_file", {"path": "a"}),
+        )
+        await trio.sleep(10)  # what is younger than the disk's time step is not kept
+        done = await Runtime(Registry(workspace.tools())).run(calls)
+        return [result.content for result in done.results if result.name == "read_file"]
+
+    assert only_ending(program) == ["1", "2", "2", "3"]
+
+
+def _never_stale() -> AbstractContextManager[Any]:
+    """What was kept once is answered for ever."""
+    stack = ExitStack()
+    stack.enter_context(patched(_files, "stamp_of", lambda _: lambda stat: (0, 0, 0, 0)))
+    stack.enter_context(patched(Cache, "drop", lambda _: lambda self, file: None))
+    return stack
+
+
+def versions_of_files() -> None:
+    """A version for each mutation, in call order, and undoing the batch leaves what there was."""
+
+    async def program() -> Any:
+        workspace = Workspace(MemoryDisk({"a": "1", "b": "1"}))
+        calls = calls_of(
+            *(("edit_file", {"path": "a", "old": str(number), "new": str(number + 1)}) for number in range(1, 4)),
+            ("write_file", {"path": "./a", "content": "last"}),
+            ("write_file", {"path": "b", "content": "2"}),
+        )
+        async with Runtime(Registry(workspace.tools())).open_batch() as batch:
+            for one in calls:
+                batch.submit(one)
+        versions = [(one.call_index, one.number) for one in await workspace.history.versions("a")]
+        await workspace.history.undo(batch.batch_id)
+        return versions, workspace.snapshot()
+
+    # No law is asked here: the variant breaks one, and this rule has to notice by itself.
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=3), 40))
+    assert report.verdict is sim.PASS, report
+    assert list(report.outcomes) == ["([(0, 1), (1, 2), (2, 3), (3, 4)], {'a': b'1', 'b': b'1'})"]
+
+
 # First error signatures
 
 OUTPUTS = {
@@ -508,6 +564,8 @@ RULES: dict[str, Callable[[], None]] = {
     "lane changes": lane_changes,
     "read budget": read_shares,
     "read cache": cached_shares,
+    "file store": stored_contents,
+    "file history": versions_of_files,
     "first error": first_error,
     "hint": one_hint,
 }
@@ -530,6 +588,8 @@ VARIANTS: dict[str, tuple[str, Variant]] = {
         "read cache",
         lambda: patched(toolrt.workspace.Files, "read_as", _key_without_share),
     ),
+    "what was kept is answered for ever": ("file store", _never_stale),
+    "files are not ordered": ("file history", MUTANTS["files are not ordered"].apply),
     "the first failure to finish is remembered": (
         "first error",
         lambda: patched(_shell, "remembering", _first_to_finish),
