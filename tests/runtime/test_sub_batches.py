@@ -207,17 +207,17 @@ def test_slot_of_a_child_that_ends_goes_to_another_call() -> None:
 def test_two_sub_batches_of_one_parent_share_its_order_and_its_slot(limit: int | None) -> None:
     """Their calls order among each other as the lanes took their tickets; one of them can always run."""
     diary = Diary()
-    leaf = diary.tool("leaf", 1, claims=claims(("f", WRITE)))
+    leaves = [diary.tool(name, 1, claims=claims(("f", WRITE))) for name in ("one", "two")]
 
     @toolrt.tool(claims=claims(("f", WRITE)))
     async def opens(ctx: ToolContext) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ctx.run, [call("leaf")] * 2)
-            nursery.start_soon(ctx.run, [call("leaf")] * 2)
+            nursery.start_soon(ctx.run, [call("one")] * 2)
+            nursery.start_soon(ctx.run, [call("two")] * 2)
 
     async def program() -> int:
         diary.most = 0
-        await runtime(leaf, opens, limit=limit).run([call("opens")])
+        await runtime(*leaves, opens, limit=limit).run([call("opens")])
         return diary.most
 
     report = sim.explore(program, sim.Portfolio(30), lambda execution: require(execution.trace))
