@@ -612,6 +612,34 @@ def test_rule_catches_the_race_it_removes(name: str) -> None:
         RULES[rule]()
 
 
+def first_error_in_every_trace() -> None:
+    """In every order of steps, and with any command at its time limit: the first that wrote a failure is remembered."""
+
+    async def program() -> Any:
+        workspace = Workspace(MemoryDisk({"a": "1"}))
+        shell = services.shell_tool(workspace, shell=RecordedShell(OUTPUTS))
+        calls = calls_of(*(("run_command", {"command": command}) for command in ("cat one", "cat two", "make")))
+        done = await Runtime(Registry([shell])).run(calls)
+        return done.state.error_signatures, [result.content or result.error for result in done.results]
+
+    def check(execution: sim.Execution) -> list[str]:
+        signatures, answers = execution.value
+        first = next(answer for answer in answers if "cat:" in answer or "gcc:" in answer)
+        return [] if signatures and all(line in first for line in signatures) else [f"{signatures} of {answers}"]
+
+    report = sim.explore(program, sim.DPOR(), check, clock="explored")
+    assert report.verdict is sim.PASS, report
+    assert report.complete
+    assert len(report.outcomes) > 1
+
+
+def test_first_error_is_the_first_in_every_trace() -> None:
+    """Exhaustively, not by sample; and the seed's way is found out the same way."""
+    first_error_in_every_trace()
+    with patched(_shell, "remembering", _first_to_finish), pytest.raises(AssertionError):
+        first_error_in_every_trace()
+
+
 # What is the same for every context
 
 
