@@ -33,6 +33,7 @@ from toolrt.workspace._real_fold import tried
 from toolrt.workspace._real_recover import recover
 from toolrt.workspace._real_walk import LISTED, directory, open_below, seen_or_none, shown_as, stat_of
 from toolrt.workspace._real_write import make_dirs, make_link, move, remove, remove_tree, revise, set_mode
+from toolrt.workspace._workers import Workers, check_cancelled
 
 __all__ = ["RealDisk"]
 
@@ -81,7 +82,7 @@ class RealDisk:
         self._home = home if home.startswith("/") else None
         self._foldings: dict[str, Folding] = {}
         self._fsync = fsync
-        self._limiter = trio.CapacityLimiter(_THREADS)
+        self._workers = Workers(_THREADS, eager=fsync)
 
     @property
     def root(self) -> str:
@@ -180,7 +181,7 @@ class RealDisk:
 
     async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
-        last_call = _nothing if probe.threads_inline else trio.from_thread.check_cancelled
+        last_call = _nothing if probe.threads_inline else check_cancelled
         return await self._changed(
             lambda: revise(self._root, entry, limit, change, sync=self._fsync, last_call=last_call)
         )
@@ -217,7 +218,7 @@ class RealDisk:
         if probe.threads_inline:
             await trio.lowlevel.checkpoint()
             return work()
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=False, limiter=self._limiter)
+        return await self._workers.run(work)
 
     def _look(self, entry: Entry) -> Stat:
         with directory(self._root, entry[:-1]) as above, shown_as(entry):
