@@ -37,6 +37,7 @@ from toolrt.errors import InputRefused
 from toolrt.interop import record, render_results
 from toolrt.model import Registry, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
+from toolrt.services.telemetry import JsonLines, Telemetry
 from toolrt.workspace import Workspace
 
 __all__ = ["Performed", "perform", "run"]
@@ -61,6 +62,9 @@ def run(
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
     trace: Annotated[str | None, Parameter(help="Write what happened to this file, as JSON.")] = None,
+    telemetry: Annotated[
+        str | None, Parameter(help="Add what happens to this file as it happens: lines of JSON without content.")
+    ] = None,
     allow: Annotated[_Patterns, Parameter(help="Allow what matches [TOOL:]PATTERN; all else is asked about.")] = (),
     ask: Annotated[_Patterns, Parameter(help="Ask before what matches [TOOL:]PATTERN; outranks --allow.")] = (),
     deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks the others.")] = (),
@@ -83,6 +87,8 @@ def run(
     if timeout is not None and not timeout > 0:
         raise InputRefused("--timeout", f"expected seconds above 0, got {timeout:g}", "See --help.")
     target = None if trace is None else checked_target(trace, "--trace")
+    if telemetry is not None and checked_target(telemetry, "--telemetry") == target:
+        raise InputRefused("--telemetry", "it is the file that --trace writes", "Name another file.")
     if dry_run and format not in ("text", "json"):
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
@@ -97,7 +103,9 @@ def run(
             print_plan(plan, screen)
         return Exit.OK
     screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
-    runtime = Runtime(registry, LANE_POLICIES[lanes], limit, timeout=timeout, approve=approve)
+    lines = None if telemetry is None else _lines_in(telemetry)
+    observer = None if lines is None else Telemetry(lines, root=root)
+    runtime = Runtime(registry, LANE_POLICIES[lanes], limit, timeout=timeout, approve=approve, telemetry=observer)
     # History outlives this process, and a counter would begin anew in each.
     batch_id = f"run-{uuid.uuid4().hex[:8]}"
     if target is None:
@@ -114,9 +122,21 @@ def run(
     if target is not None:
         ended = "interrupted" if performed.interrupted else "returned"
         write_target(target, recorder.trace({**versions(), "ended": ended}).to_json(), "--trace")
+    if lines is not None:
+        lines.close()
+        if lines.lost:
+            screen.say(f"--telemetry: {lines.lost:,} lines could not be written", "yellow")
     if performed.interrupted:
         return Exit.INTERRUPTED
     return Exit.OK if all(result.ok for result in performed.results) else Exit.FAILED
+
+
+def _lines_in(path: str) -> JsonLines:
+    try:
+        return JsonLines(path)
+    except OSError as error:
+        why = f"it cannot be written ({error.strerror})"
+        raise InputRefused(f"--telemetry {path!r}", why, "Name a file that can be written.") from None
 
 
 @attrs.frozen
