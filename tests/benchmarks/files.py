@@ -1,9 +1,10 @@
 """What the file tools cost, as a ratio to a plain loop that does the same system calls.
 
 Run it as ``python tests/benchmarks/files.py``.  The plain loop is one thread that reaches each file through open
-directories, reads it, writes a locked temporary file beside it and moves that into place: what `edit_file` asks of
-the system, and nothing else.  Rounds of both are taken in turn, on a fresh tree each, and medians are given.  The
-*naive* column is ``read_text``, ``replace``, ``write_text``, which loses edits and leaves half files.
+directories, reads it, appends new contents to a log, writes a locked temporary file beside it and moves that into
+place: what `edit_file` asks of the system, and nothing else.  Rounds of both are taken in turn, on a fresh tree each,
+and medians are given.  The *naive* column is ``read_text``, ``replace``, ``write_text``, which loses edits and leaves
+half files.
 
 The last table says where the time of an edit goes: the batch with its tickets (the same batch of no-op calls with
 the same claims), the worker threads (as many calls that do nothing in one), the disk (the plain loop), and the
@@ -40,6 +41,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Longer ago than the time step of any file system: what is read then may be kept.
 _LONG_AGO = 1_000_000_000
+#: As long as what history says of one edit.
+_HEAD = b"." * 300
 
 
 @attrs.frozen
@@ -100,13 +103,18 @@ def _read(here: int, own: str) -> tuple[bytes, os.stat_result]:
 def plain_edits(work: Work) -> None:
     """Every edit, one after the other, with the system calls that `edit_file` makes."""
     root, serial = str(work.root), itertools.count()
+    log = os.open(os.path.join(os.environ["TOOLRT_STATE_DIR"], "log"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    logged = 0
     for number, name in enumerate(work.names):
         _looked_at(root, name)
         _looked_at(root, name)
         here, own = _opened(root, name)
         content, found = _read(here, own)
         old, new = _edit(number if work.one_file else 0)
-        content = content.decode().replace(old, new, 1).encode()
+        before, content = content, content.decode().replace(old, new, 1).encode()
+        # A content that the log has is not written again.
+        fresh = [before, content] if not number else [content] if work.one_file else []
+        logged += os.pwritev(log, [_HEAD, *fresh], logged)
         os.access(own, os.W_OK, dir_fd=here, effective_ids=True, follow_symlinks=False)
         temporary = f".plain-{next(serial)}"
         descriptor = os.open(temporary, _NEW, 0o600, dir_fd=here)
@@ -124,6 +132,7 @@ def plain_edits(work: Work) -> None:
         os.fstat(descriptor)
         os.close(descriptor)
         os.close(here)
+    os.close(log)
 
 
 def plain_reads(work: Work) -> None:
@@ -234,7 +243,8 @@ async def threads_alone(work: Work) -> float:
 
 
 def timed(loop: Callable[[Work], None], files: int, calls: int) -> float:
-    with tempfile.TemporaryDirectory() as base:
+    with tempfile.TemporaryDirectory() as base, tempfile.TemporaryDirectory() as state:
+        os.environ["TOOLRT_STATE_DIR"] = state
         work = tree(Path(base).resolve(), files, calls)
         began = time.perf_counter()
         loop(work)

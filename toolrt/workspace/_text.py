@@ -173,7 +173,7 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
             f"{count} places (lines {named})",
             "Give more of the text around the one you mean, or set all to replace every one.",
         )
-    return Edited(places.replaced(new), places.count(), lines)
+    return Edited(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
 
 
 class _Places(Protocol):
@@ -275,8 +275,9 @@ def _line_numbers(text: str, starts: list[int]) -> list[int]:
     """The line, from 1, of each of `starts`, which ascend and split no CRLF."""
     numbers: list[int] = []
     line, done = 1, 0
+    plain = "\r" not in text
     for start in starts:
-        line += sum(1 for _ in _LINE_END.finditer(text, done, start))
+        line += text.count("\n", done, start) if plain else sum(1 for _ in _LINE_END.finditer(text, done, start))
         done = start
         numbers.append(line)
     return numbers
