@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from toolrt.trace import Event, Trace
+from toolrt.view._short import one_line
 
 __all__ = ["PHASES", "Batch", "Call", "Lane", "Span", "batches_of", "calls_of"]
 
@@ -171,7 +172,7 @@ def _take_of_call(call: Call, event: Event) -> None:
             call.started = seq
         case "call.settled":
             call.settled = seq if call.settled is None else call.settled
-            call.outcome, call.content = str(fields.get("outcome")), fields.get("content")
+            call.outcome, call.content = one_line(str(fields.get("outcome")), 30), fields.get("content")
             call.error = None if fields.get("error") is None else str(fields["error"])
         case "call.ended":
             call.ended = seq

@@ -19,6 +19,7 @@ from typing import Any
 
 from toolrt.trace import Trace
 from toolrt.view._document import document_of
+from toolrt.view._short import one_line
 
 __all__ = ["page_of"]
 
@@ -38,10 +39,10 @@ def page_of(traces: Sequence[Trace], names: Sequence[str], title: str) -> str:
     )
     parts = {
         "policy": html.escape(policy),
-        "title": html.escape(title[:200]),
+        "title": html.escape(one_line(title, 200)),
         "style": style,
         "script": script,
-        "document": _block(document_of(traces, names, title)),
+        "document": _block(document_of(traces, names, one_line(title, 200))),
     }
     # What is filled in is never looked at again: a trace may well hold "{{script}}".
     filled = []

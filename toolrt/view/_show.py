@@ -11,6 +11,7 @@ from pathlib import Path
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
 from toolrt.view._page import page_of
+from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
 __all__ = ["Page", "show"]
@@ -42,7 +43,7 @@ class Page:
     def _repr_html_(self) -> str:
         # In a frame of its own, without the notebook's origin: the page's style stays in, and nothing gets out.
         return (
-            f'<iframe title="{html.escape(self._title, quote=True)}" sandbox="allow-scripts" '
+            f'<iframe title="{html.escape(one_line(self._title, 200), quote=True)}" sandbox="allow-scripts" '
             'style="width:100%;height:640px;border:1px solid #8888" '
             f'srcdoc="{html.escape(self.html, quote=True)}"></iframe>'
         )

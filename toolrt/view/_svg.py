@@ -66,6 +66,7 @@ def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order
     has_calls = bool(trace.of_kind("call.submitted"))
     drawing = _calls(trace, scale) if checked_by(by, trace, has_calls) == "calls" else _tasks(trace)
     width, height, *lines = drawing
+    title = one_line(title, 200)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{escape(title, quote=True)}">'

@@ -161,11 +161,14 @@ toolrt.Run = class Run {
     return found;
   }
 
-  statesAt(seq) {
+  // The state of each batch, and what it was at the moment before.
+  statesAt(moment) {
     const found = [];
+    const earlier = moment > 0 ? this.seqAt(moment - 1) : -1;
     for (const [batch, states] of this.states) {
-      const last = toolrt.lastUpTo(states, seq, (entry) => entry.seq);
-      if (last >= 0) found.push({ batch, state: states[last].state, before: last > 0 ? states[last - 1].state : null, seq: states[last].seq });
+      const last = toolrt.lastUpTo(states, this.seqAt(moment), (entry) => entry.seq);
+      const before = toolrt.lastUpTo(states, earlier, (entry) => entry.seq);
+      if (last >= 0) found.push({ batch, state: states[last].state, before: before >= 0 ? states[before].state : null, seq: states[last].seq });
     }
     return found;
   }

@@ -30,7 +30,7 @@ toolrt.Panel = class Panel {
     this.choice(parts, run, moment);
     this.memory(parts, run, moment);
     const seq = run.seqAt(moment);
-    this.state(parts, run, seq);
+    this.state(parts, run, moment);
     this.queues(parts, run, seq);
     this.files(parts, run, seq);
     this.picked(parts, run, side, seq);
@@ -81,9 +81,9 @@ toolrt.Panel = class Panel {
     }));
   }
 
-  state(parts, run, seq) {
+  state(parts, run, moment) {
     const { element } = toolrt;
-    for (const { batch, state, before, seq: at } of run.statesAt(seq)) {
+    for (const { batch, state, before, seq: at } of run.statesAt(moment)) {
       const values = Panel.valuesOf(state);
       const old = before === null ? {} : Panel.valuesOf(before);
       const items = Object.entries(values).map(([key, value]) => {
