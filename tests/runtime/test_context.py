@@ -439,3 +439,55 @@ def test_standalone_context_names_its_session_and_its_observer() -> None:
 
     assert trio.run(program) == ("a",)
     assert ("a session", "looked") in told
+
+
+# The read budget
+
+
+def sharing(name: str, **options: Any) -> toolrt.Tool:
+    @toolrt.tool(name=name, shares_read_budget=name == "read", **options)
+    async def budget(ctx: ToolContext) -> Any:
+        changed = [lambda state: state.replace(context_budget=7)]
+        return toolrt.ToolOutput(ctx.read_budget, modifiers=changed)
+
+    return budget
+
+
+def test_read_budget_counts_the_reads_of_run() -> None:
+    """Calls of other tools, and of none, do not share it; what the state becomes meanwhile does not count."""
+    tools = [sharing("read"), sharing("other", safe=True)]
+    calls = [call("read"), call("other"), call("read"), call("nobody"), call("other"), call("read")]
+    done = trio.run(runtime(*tools).run, calls, State(context_budget=300_000))
+    assert [result.content for result in done.results] == [20_000, 20_000, 20_000, None, 20_000, 20_000]
+    assert done.state.context_budget == 7
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "budget"),
+    [
+        (State(context_budget=100_000), {}, 20_000),
+        (State(context_budget=100_000), {"expected_reads": 4}, 5_000),
+        (State(context_budget=100_000), {"expected_reads": 11}, 2_000),
+        (State(context_budget=0), {}, 2_000),
+        (State(), {"expected_reads": 4}, None),
+    ],
+)
+def test_read_budget_of_an_open_batch_is_what_was_expected(state: State, options: Any, budget: int | None) -> None:
+    """Whatever is submitted, and whenever."""
+    updates = trio.run(
+        lambda: updates_of(runtime(sharing("read")), *[call("read")] * 3, state=state, **options),
+    )
+    assert [update.result.content for update in updates if isinstance(update, toolrt.ResultReady)] == [budget] * 3
+
+
+def test_read_budget_of_a_sub_batch_is_of_its_own_reads() -> None:
+    """It is a batch: what it is given decides."""
+
+    @toolrt.tool
+    async def parent(ctx: ToolContext) -> Any:
+        inside = await ctx.run([call("read"), call("read")])
+        apart = ctx.isolate(context_budget=50_000)
+        return ctx.read_budget, [result.content for result in inside.results], apart.read_budget
+
+    done = trio.run(runtime(parent, sharing("read", safe=True)).run, [call("parent")], State(context_budget=100_000))
+    assert done.results[0].content == (20_000, [10_000, 10_000], 10_000)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from toolrt import READ, WRITE, Claim, State, ToolOutput, sim, tool
+from toolrt import READ, WRITE, Claim, OutputChunk, State, ToolOutput, sim, tool
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.model import Tool
 from toolrt.testing import check_tool
@@ -547,3 +547,19 @@ def test_executions_that_are_no_number_are_refused(executions: Any) -> None:
     """Nothing is run then."""
     with pytest.raises(DefinitionRefused):
         check_tool(counter_tool(), [], executions=executions)
+
+
+def test_checked_tool_has_the_services_of_its_owner() -> None:
+    """A tool that goes through ``ctx.files``, and tells what it does, can be checked as it is."""
+
+    def make(workspace: Workspace) -> Tool:
+        @tool(claims=lambda input, state: workspace.claims(input["path"], state, READ), safe=True, owner=workspace)
+        async def size(ctx: Any, path: str) -> int:
+            ctx.emit(OutputChunk(0, "looking"))
+            ctx.changes_no_file()
+            found = await ctx.files.read(ctx, workspace.identify(path, ctx.state))
+            return len(found.content)
+
+        return size
+
+    assert check_tool(make, [{"path": "a.txt"}], workspace=FILES) == []

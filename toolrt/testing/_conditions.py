@@ -17,10 +17,19 @@ import trio
 
 from toolrt import sim
 from toolrt.errors import StepLimit
-from toolrt.invariants.oracle import OracleContext
 from toolrt.model import Arguments, Claim, State, Tool
 from toolrt.testing._stepping import Steps
-from toolrt.testing._trial import Content, Maker, Trial, answer_of, call_of, made, refuse_unsimulated, run
+from toolrt.testing._trial import (
+    Content,
+    Maker,
+    Trial,
+    answer_of,
+    call_of,
+    context_of,
+    made,
+    refuse_unsimulated,
+    run,
+)
 from toolrt.trace import plain
 
 __all__ = ["Case", "about_cancel", "about_overlap", "about_timing"]
@@ -86,7 +95,7 @@ def about_timing(case: Case, first: Trial, executions: int) -> Iterator[Broken]:
 
     async def program() -> Any:
         tool, trial = case.tool()
-        context = OracleContext("checked", "check", 0, case.state, case.claims)
+        context = context_of(tool, 0, case.state, case.claims, "checked")
         answer = await _answered(call_of(tool, case.arguments, context, None))
         return [answer, _files(trial)]
 
@@ -102,7 +111,7 @@ def about_overlap(one: Case, two: Case, executions: int) -> Iterator[Broken]:
         async def both() -> Any:
             tool, trial = one.tool()
             calls = [
-                call_of(tool, case.arguments, OracleContext(f"{at}", "check", at, case.state, case.claims), None)
+                call_of(tool, case.arguments, context_of(tool, at, case.state, case.claims, f"{at}"), None)
                 for at, case in enumerate((one, two))
             ]
             answers: list[Any] = [None, None]

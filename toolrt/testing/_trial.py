@@ -12,12 +12,12 @@ import trio
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated, SimulationStopped
 from toolrt.invariants.oracle import OracleContext
-from toolrt.model import Arguments, Claim, State, Tool, ToolOutput
+from toolrt.model import NO_SERVICES, Arguments, Claim, State, Tool, ToolOutput
 from toolrt.testing._stepping import Steps, stepped
 from toolrt.trace import plain
 from toolrt.workspace import MemoryDisk, Planted, Workspace
 
-__all__ = ["Content", "Maker", "Trial", "answer_of", "call_of", "made", "run"]
+__all__ = ["Content", "Maker", "Trial", "answer_of", "call_of", "context_of", "made", "run"]
 
 Maker = Tool | Callable[..., Tool]
 Content = Workspace | Mapping[str, Planted] | None
@@ -96,13 +96,19 @@ def answer_of(value: Any, error: BaseException | None) -> Any:
     return [plain(value.content), value.error] if isinstance(value, ToolOutput) else plain(value)
 
 
+def context_of(tool: Tool, index: int, state: State, claims: tuple[Claim, ...], call_id: str) -> OracleContext:
+    """What the tool is given: the services are its owner's."""
+    services = getattr(tool.owner, "services", NO_SERVICES)
+    return OracleContext(call_id, "check", index, state, claims, services=services)
+
+
 def run(tool: Tool, arguments: Arguments, state: State, trial: Trial, at: float = 0.0) -> None:
     """Run the tool once, from `at` virtual seconds on, and write down in `trial` what it did.
 
     Raises:
         NotSimulated: the tool needs a thread, a socket or a subprocess.
     """
-    context = OracleContext("checked", "check", 0, state, trial.claims)
+    context = context_of(tool, 0, state, trial.claims, "checked")
 
     async def program() -> Any:
         await trio.sleep(at)
