@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
+import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
@@ -185,6 +186,36 @@ async def _family(world: World, log: list[Any], me: int, which: int) -> None:
         log.append("failed")
 
 
+async def _pick(world: World, log: list[Any], me: int, which: int) -> None:
+    """Choose, and touch what was chosen."""
+    chosen = sim.choose(2 + which)
+    log.append(chosen)
+    if chosen:
+        world.cells[chosen - 1].set(me + 10)
+
+
+async def _scoped(world: World, log: list[Any], me: int, which: int) -> None:
+    with sim.scope("work") as scope:
+        await _add(world, log, me, which)
+    log.append(scope.cancelled_caught)
+
+
+async def _now(world: World, log: list[Any], me: int, which: int) -> None:
+    log.append(trio.current_time())
+
+
+async def _hurry(world: World, log: list[Any], me: int, which: int) -> None:
+    """Add to a cell, under a timeout."""
+    with trio.move_on_after(1 + which) as scope:
+        await _add(world, log, me, which)
+    log.append(scope.cancelled_caught)
+
+
+async def _idle(world: World, log: list[Any], me: int, which: int) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    log.append(world.cells[which].get())
+
+
 OPERATIONS: dict[str, Callable[[World, list[Any], int, int], Awaitable[None]]] = {
     function.__name__[1:]: function
     for function in (
@@ -215,6 +246,11 @@ OPERATIONS: dict[str, Callable[[World, list[Any], int, int], Awaitable[None]]] =
         _is_cancelled,
         _shield,
         _family,
+        _pick,
+        _scoped,
+        _now,
+        _hurry,
+        _idle,
     )
 }
 

@@ -13,13 +13,12 @@ from typing import Any
 import attrs
 
 from toolrt import sim
-from toolrt.probe import Resource
 from toolrt.sim._trio_internals_things import ANYTHING
 
 Program = Callable[[], Awaitable[Any]]
 
-#: A trace: of each step, whose it is, its number among that task's, and all steps that happen before it.
-Trace = frozenset[tuple[str, int, frozenset[tuple[str, int]]]]
+#: A trace: of each step, whose it is, its number among that task's, what it chose, and all steps that happen before it.
+Trace = frozenset[tuple[str, int, tuple[int, ...], frozenset[tuple[str, int]]]]
 
 
 class _Prefix:
@@ -93,41 +92,58 @@ class Counted:
         return set().union(*self.traces.values())
 
 
-def count_traces(program: Program, declared: bool = False, limit: int = 200_000) -> Counted:
+def count_traces(program: Program, declared: bool = False, limit: int = 200_000, **actors: Any) -> Counted:
     """Run every schedule of `program`."""
     every = _Every(declared, limit)
-    sim.explore(program, every, lambda execution: True)
+    sim.explore(program, every, lambda execution: True, **actors)
     return Counted(every.executions, every.traces)
 
 
 def trace_of(scheduler: Any, declared: bool) -> Trace:
     """Give the Mazurkiewicz trace of an execution."""
-    steps = []
+    steps: list[list[Any]] = []
     numbers: dict[str, int] = {}
-    for index, (actor, _, _, touched, _, causes) in enumerate(scheduler.steps):
-        numbers[actor.name] = number = numbers.get(actor.name, -1) + 1
-        touches: dict[Resource, bool] = {}
+    # For each raw step the step it belongs to: a choice is a part of the step it was made in, and so is what follows.
+    whose: list[int] = []
+    for index, (actor, enabled, choice, touched, _, causes) in enumerate(scheduler.steps):
+        is_choice = "=" in enabled[0]
+        if is_choice or (index and "=" in scheduler.steps[index - 1][1][0]):
+            whose.append(len(steps) - 1)
+            step = steps[-1]
+        else:
+            numbers[actor.name] = number = numbers.get(actor.name, -1) + 1
+            whose.append(len(steps))
+            # The clock, where it moves because nothing else can.
+            idle = actor.name == enabled[0] == "clock"
+            step = [actor.name, number, (), {}, idle, set(), False, index]
+            steps.append(step)
+        _, _, chosen, touches, _, after, reported, _ = step
+        if is_choice:
+            step[2] = (*chosen, choice)
+        step[6] = reported or bool(touched)
+        after.update(whose[cause] for cause in causes)
         scope = scheduler.things.scope_of(scheduler.begun_under[index])
         for resource, write in (*touched, *scheduler.implied.get(index, ()), *([(scope, False)] if scope else [])):
             touches[resource] = touches.get(resource, False) or write
-        wild = touches.pop(ANYTHING, False) or not (touched or declared)
-        steps.append((actor.name, number, touches, wild, causes))
+    for step in steps:
+        step[4] = step[3].pop(ANYTHING, False) or step[4] or not (step[6] or declared)
     before: list[set[int]] = [set() for _ in steps]
     for one, other in combinations(range(len(steps)), 2):
-        name, _, touches, wild, _ = steps[one]
-        name_too, _, touches_too, wild_too, causes = steps[other]
+        name, _, _, touches, wild, _, _, _ = steps[one]
+        name_too, _, _, touches_too, wild_too, causes, _, begun = steps[other]
         if (
             name == name_too
             or wild
             or wild_too
             or one in causes
-            or any(one < rest <= other for rest in scheduler.rests)
+            or any(steps[one][7] < rest <= begun for rest in scheduler.rests)
             or any(write or touches_too[resource] for resource, write in touches.items() if resource in touches_too)
         ):
             before[other] |= before[one] | {one}
     labels = [(name, number) for name, number, *_ in steps]
     return frozenset(
-        (*labels[index], frozenset(labels[other] for other in earlier)) for index, earlier in enumerate(before)
+        (*labels[index], steps[index][2], frozenset(labels[other] for other in earlier))
+        for index, earlier in enumerate(before)
     )
 
 
@@ -145,7 +161,7 @@ class Kept(sim.DPOR):
         return search
 
 
-def reduced(program: Program, accesses: str = "reported") -> tuple[sim.Report, Any, set[str]]:
+def reduced(program: Program, accesses: str = "reported", **actors: Any) -> tuple[sim.Report, Any, set[str]]:
     """Run `program` under the reduction; give its report, the search, and the outcomes as text."""
     strategy = Kept(accesses, samples=0)
     outcomes: set[str] = set()
@@ -154,5 +170,5 @@ def reduced(program: Program, accesses: str = "reported") -> tuple[sim.Report, A
         outcomes.add(outcome_of(execution))
         return True
 
-    report = sim.explore(program, strategy, look)
+    report = sim.explore(program, strategy, look, **actors)
     return report, strategy.search, outcomes

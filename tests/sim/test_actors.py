@@ -191,9 +191,3 @@ def test_cancel_at_is_any_or_a_name(cancel_at: object) -> None:
             call(_three_steps, cancel_at=cancel_at)
     with pytest.raises(DefinitionRefused, match="cancel_at"):
         sim.replay(_three_steps, "main", cancel_at=cancel_at)  # type: ignore[arg-type]
-
-
-def test_reduction_with_a_cancel_is_refused() -> None:
-    """The reduction knows no choice between time and a cancel; it is refused before anything runs."""
-    with pytest.raises(DefinitionRefused, match="cancel_at"):
-        sim.explore(_three_steps, sim.DPOR(), cancel_at="any")

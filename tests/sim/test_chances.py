@@ -357,24 +357,6 @@ def test_choose_while_unwinding_is_zero_and_not_kept() -> None:
     assert (len(execution.choices), chosen) == (1, [0])
 
 
-def test_reduction_refuses_what_it_does_not_know() -> None:
-    """DPOR knows no choices within a step, no scopes and no early clock: it says so, whoever hands it over."""
-
-    async def program() -> int:
-        return sim.choose(2)
-
-    class Wrapped:
-        def begin(self) -> sim.Search:
-            return sim.DPOR().begin()
-
-    with pytest.raises(DefinitionRefused, match=r"sim\.choose"):
-        sim.explore(program, sim.DPOR())
-    for arguments in ({"clock": "explored"}, {"cancel_at": "first"}):
-        for strategy in (sim.DPOR(), Wrapped()):
-            with pytest.raises(DefinitionRefused, match="cancel_at or clock"):
-                sim.explore(_two_scopes, strategy, **arguments)  # type: ignore[arg-type]
-
-
 def test_policy_that_raises_in_a_choice_is_raised() -> None:
     """What a policy raises within a step reaches the caller as at any other choice."""
 

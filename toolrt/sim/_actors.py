@@ -90,7 +90,7 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
             nursery.start_soon(run)
             nursery.start_soon(cancel)
             if scheduler is not None:
-                scheduler.spare = (_CANCELLER,)
+                scheduler.spare, scheduler.canceller = (_CANCELLER,), _CANCELLER
         if error is not None:
             raise error
         return CANCELLED if scope.cancelled_caught else value
@@ -114,7 +114,7 @@ def with_clock(program: _Program, clock: object, moves: object) -> _Program:
         raise DefinitionRefused("a program", "an async function without arguments", program)
 
     def moves_early(offers: Offers) -> None:
-        offers.moves_left = moves
+        offers.let_the_clock_move(moves)
 
     return _called_like(program, _offering(program, moves_early), f" with clock_moves<={moves}")
 

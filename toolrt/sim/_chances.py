@@ -58,7 +58,7 @@ def scope(name: str) -> Iterator[trio.CancelScope]:
         if offers is None or offers.wanted != name:
             yield made
             return
-        called = offers.enter(made)
+        called = scheduler.enters(made)
         try:
             yield made
         finally:

@@ -73,7 +73,7 @@ def _columns(steps: Sequence[Step], places: Places | None) -> list[str]:
     tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
     for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        done = ", ".join(map(str, step.accesses)) or _other(step, after) or _runs(step, places)
+        done = _other(step, after) or ", ".join(map(str, step.accesses)) or _runs(step, places)
         preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
         rows.append((task_of(step.task), f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
     with_time = any(step.time for step in steps)

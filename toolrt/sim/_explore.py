@@ -24,7 +24,7 @@ from toolrt.sim._schedule import Schedule
 from toolrt.sim._tally import FAILURES_KEPT, fingerprint
 from toolrt.sim._workers import Task
 from toolrt.sim.policies import Choices, Fifo, Policy, Replay
-from toolrt.sim.strategies import DPOR, Portfolio, Redundant, Shared, Strategy, uncontrolled
+from toolrt.sim.strategies import Portfolio, Redundant, Shared, Strategy, uncontrolled
 from toolrt.trace import Access, Step, stable_text
 
 __all__ = ["explore", "replay", "run"]
@@ -188,10 +188,9 @@ def explore(
         step_limit: the number of steps after which an execution is stopped, 1 or more.
         cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
             and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Or the name
-            of a `scope` in the program, which may be cancelled as long as it is open; one in each execution.  Not for
-            ``DPOR``.
+            of a `scope` in the program, which may be cancelled as long as it is open; one in each execution.
         clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
-            before any step.  Not for ``DPOR``.
+            before any step.
         clock_moves: how often it may in one execution, 1 or more.
         seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
         progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
@@ -230,8 +229,6 @@ def explore(
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
-    if (cancel_at is not None or clock is not None) and isinstance(strategy, DPOR):
-        raise DefinitionRefused("strategy with cancel_at or clock", "Exhaustive, Bounded or a sample", strategy)
     arguments = arguments_for(cancel_at, clock, clock_moves)
     task = Task(program, check, step_limit, cancel_at, clock, clock_moves)
     program = with_clock(program, clock, clock_moves)

@@ -103,6 +103,8 @@ class Scheduler(Record):
         #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
         #: When these alone can run, that time passes (or, if none can, that nobody ever steps) is the first choice.
         self.spare: tuple[str, ...] | None = None
+        #: The name of the task that may cancel the program at any moment, or None.
+        self.canceller: str | None = None
         #: For an explorer that swaps steps: the numbers of the steps before which nothing could run, and whether
         #: others ran too.
         self.rests: list[int] = []
@@ -253,7 +255,7 @@ class Scheduler(Record):
                 self._rest()
                 continue
             if offers is not None and offers.has(enabled[choice]):
-                self._note_other(enabled[choice], enabled, choice)
+                self._note_other(enabled[choice], enabled, choice, offers.announce(enabled[choice]))
                 # What it wakes has it for a cause.
                 self._origin = index
                 if offers.take(enabled[choice]):
@@ -314,7 +316,10 @@ class Scheduler(Record):
                 steps.append((actor, enabled, choice, noted, clock.now, causes))
             if goes_on:
                 self._last_ready = True
-            elif task not in tasks:
+                continue
+            if offers is not None and (more := offers.parks()):
+                self.implied[index] = (*self.implied.get(index, ()), *more)
+            if task not in tasks:
                 nursery: Any = task.parent_nursery
                 owner = actors.get(nursery.parent_task)
                 if owner is not None:

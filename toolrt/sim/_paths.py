@@ -5,7 +5,8 @@ another task's), ``main.0.2`` the third that one spawned.  Paths are compared nu
 comes before ``main.10``.
 
 Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
-first scope that could be cancelled, ``clock`` moves time.  The last two come after all tasks.
+first such scope that ``main`` has entered, ``cancel.2.0`` that of ``main.2``, and ``clock`` moves time.
+These two come after all tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ ROOT = "main"
 #: Who steps when time moves although something else could happen.
 CLOCK = "clock"
 
-#: Who steps when a scope is cancelled: this, a dot, and the scope's number among those that could be.
+#: Who steps when a scope is cancelled: this, the numbers of the task that entered it, and the scope's number among
+#: those that this task has entered.
 CANCEL = "cancel"
 
 # Higher than any number of tasks.
@@ -34,7 +36,7 @@ def key_of_path(path: str) -> tuple[int, ...]:
         return (_LAST, 1)
     task, chosen, choice = path.partition("=")
     root, *numbers = task.split(".")
-    scope = root == CANCEL and len(numbers) == 1 and not chosen
+    scope = root == CANCEL and bool(numbers) and not chosen
     if (root != ROOT and not scope) or not all(map(_is_number, (*numbers, choice) if chosen else numbers)):
         raise ValueError(f"{path!r} is not a task path such as {ROOT} or {ROOT}.0.2")
     key = tuple(map(int, numbers))

@@ -62,6 +62,10 @@ class Record(Roster, ABC):
         self.offers: Offers | None = None
         # Those whose steps are no task's, by name.
         self._others: dict[str, Actor] = {}
+        #: For an explorer that swaps steps: those that are choices within another, and whether one was being made when
+        #: the execution was given up.
+        self.choices_within: list[int] = []
+        self.cut_within = False
         # The enabled list, the choice and the causes of the running step; and whether it is the rest of one.
         self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
         self._divided = False
@@ -95,15 +99,18 @@ class Record(Roster, ABC):
 
     def offer(self) -> Offers:
         """Give what else can happen, to add to it."""
-        self._refuse_reduction("cancel_at or clock")
         if self.offers is None:
-            self.offers = Offers(self._seam)
+            self.offers = Offers(self._seam, self.things)
         return self.offers
+
+    def enters(self, scope: trio.CancelScope) -> str:
+        """Offer to cancel a scope that the running step has entered; give what the choice is called."""
+        task = self._actors[self._seam.current_task()].name  # type: ignore[index]
+        return self.offer().enter(scope, task, len(self.steps))
 
     def choose(self, n: int) -> int:
         """Let the policy pick a number below `n` for the running step, which is divided there."""
         actor, steps, touched, implied = self._running, self.steps, self._touched, self.things.implied
-        self._refuse_reduction("sim.choose")
         if actor is None or self.over:
             return 0
         enabled, choice, causes = self._making
@@ -118,29 +125,28 @@ class Record(Roster, ABC):
         try:
             chosen = checked_choice(self._policy.choose(enabled, len(steps)), enabled, self._policy)
             self._note_other(enabled[chosen], enabled, chosen)
+            self.choices_within.append(len(steps) - 1)
             # The rest of the step is asked for too: a policy sees every step that is made.
             checked_choice(self._policy.choose(actor.alone, len(steps)), actor.alone, self._policy)
         except BaseException as error:  # noqa: ASYNC103
             self.fault = error
+            self.cut_within = True
             self._give_up(None)
             return 0  # noqa: ASYNC104
         self.begun_under.append(begun_under(actor.task))
         self._origin = len(steps)
         return chosen
 
-    def _note_other(self, name: str, enabled: tuple[str, ...], choice: int) -> None:
-        """Keep a step that is no task's."""
+    def _note_other(self, name: str, enabled: tuple[str, ...], choice: int, causes: tuple[int, ...] = ()) -> None:
+        """Keep a step that is no task's, with what it has reported."""
         actor = self._others.get(name)
         if actor is None:
             actor = self._others[name] = Actor(None, (), name, -1)  # type: ignore[arg-type]
         self.begun_under.append(None)
-        self.steps.append((actor, enabled, choice, (), self._clock.now, ()))
-
-    def _refuse_reduction(self, what: str) -> None:
-        """Refuse a policy that swaps steps: it does not know these."""
-        if self.fault is None and hasattr(self._policy, "attach"):
-            self.fault = DefinitionRefused(f"strategy with {what}", "Exhaustive, Bounded or a sample", self._policy)
-            self._give_up(None)
+        touched = self._touched
+        noted = in_order(touched) if touched else ()
+        touched.clear()
+        self.steps.append((actor, enabled, choice, noted, self._clock.now, causes))
 
     @abstractmethod
     def _give_up(self, error: BaseException | None) -> None:

@@ -258,6 +258,14 @@ class Seam:
         deadline: float = self._deadlines.next_deadline()
         return deadline
 
+    def due_by(self, now: float) -> list[Any]:
+        """Give the scopes whose deadlines are pending at or before `now`."""
+        return [
+            scope
+            for deadline, _, scope in self._deadlines._heap
+            if deadline <= now and deadline == scope._registered_deadline
+        ]
+
     def expire(self, now: float) -> None:
         """Cancel every scope whose deadline is at or before `now`, in a stable order."""
         self._deadlines.expire(now)

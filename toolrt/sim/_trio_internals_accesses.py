@@ -14,7 +14,9 @@ Everything replaced here acts on the program's own steps alone, and is put back 
   under (the scheduler notes that), and entering, leaving and waking read scopes too.
 - *Nurseries*: opening, spawning in one's own and ending read, so they commute; a child that raises, and a task that
   spawns in a nursery that could be closing, write.  Spawning, waking and joining are causes, not accesses.
-- *Deadlines*: changing one writes it.  Time itself moves only when nothing can run, which is no step.
+- *Deadlines*: changing one writes it.  Time moves when nothing can run, which is no step; where it may move beside
+  tasks that can run, that is a step which writes the time and cancels what is due, and whoever asks for the time,
+  adds or removes a deadline, or stops being able to run reads it; who waits for all others to block writes it.
 
 Reports that follow from where code runs, and not from what it does (scopes read, nurseries read), are *implied*:
 they are kept apart, because a step that only has those may have done anything.
@@ -38,6 +40,7 @@ import trio
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals_things import (
     ANYTHING,
+    TIME,
     Things,
     cancels,
     changes,
@@ -122,7 +125,13 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
         ("__init__", "_add_exc", "_check_nursery_closed", "child_tasks", "_parent_task", "_cancel_status"),
     ),
     ("trio._core._run._TaskStatus", _run, "_TaskStatus", ("started", "_old_nursery", "_new_nursery")),
-    ("trio._core._run.Runner", _run, "Runner", ("spawn_impl", "reschedule")),
+    (
+        "trio._core._run.Runner",
+        _run,
+        "Runner",
+        ("spawn_impl", "reschedule", "current_time", "wait_all_tasks_blocked"),
+    ),
+    ("trio._core._run.Deadlines", _run, "Deadlines", ("add", "remove")),
     ("trio.lowlevel.Task", _run, "Task", ("_parent_nursery",)),
     ("trio.lowlevel.RunVar", _local, "RunVar", ("get", "set", "reset", "_name")),
 )
@@ -496,6 +505,20 @@ class Reports:
                 imply(things, things.scope_of(task._cancel_status))
 
         self._before(_run.Runner, "reschedule", woken)
+
+        def timely(things: Things, *_: object, **__: object) -> None:
+            if things.timed:
+                things.implied.append((TIME, False))
+
+        self._before(_run.Deadlines, "add", timely)
+        self._before(_run.Deadlines, "remove", timely)
+        self._before(_run.Runner, "current_time", timely)
+
+        def idles(things: Things, *_: object, **__: object) -> None:
+            if things.timed:
+                things.implied.append((TIME, True))
+
+        self._before(_run.Runner, "wait_all_tasks_blocked", idles)
 
     def _replace_run_variables(self) -> None:
         for name, write in (("get", False), ("set", True), ("reset", True)):

@@ -18,6 +18,7 @@ from toolrt.probe import Resource
 
 __all__ = [
     "ANYTHING",
+    "TIME",
     "Things",
     "begun_under",
     "cancels",
@@ -39,6 +40,10 @@ Access = tuple[Resource, bool]
 
 #: Written by a step that did something nobody can name: its order with any other matters.
 ANYTHING: Resource = ("anything",)
+
+#: Written when the clock moves beside tasks that can run; read by who asks for the time, changes what it can move to,
+#: or stops being able to run.
+TIME: Resource = ("time",)
 
 # The second part of the name of what was made outside an execution, as `Cell` has it.
 _OUTSIDE = "outside"
@@ -67,6 +72,8 @@ class Things:
         self._outside = outside
         self._kept_outside = kept
         self.nursery_scopes: set[int] = set()
+        #: True when the clock may move beside tasks that can run.
+        self.timed = False
         #: The scope made last, by whom, and in which of its steps: within that step nobody else has it.
         self.fresh: tuple[object, Any, int] = (None, None, 0)
 
@@ -158,6 +165,9 @@ def _leaves(things: Things, task: Any) -> None:
         touch(things, place, True)
     elif isinstance(place, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
         touch(things, place._state, True)
+    elif getattr(task._abort_func, "__qualname__", "").startswith("Runner.wait_all_tasks_blocked"):
+        # The clock waits for it.
+        things.touched.append((TIME, True))
     elif (getattr(task._abort_func, "__module__", None) or "").partition(".")[0] != "trio":
         # Somebody's own abort function: it may touch anything.
         things.touched.append((ANYTHING, True))

@@ -10,6 +10,9 @@ Rules.
 - A step may touch different things in different schedules, as what it reads says: an attempt that goes on when the lock
   is held.  One that touches different things although nothing it reported or could know was different does not say
   all: then the space is gone through again, each step taken to touch all it ever has, until nothing is new.
+- A cancel, an early move of the clock and a value that is chosen are steps with accesses of their own: a cancel writes
+  the scope, which every step under it reads; an early clock writes the time, and the scopes whose deadlines it meets; a
+  value belongs to the step that asks, and every one is tried.
 - Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
   limit, system tasks that ran in between) is said (`Report.unfinished`), and then nothing is complete.
 
@@ -26,6 +29,7 @@ import attrs
 from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused, ReplayDiverged, StepLimit
 from toolrt.sim._execution import Execution
+from toolrt.sim._paths import task_of
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
 from toolrt.sim.strategies._dpor_tree import Tree
@@ -108,7 +112,7 @@ class DPORSearch(Search):
         if given is not None and given.scheduler is not None:
             # It raised `Redundant`.
             self.redundant += 1
-            tree.take_in(given.scheduler, redundant=True)
+            tree.take_in(given.scheduler, given.offered)
             self._given = None
         if tree.done and tree.again:
             # A reduction by what steps withheld may have missed a trace: once more, by all that each step touched.
@@ -139,7 +143,7 @@ class DPORSearch(Search):
             self.doubts.add("system tasks or callbacks ran")
         if isinstance(execution.error, StepLimit):
             self.doubts.add("the step limit ended an execution")
-        self._tree.take_in(given.scheduler, redundant=False)
+        self._tree.take_in(given.scheduler)
 
     def claim(self, executions: int, distinct: int) -> str:
         """Say how many traces were run, and what the claim rests on."""
@@ -168,12 +172,22 @@ class _Follow:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._tasks, self._known = tree.path
+        self._tasks, self._known, self._planned = tree.path
         self._sleep = tree.sleep_at(self._known)
         #: The execution, once it has begun.
         self.scheduler: Scheduler | None = None
         #: True when a task could not step where the reduction says it can.
         self.diverged = False
+        #: Who could have stepped, all asleep, where it was given up.
+        self.offered: tuple[str, ...] = ()
+        # True when one that need not step could not: what was planned after it may not be possible.
+        self._is_free = False
+        # How many of the steps were choices within another, or the rest of it; and where the step before began.
+        self._within = 0
+        self._begun = 0
+        # What the running step has chosen, and whether its rest comes next.
+        self._chosen: tuple[int, ...] = ()
+        self._goes_on = False
 
     def attach(self, scheduler: Scheduler) -> None:
         """Keep the execution: what its steps touched is asked for afterwards."""
@@ -190,21 +204,58 @@ class _Follow:
             ReplayDiverged: the steps so far were the same as in an earlier execution, and the tasks that can run
                 are not: the program depends on something that no schedule holds.
         """
-        sleep = self._sleep
-        if sleep and step > self._known:
-            sleep = self._sleep = self._tree.still_asleep(sleep, self.scheduler, step - 1)
-        if step < len(self._tasks) and not self.diverged:
-            task = self._tasks[step]
+        if self._goes_on:
+            self._goes_on = False
+            return 0
+        if "=" in enabled[0]:
+            return self._choose_within(enabled, step)
+        begun, self._begun = self._begun, step
+        index = step - self._within
+        sleep, known = self._sleep, self._known
+        if sleep and index > known:
+            assert self.scheduler is not None
+            sleep = self._sleep = self._tree.still_asleep(sleep, self.scheduler, begun)
+        if self._within:
+            self._chosen = ()
+        if index < len(self._tasks) and not self._is_free:
+            task = self._tasks[index]
             if task in enabled:
-                if sleep and step > self._known and task in sleep:
-                    raise Redundant
-                return enabled.index(task)
-            if step < self._known:
+                if not (sleep and index > known and task in sleep):
+                    return enabled.index(task)
+                # Only what need not happen can be new here.
+                self._is_free = True
+            elif index < known:
                 raise ReplayDiverged(step, task, f"one of {', '.join(enabled)}")
-            self.diverged = True
+            else:
+                self._is_free = True
+                self.diverged = not self._tree.need_not_step(task)
         if not sleep:
             return 0
         for choice, task in enumerate(enabled):
             if task not in sleep:
                 return choice
+        self.offered = enabled
         raise Redundant
+
+    def _choose_within(self, enabled: tuple[str, ...], step: int) -> int:
+        """Choose what the tree says, or else the first that was not chosen here."""
+        index = step - 1 - self._within
+        self._within += 2
+        self._goes_on = True
+        begin = self._chosen
+        planned = () if self._is_free else self._planned.get(index, ())
+        if len(begin) < len(planned):
+            choice = planned[len(begin)]
+            if choice < len(enabled) and (index < self._known or not self._sleeps(enabled, choice)):
+                self._chosen = (*begin, choice)
+                return choice
+            if index < self._known:
+                raise ReplayDiverged(step, f"choice {choice}", f"one of {', '.join(enabled)}")
+        for choice in range(len(enabled)):
+            if not self._sleeps(enabled, choice):
+                self._chosen = (*begin, choice)
+                return choice
+        raise Redundant
+
+    def _sleeps(self, enabled: tuple[str, ...], choice: int) -> bool:
+        return (task_of(enabled[choice]), (*self._chosen, choice)) in self._sleep

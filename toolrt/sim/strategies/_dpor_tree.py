@@ -17,6 +17,15 @@ current execution stands, everybody who can step is let step, and from then on r
 which plan one step and guess nothing.  An execution may then turn out to be of a trace that has been run; it is ended
 there, and not counted.
 
+A step that asks for choices is tried with each value at each place it is run from, and sleeps as a whole when all of
+them were; one of its values sleeps by itself.
+
+Some may step and need not: the clock beside tasks that can run, and whoever cancels a named scope.  What others do does
+not wait for them, so they are no reason to leave anything out, awake or asleep, but where they have stepped.  They
+are let step where they could last, and the races of that execution move them to earlier places.  Where nothing could
+run any more the clock could have moved before had somebody else been run later.  And where time passes because nothing
+else can happen, that is a step that depends on all others: the task that cancels the program may come before or after.
+
 That a step touches different things is no matter as long as it reports what decides.  One that touches different
 things when it knows the same, and nothing that it touches was touched differently before, *withholds* something.
 Labels of such steps cannot be relied on.  Not every one is found: what decides is compared where both touch it.
@@ -24,108 +33,88 @@ Labels of such steps cannot be relied on.  Not every one is found: what decides 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolrt.errors import Deadlock
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals_things import ANYTHING
+from toolrt.sim._paths import CANCEL, CLOCK
+from toolrt.sim.strategies._dpor_steps import NOTHING, WILD, Events, Footprint, Footprints
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
 
-__all__ = ["Footprint", "Tree"]
+__all__ = ["Tree"]
 
 
-class Footprint:
-    """What one step touched."""
+#: What makes a step one and not another: its task and its number among that task's, with what was chosen up to then.
+_Key = tuple[str, int, tuple[int, ...]]
 
-    __slots__ = ("anything", "pairs", "reads", "writes")
+#: Who sleeps: a task, or a task whose step chooses these values, which another step of it does not.
+Sleep = dict[Any, Footprint]
 
-    def __init__(self, pairs: dict[Resource, bool], anything: bool) -> None:
-        #: Each resource, and whether it was written.
-        self.pairs = tuple(pairs.items())
-        self.reads = frozenset(resource for resource, write in pairs.items() if not write)
-        self.writes = frozenset(resource for resource, write in pairs.items() if write)
-        #: True when nobody knows.
-        self.anything = anything
-
-    def conflicts_with(self, other: Footprint) -> bool:
-        """Say whether the order of the two steps matters."""
-        return (
-            self.anything
-            or other.anything
-            or not self.writes.isdisjoint(other.writes)
-            or not self.writes.isdisjoint(other.reads)
-            or not self.reads.isdisjoint(other.writes)
-        )
-
-
-class Footprints:
-    """Makes the footprints of an execution's steps; equal ones are one object."""
-
-    def __init__(self, declared: bool) -> None:
-        self._declared = declared
-        self._known: dict[Any, Footprint] = {}
-        self._all: dict[Any, Footprint] = {}
-        self._joint: dict[tuple[Footprint, Footprint], Footprint] = {}
-
-    def of(self, scheduler: Scheduler, index: int) -> Footprint:
-        """Give what step `index` touched."""
-        touched = scheduler.steps[index][3]
-        implied = scheduler.implied.get(index, ())
-        scope = scheduler.things.scope_of(scheduler.begun_under[index])
-        key = (touched, implied, scope)
-        found = self._known.get(key)
-        if found is None:
-            pairs: dict[Resource, bool] = {} if scope is None else {scope: False}
-            for resource, write in (*touched, *implied):
-                pairs[resource] = write or pairs.get(resource, False)
-            anything = pairs.pop(ANYTHING, False) or not (touched or self._declared)
-            found = self._known[key] = self._one(pairs, anything)
-        return found
-
-    def _one(self, pairs: dict[Resource, bool], anything: bool) -> Footprint:
-        key = (frozenset(pairs.items()), anything)
-        found = self._all.get(key)
-        if found is None:
-            found = self._all[key] = Footprint(pairs, anything)
-        return found
-
-    def joint(self, one: Footprint, other: Footprint) -> Footprint:
-        """Give one that touches what either touches."""
-        found = self._joint.get((one, other))
-        if found is None:
-            pairs = dict(one.pairs)
-            for resource, write in other.pairs:
-                pairs[resource] = write or pairs.get(resource, False)
-            found = self._joint[one, other] = self._one(pairs, one.anything or other.anything)
-        return found
-
-
-#: A wakeup tree: for each task that may step first, what it is taken to touch and the tree after its step.
-Branches = dict[str, tuple[Footprint, "Branches"]]
-
+#: A wakeup tree: for each task that may step first, what it is taken to touch, the tree after its step, and what that
+#: step is taken to choose.
+Branches = dict[str, tuple[Footprint, "Branches", tuple[int, ...]]]
 
 #: Of each resource, whether a step wrote it, a hash of who wrote it last before, and one of those who read it since.
 _Versions = dict[Resource, tuple[bool, int, int]]
 
 
+class Path(NamedTuple):
+    """The beginning of an execution."""
+
+    #: The tasks to step.
+    tasks: tuple[str, ...]
+    #: How many of them have stepped in this order before.
+    known: int
+    #: What steps choose, by their place.
+    chosen: dict[int, tuple[int, ...]]
+
+
 class _Node:
     """One step of the current execution."""
 
-    __slots__ = ("after", "before", "footprint", "key", "name", "previous", "races", "sleep", "story", "tree")
+    __slots__ = (
+        "after",
+        "before",
+        "chosen",
+        "done",
+        "enabled",
+        "footprint",
+        "forced",
+        "is_live",
+        "key",
+        "name",
+        "open",
+        "previous",
+        "races",
+        "sleep",
+        "story",
+        "tree",
+    )
 
-    def __init__(self, sleep: dict[str, Footprint], tree: Branches) -> None:
+    def __init__(self, sleep: Sleep, tree: Branches) -> None:
         self.name = ""
-        #: Its task, and its number among that task's steps.
-        self.key: tuple[str, int] = ("", 0)
-        self.footprint: Footprint = _NOTHING
+        #: Its task, its number among that task's steps, and what was chosen up to it.
+        self.key: _Key = ("", 0, ())
+        self.footprint: Footprint = NOTHING
+        #: Who could step.
+        self.enabled: tuple[str, ...] = ()
+        #: What it chose, and so many of these because they had to be tried.
+        self.chosen: tuple[int, ...] = ()
+        self.forced = 0
+        #: What it has chosen here so far, with what it touched, and what it has yet to choose: the first numbers.
+        self.done: dict[tuple[int, ...], Footprint] = {}
+        self.open: list[tuple[int, ...]] = []
+        #: True as long as it is a step of the execution taken in last.
+        self.is_live = False
         #: The steps that happen before it, and itself, as a bit each.
         self.before = 0
         #: The earlier steps it is in a race with.
         self.races: list[int] = []
         #: The same task's step before, or -1.
         self.previous = -1
-        #: The tasks whose next step has been dealt with, with what it touches.
+        #: Those whose next step has been dealt with, with what it touches.
         self.sleep = sleep
         #: What else is to be run from here.
         self.tree = tree
@@ -134,15 +123,13 @@ class _Node:
         self.after = 0
 
 
-_NOTHING = Footprint({}, False)
-
 # So many observations are kept: a step that does not say all is mostly seen early.
 _OBSERVATIONS = 100_000
 _MASK = (1 << 64) - 1
 
 
-def _anybody() -> tuple[Footprint, Branches]:
-    return _NOTHING, {}
+def _anybody() -> tuple[Footprint, Branches, tuple[int, ...]]:
+    return NOTHING, {}, ()
 
 
 class Tree:
@@ -159,7 +146,11 @@ class Tree:
         self._users: dict[Resource, list[int]] = {}
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
-        self._ever: dict[tuple[str, int], Footprint] = {} if before is None else before._ever
+        self._ever: dict[_Key, Footprint] = {} if before is None else before._ever
+        # Those that may step and need not: the clock beside others, and who cancels a named scope.
+        self._may: set[str] = set() if before is None else before._may
+        # True once a step has chosen something.
+        self._chooses: bool = before is not None and before._chooses
         #: True once a step has touched other things than in an earlier execution.
         self.unsteady = False
         #: True from then on, unless labels are joined: by source sets, in which nothing is planned ahead.
@@ -173,29 +164,31 @@ class Tree:
         self._wild: list[int] = []
         #: True when nothing is left to run.
         self.done = False
-        #: The tasks to step in the next execution, and how many of them have stepped in this order before.
-        self.path: tuple[tuple[str, ...], int] = ((), 0)
+        #: The beginning of the next execution.
+        self.path = Path((), 0, {})
 
     @property
     def again(self) -> bool:
         """Say whether the space has to be gone through again, by all that each step has touched."""
         return self.unsteady if self._joined else self.withholds
 
-    def take_in(self, scheduler: Scheduler, redundant: bool) -> None:
-        """Take an execution in, and find the next path."""
+    def take_in(self, scheduler: Scheduler, offered: tuple[str, ...] | None = None) -> None:
+        """Take an execution in, and find the next path; `offered` is who could step where a redundant one was ended."""
+        redundant = offered is not None
         kept = self._kept
-        self._read(scheduler)
+        events = Events(scheduler)
+        self._read(events)
         nodes = self._nodes
         if self.unsteady and not self._joined and not self.careful:
             self.careful = True
             # What was planned here rests on guesses.
-            for index, node in enumerate(nodes):
-                names = (*node.tree, *scheduler.steps[index][1])
+            for node in nodes:
+                names = (*node.tree, *node.enabled)
                 node.tree = {name: _anybody() for name in names if name != node.name and name not in node.sleep}
         elif self.careful:
             for second in range(kept, len(nodes)):
                 for first in nodes[second].races:
-                    self._let_begin(first, second)
+                    self._turn_round(first, second)
         elif not redundant:
             ever = self._ever
             for second in range(0 if self.unsteady else kept, len(nodes)):
@@ -203,83 +196,116 @@ class Tree:
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
                     for first in node.races:
                         self._turn_round(first, second)
+        if scheduler.offers is not None or scheduler.canceller is not None:
+            self._let_others_step(events, kept, offered or ())
+            if not redundant:
+                self._let_time_pass_before_a_cancel(events, kept)
+            if scheduler.things.timed:
+                self._let_the_clock_move(events, kept)
         self._backtrack()
 
-    def sleep_at(self, index: int) -> dict[str, Footprint]:
-        """Give the tasks that are asleep before step `index` of the next path."""
+    def sleep_at(self, index: int) -> Sleep:
+        """Give those that are asleep before step `index` of the next path."""
         return self._nodes[index].sleep if index < len(self._nodes) else {}
 
-    def still_asleep(
-        self, sleep: dict[str, Footprint], scheduler: Scheduler | None, index: int
-    ) -> dict[str, Footprint]:
-        """Give the tasks that sleep on after step `index`."""
-        assert scheduler is not None
-        name, footprint = scheduler.steps[index][0].name, self._footprints.of(scheduler, index)
-        return {
-            task: touches for task, touches in sleep.items() if task != name and not touches.conflicts_with(footprint)
-        }
+    def still_asleep(self, sleep: Sleep, scheduler: Scheduler, begin: int) -> Sleep:
+        """Give those that sleep on after the step that began at `begin` and is the last one made."""
+        end = len(scheduler.steps)
+        if scheduler.rests and scheduler.rests[-1] == end:
+            return {}
+        return _sleep_on(sleep, scheduler.steps[begin][0].name, self._footprints.of(scheduler, begin, end))
+
+    def need_not_step(self, name: str) -> bool:
+        """Say whether `name` is one that may step and need not."""
+        return name in self._may
 
     # ------------------------------------------------------------------ one execution
 
-    def _read(self, scheduler: Scheduler) -> None:
+    def _read(self, events: Events) -> None:
         """Make the nodes of the new steps, and find the races they are the second step of."""
+        scheduler = events.scheduler
         nodes, steps, latest, users, wild = self._nodes, scheduler.steps, self._latest, self._users, self._wild
-        ever = self._ever
-        rests = iter([*scheduler.rests, len(steps) + 1])
+        ever, may = self._ever, self._may
+        rests = iter([*map(events.at, scheduler.rests), len(steps) + 1])
         rest, next_rest = 0, next(rests)
-        for index in range(self._kept, len(steps)):
+        for index in range(self._kept, events.count):
             while next_rest <= index:
                 rest, next_rest = next_rest, next(rests)
-            actor, _, _, _, _, causes = steps[index]
+            begin = events.begin(index)
+            actor, enabled, _, _, _, causes = steps[begin]
             if index < len(nodes):
                 node = nodes[index]
             else:
                 node = _Node({}, {})
                 nodes.append(node)
+            footprint = node.footprint = self._footprints.of(scheduler, begin, events.end(index))
             if index > self._kept:
                 above = nodes[index - 1]
-                if above.sleep:
-                    node.sleep = {
-                        name: footprint
-                        for name, footprint in above.sleep.items()
-                        if name != above.name and not footprint.conflicts_with(above.footprint)
-                    }
+                if above.sleep and rest != index:
+                    node.sleep = _sleep_on(above.sleep, above.name, above.footprint)
             name = node.name = actor.name
-            footprint = node.footprint = self._footprints.of(scheduler, index)
+            node.enabled, node.is_live = enabled, True
+            if scheduler.offers is not None:
+                may.update(name for name in enabled if name is CLOCK or name.startswith(CANCEL))
+            choices = events.choices(index)
+            node.chosen = tuple(choice for choice, _ in choices)
+            if choices:
+                self._choose(node, choices)
             previous = node.previous = latest.get(name, -1)
-            before = (1 << rest) - 1
+            # Nothing that was not there before a rest can be run before it.
+            waits = not (rest and _could_at_rest(nodes[rest - 1], name))
+            before = (1 << rest) - 1 if waits else 0
             if previous >= 0:
                 before |= nodes[previous].before
-                key = node.key = (name, nodes[previous].key[1] + 1)
+                _, number, chosen = nodes[previous].key
+                key = node.key = (name, number + 1, (*chosen, *node.chosen) if choices or chosen else chosen)
             else:
-                key = node.key = (name, 0)
-            known = ever.setdefault(key, footprint)
-            if known is not footprint:
-                joint = self._footprints.joint(known, footprint)
-                # Less than before is a change too, unless all of it is taken to be touched anyway.
-                if joint is not known or not self._joined:
-                    ever[key] = joint
-                    self.unsteady = True
-                if self._joined:
-                    footprint = node.footprint = joint
+                key = node.key = (name, 0, node.chosen)
+            is_clock = name is CLOCK and enabled[0] is CLOCK
+            if name in may:
+                # What it does depends on everything that may have happened.
+                ever[key] = WILD
+            else:
+                known = ever.setdefault(key, footprint)
+                if known is not footprint:
+                    joint = self._footprints.joint(known, footprint)
+                    # Less than before is a change too, unless all of it is taken to be touched anyway.
+                    if joint is not known or not self._joined:
+                        ever[key] = joint
+                        self.unsteady = True
+                    if self._joined:
+                        footprint = node.footprint = joint
             for cause in causes:
-                before |= nodes[cause].before
+                before |= nodes[events.at(cause)].before
             node.races = races = []
-            for other in self._dependent(footprint, index, rest):
-                if not before >> other & 1:
-                    races.append(other)
-                    before |= nodes[other].before
+            if is_clock:
+                before = (1 << index) - 1
+            else:
+                for other in self._dependent(footprint, index, rest):
+                    if not before >> other & 1:
+                        races.append(other)
+                        before |= nodes[other].before
             node.before = before | 1 << index
             if not self._joined:
-                self._tell(node, index, rest, causes)
+                self._tell(node, index, rest, [events.at(cause) for cause in causes])
             latest[name] = index
             if footprint.anything:
                 wild.append(index)
             for resource, write in footprint.pairs:
                 users.setdefault(resource, []).append(2 * index + write)
-        del nodes[len(steps) :]
+        del nodes[max(events.count, self._kept + 1) :]
 
-    def _tell(self, node: _Node, index: int, rest: int, causes: tuple[int, ...]) -> None:
+    def _choose(self, node: _Node, choices: list[tuple[int, int]]) -> None:
+        """See to it that a step chooses everything it can."""
+        self._chooses = True
+        chosen = node.chosen
+        for place in range(node.forced, len(choices)):
+            for other in reversed(range(choices[place][1])):
+                begin = (*chosen[:place], other)
+                if other != chosen[place] and (node.name, begin) not in node.sleep:
+                    node.open.append(begin)
+
+    def _tell(self, node: _Node, index: int, rest: int, causes: list[int]) -> None:
         """Hash what the step could know, and see whether it touched other things when it knew the same."""
         nodes, footprint = self._nodes, node.footprint
         above = nodes[index - 1].after if index else 0
@@ -294,7 +320,7 @@ class Tree:
         saw = {resource: self._version(resource, write) for resource, write in footprint.pairs}
         node.story = story = hash((knew, footprint, above if footprint.anything else 0, *saw.values()))
         node.after = (above + story) & _MASK
-        if self.withholds or self._observations >= _OBSERVATIONS:
+        if self.withholds or self._observations >= _OBSERVATIONS or node.name in self._may:
             return
         observed = self._observed.setdefault(knew, [])
         known = False
@@ -365,56 +391,155 @@ class Tree:
     def _turn_round(self, first: int, second: int) -> None:
         """See to it that `second` is run before `first`, from the place where `first` was."""
         nodes = self._nodes
-        place = nodes[first]
-        bit = 1 << first
+        place, bit = nodes[first], 1 << first
         sequence = [
             index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
         ]
         sequence.append(second)
-        for name, footprint in place.sleep.items():
-            if self._starts(name, footprint, sequence) is not None:
-                return
-        self._insert(place.tree, sequence)
+        if place.name in self._may:
+            # It need not step at all, so that it steps later has to be said.
+            self._plan(place, sequence, second, place.name)
+        else:
+            self._plan(place, sequence, second)
 
-    def _let_begin(self, first: int, second: int) -> None:
-        """See to it that one of those that can begin what comes before `second` without `first` does."""
-        nodes = self._nodes
-        place = nodes[first]
-        bit = 1 << first
-        between = [index for index in range(first + 1, second) if not nodes[index].before & bit]
-        within = _mask(between)
-        names = [nodes[index].name for index in between if not nodes[index].before & within & ~(1 << index)]
-        if not names:
-            names.append(nodes[second].name)
-        if not any(name in place.tree or name in place.sleep for name in names):
-            place.tree[names[0]] = _anybody()
+    def _plan(self, place: _Node, sequence: list[int], second: int = -1, finally_: str = "") -> None:
+        """See to it that `sequence` is run from `place`, and then a step of `finally_`.
 
-    def _starts(self, name: str, footprint: Footprint, sequence: list[int]) -> int | None:
-        """Say where in `sequence` a step of `name` could be taken out and put first: -1 for beside it, None for no.
-
-        What the step touches is known from when it was run here, which `sequence` may have wrong.
+        What `second` would touch there is not known: all that it ever has, then.
         """
         nodes = self._nodes
-        last = sequence[-1] if sequence else -1
+        if finally_:
+            # Of its step nothing is known.
+            phantom = _Node({}, {})
+            phantom.name, phantom.key, phantom.footprint = finally_, (finally_, -1, ()), WILD
+            phantom.before = (2 << len(nodes)) - 1
+            self._ever[phantom.key] = WILD
+            sequence.append(len(nodes))
+            nodes.append(phantom)
+        # Where guesses were wrong, that somebody could be put first is no reason: so may be what is to be run.
+        least = 0 if self.careful else -1
+        for who, footprint in place.sleep.items():
+            at = self._starts(who, footprint, sequence, second)
+            if at is not None and at >= least:
+                break
+        else:
+            if self.careful:
+                self._let_one_begin(place, sequence, second)
+            else:
+                self._insert(place.tree, sequence, second)
+        if finally_:
+            nodes.pop()
+
+    def _let_one_begin(self, place: _Node, sequence: list[int], second: int) -> None:
+        """See to it that one of those that can begin `sequence` does."""
+        nodes = self._nodes
+        within = _mask(sequence)
+        names = []
+        for at, index in enumerate(sequence):
+            node = nodes[index]
+            if node.before & within & ~(1 << index):
+                continue
+            if index == second and any(
+                self._ever[node.key].conflicts_with(nodes[other].footprint) for other in sequence[:at]
+            ):
+                continue
+            if node.name in place.tree:
+                return
+            if node.name not in place.sleep:
+                names.append(node.name)
+        if names:
+            place.tree[names[0]] = _anybody()
+
+    def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
+        """Let who could step and did not do so where it last could."""
+        nodes, may, canceller = self._nodes, self._may, events.scheduler.canceller
+        rests = set(map(events.at, events.scheduler.rests))
+        for index in range(kept, len(nodes)):
+            node = nodes[index]
+            is_last = index + 1 == len(nodes)
+            after = offered if is_last else nodes[index + 1].enabled
+            idle = after[:1] == (CLOCK,) or index + 1 in rests
+            cancels = self._cancels(node, events.scheduler)
+            for name in node.enabled:
+                if (
+                    (name in may or (name == canceller and is_last))
+                    and name != node.name
+                    and (name not in after or (name is CLOCK and idle))
+                    and name not in node.sleep
+                    and name not in node.tree
+                    and not (name is CLOCK and node.enabled[0] is CLOCK)
+                    # Of several scopes one is cancelled: the others are where none was.
+                    and not (cancels and name.startswith(CANCEL))
+                ):
+                    node.tree[name] = (WILD, {}, ())
+
+    def _let_time_pass_before_a_cancel(self, events: Events, kept: int) -> None:
+        """Time passed, or nothing could happen any more, right after a cancel: that could have come before it."""
+        nodes, scheduler = self._nodes, events.scheduler
+        cancels = (index for index, node in enumerate(nodes) if self._cancels(node, scheduler))
+        if (cancel := next(cancels, -1)) < 0:
+            return
+        rests = [*map(events.at, scheduler.rests), *([len(nodes)] if isinstance(scheduler.error, Deadlock) else [])]
+        rest = min((rest for rest in rests if rest > cancel), default=-1)
+        if rest > kept and not any(nodes[index].before >> cancel & 1 for index in range(cancel + 1, rest)):
+            self._let_time_pass_before(cancel, rest)
+
+    def _cancels(self, node: _Node, scheduler: Scheduler) -> bool:
+        return node.name == scheduler.canceller or node.name.startswith(CANCEL)
+
+    def _let_the_clock_move(self, events: Events, kept: int) -> None:
+        """Where nothing could run any more, the clock could have moved while somebody still could.
+
+        A step that brings a deadline and waits for it may be the last that could run, and then the clock could never
+        move beside others; but it could if somebody else were run later.
+        """
+        nodes, scheduler = self._nodes, events.scheduler
+        begin = 0
+        for rest in sorted(set(map(events.at, scheduler.rests))):
+            # An idle clock is the last step before its rest.
+            end = rest - 1 if nodes[rest - 1].name is CLOCK and nodes[rest - 1].enabled[0] is CLOCK else rest
+            if rest > kept:
+                later = 0
+                for first in reversed(range(begin, end)):
+                    if not later >> first & 1 and nodes[first].name not in self._may and first + 1 < end:
+                        self._let_time_pass_before(first, end)
+                    later |= nodes[first].before
+            begin = rest
+
+    def _let_time_pass_before(self, first: int, rest: int) -> None:
+        """Let time pass before `first`, on which nothing depends that comes before `rest`."""
+        self._plan(self._nodes[first], list(range(first + 1, rest)), finally_=CLOCK)
+
+    def _starts(self, who: Any, footprint: Footprint, sequence: list[int], second: int) -> int | None:
+        """Say where in `sequence` a step of `who` could be taken out and put first: -1 for beside it, None for no.
+
+        What the step touches is known from when it was run here, which `sequence` may have wrong; `second` is taken to
+        touch all that it ever has.
+        """
+        nodes = self._nodes
+        name, chosen = (who, None) if type(who) is str else who
         for index in sequence:
             node = nodes[index]
             if node.name == name:
-                return index
-            # What the last one would touch without the first of the race is not known: all that it ever has, then.
-            if footprint.conflicts_with(self._ever[node.key] if index == last else node.footprint):
+                return index if chosen is None or chosen == node.chosen else None
+            if footprint.conflicts_with(self._ever[node.key] if index == second else node.footprint):
                 return None
-        return -1
+        # Beside it only where it is certain to step, and to choose this, some day.
+        return -1 if chosen is None and name not in self._may else None
 
-    def _insert(self, tree: Branches, sequence: list[int]) -> None:
+    def _insert(self, tree: Branches, sequence: list[int], second: int) -> None:
         nodes = self._nodes
         at_root = True
         while tree:
             within = _mask(sequence)
-            for name, (footprint, below) in tree.items():
-                at = self._starts(name, footprint, sequence)
+            for name, (footprint, below, chosen) in tree.items():
+                at = self._starts(name, footprint, sequence, second)
                 if at is None or (at >= 0 and nodes[at].before & within & ~(1 << at)):
                     continue
                 if at >= 0:
+                    if nodes[at].chosen != chosen:
+                        # Everything that it can choose is run there.
+                        return
                     sequence.remove(at)
                 tree, at_root = below, False
                 break
@@ -425,7 +550,8 @@ class Tree:
             return
         for index in sequence:
             below = {}
-            tree[nodes[index].name] = (nodes[index].footprint, below)
+            node = nodes[index]
+            tree[node.name] = (WILD if node.name in self._may else node.footprint, below, node.chosen)
             tree = below
 
     # ------------------------------------------------------------------ the next execution
@@ -435,8 +561,11 @@ class Tree:
         nodes = self._nodes
         while nodes:
             node = nodes[-1]
-            self._forget(node)
-            node.sleep[node.name] = node.footprint
+            if node.is_live:
+                self._forget(node)
+            if node.open:
+                break
+            self._let_sleep(node)
             # What was put here before it was known what its first step would touch may be asleep by now.
             for name in [name for name in node.tree if name in node.sleep]:
                 del node.tree[name]
@@ -448,18 +577,48 @@ class Tree:
             return
         kept = self._kept = len(nodes) - 1
         tasks = [node.name for node in nodes[:-1]]
+        chosen = (
+            {index: above.chosen for index, above in enumerate(nodes[:-1]) if above.chosen} if self._chooses else {}
+        )
+        if node.open:
+            begin = node.open.pop()
+            tasks.append(node.name)
+            chosen[kept], node.forced = begin, len(begin)
+            self.path = Path(tuple(tasks), kept, chosen)
+            return
+        node.forced, node.done = 0, {}
         tree = node.tree
         while True:
             name = next(iter(tree))
-            _, below = tree.pop(name)
+            _, below, values = tree.pop(name)
+            if tree is node.tree:
+                node.name = name
+            if values:
+                chosen[len(tasks)] = values
             tasks.append(name)
             if not below:
                 break
             nodes.append(_Node({}, below))
             tree = below
-        self.path = tuple(tasks), kept
+        self.path = Path(tuple(tasks), kept, chosen)
+
+    def _let_sleep(self, node: _Node) -> None:
+        """Whatever the step chooses has been run from here."""
+        name, sleep = node.name, node.sleep
+        if node.done.keys() == {()}:
+            sleep[name] = node.footprint
+            return
+        everything = NOTHING
+        for chosen, footprint in node.done.items():
+            sleep[name, chosen] = footprint
+        for who, footprint in sleep.items():
+            if type(who) is tuple and who[0] == name:
+                everything = self._footprints.joint(everything, footprint)
+        sleep[name] = everything
 
     def _forget(self, node: _Node) -> None:
+        node.is_live = False
+        node.done[node.chosen] = node.footprint
         if node.previous >= 0:
             self._latest[node.name] = node.previous
         else:
@@ -468,6 +627,20 @@ class Tree:
             self._wild.pop()
         for resource, _ in node.footprint.pairs:
             self._users[resource].pop()
+
+
+def _could_at_rest(node: _Node, name: str) -> bool:
+    """Say whether `name` could have stepped instead of the clock, when it moved because nothing else could happen."""
+    return node.name is CLOCK and node.enabled[0] is CLOCK and name in node.enabled
+
+
+def _sleep_on(sleep: Sleep, name: str, footprint: Footprint) -> Sleep:
+    """Give those that sleep on after a step."""
+    return {
+        who: touches
+        for who, touches in sleep.items()
+        if who != name and not touches.conflicts_with(footprint) and (type(who) is str or who[0] != name)
+    }
 
 
 def _tells(one: tuple[bool, int, int], other: tuple[bool, int, int]) -> bool:
