@@ -11,6 +11,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 
+from toolrt.trace import Trace
+
 Told = tuple[str, Mapping[str, Any]]
 
 
@@ -198,6 +200,8 @@ def _wrong_with_batch(events: Sequence[Told]) -> list[str]:
                 wrong.append(f"call {call} waits for {fields['why']}")
             if (fields["why"] == "lane") == (call in joined):
                 wrong.append(f"call {call} waits for {fields['why']}, and joined is {call in joined}")
+            if fields["why"] == "slot" and any(one == call for one, _ in waits):
+                wrong.append(f"call {call} waits for a slot and for something else")
             waits.add((call, fields["why"]))
         elif kind == "wait.ended":
             if (call, fields["why"]) not in waits:
@@ -225,3 +229,39 @@ def _wrong_with_batch(events: Sequence[Told]) -> list[str]:
     if last.get("outcomes") != dict(Counter(outcomes.values())) or last.get("lanes") != began["lane.began"]:
         wrong.append(f"{last} says another thing than {outcomes}")
     return wrong
+
+
+_NAMES = {"lane.began": "lane.started", "state.merged": "lane.merged"}
+_COMMON = ("call.submitted", "call.started", "call.settled", "call.ended", "batch.cancelled", "batch.stopped")
+_KINDS = {**_NAMES, **{kind: kind for kind in _COMMON}}
+
+
+def told_as_reported(told: Sequence[Told]) -> list[Any]:
+    """What telemetry told, of what the probe reports too: kind, time, batch, call or lane, outcome."""
+    return [
+        (_KINDS[kind], fields["time"], fields["batch"], fields.get("call", fields.get("lane")), fields.get("outcome"))
+        for kind, fields in told
+        if kind in _KINDS
+    ]
+
+
+def reported(trace: Trace) -> list[Any]:
+    """The same of a trace."""
+    found = []
+    for event in trace.of_kind(*_KINDS.values()):
+        fields = event.fields
+        place = fields.get("call", fields.get("lane"))
+        found.append((event.kind, round(event.time * 1e9), fields["batch"], place, fields.get("outcome")))
+    return found
+
+
+def outcomes_of_spans(spans: Sequence[ReadableSpan]) -> list[tuple[Any, Any]]:
+    """Index and outcome of every call, sorted."""
+    shown = [dict(span.attributes or {}) for span in spans if span.name.startswith("execute_tool")]
+    return sorted((attributes["toolrt.call"], attributes["toolrt.outcome"]) for attributes in shown)
+
+
+def outcomes_of_results(trace: Trace) -> list[tuple[Any, Any]]:
+    """The same of what the batches left."""
+    results = [result for event in trace.of_kind("batch.left") for result in event.fields["results"]]
+    return sorted((result["call_index"], result["outcome"]) for result in results)

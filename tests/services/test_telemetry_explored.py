@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -9,8 +10,17 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _observed import Exported, Keeper, wrong_with, wrong_with_spans
-from hypothesis import given
+from _observed import (
+    Exported,
+    Keeper,
+    outcomes_of_results,
+    outcomes_of_spans,
+    reported,
+    told_as_reported,
+    wrong_with,
+    wrong_with_spans,
+)
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolrt
@@ -21,6 +31,14 @@ from toolrt.services.telemetry import Counts, JsonLines, OtelMetrics, OtelSpans,
 from toolrt.testing import Mix, schedules, tool_mixes
 
 MIXES = tool_mixes(cancel=True) | tool_mixes()
+
+FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
+PROPERTY = settings(
+    max_examples=500 if FULL else 30,
+    derandomize=not FULL,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 
 
 def ran(program: Callable[[], Awaitable[Any]], schedule: Sequence[int]) -> sim.Execution:
@@ -40,6 +58,7 @@ def everything() -> Telemetry:
     return Telemetry(Keeper(), Counts(), JsonLines(Nowhere()), OtelSpans(exported.provider), OtelMetrics())  # type: ignore[arg-type]
 
 
+@PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_observed_execution_is_the_same_execution(mix: Mix, schedule: list[int]) -> None:
     """Results, state, files, schedule and trace, with all its steps and accesses, are those without telemetry."""
@@ -51,6 +70,7 @@ def test_observed_execution_is_the_same_execution(mix: Mix, schedule: list[int])
     assert with_it.trace == without.trace
 
 
+@PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_what_is_told_is_well_formed(mix: Mix, schedule: list[int]) -> None:
     """What begins ends, once and in order, whatever is cancelled, skipped or timed out meanwhile."""
@@ -59,46 +79,32 @@ def test_what_is_told_is_well_formed(mix: Mix, schedule: list[int]) -> None:
     assert wrong_with(keeper.told) == []
 
 
+@PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_what_is_told_is_what_the_probe_reports(mix: Mix, schedule: list[int]) -> None:
     """A trace and telemetry of one execution say the same, at the same times and in the same order."""
     keeper = Keeper()
     execution = ran(mix.program(keeper), schedule)
-    names = {"lane.began": "lane.started", "state.merged": "lane.merged"}
-    common = ("call.submitted", "call.started", "call.settled", "call.ended", "batch.cancelled", "batch.stopped")
-    kinds = {**names, **{kind: kind for kind in common}}
-    told = [
-        (kinds[kind], fields["time"], fields["batch"], fields.get("call", fields.get("lane")), fields.get("outcome"))
-        for kind, fields in keeper.told
-        if kind in kinds
-    ]
-    reported = [
-        (
-            event.kind,
-            round(event.time * 1e9),
-            event.fields["batch"],
-            event.fields.get("call", event.fields.get("lane")),
-            event.fields.get("outcome"),
-        )
-        for event in execution.trace.of_kind(*kinds.values())
-    ]
-    assert told == reported
+    assert told_as_reported(keeper.told) == reported(execution.trace)
 
 
+@PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_spans_are_well_formed(mix: Mix, schedule: list[int]) -> None:
-    """Every span has ended once, inside its parent, and the same schedule gives the same spans in the same order."""
+    """Every span has ended once, inside its parent, with its call's outcome; the same schedule, the same spans."""
     texts = []
     for _ in range(2):
         exported = Exported()
         telemetry = Telemetry(OtelSpans(exported.provider))
-        ran(mix.program(telemetry), schedule)
+        execution = ran(mix.program(telemetry), schedule)
         assert telemetry.failures == (0,)
         assert wrong_with_spans(exported.spans()) == []
+        assert outcomes_of_spans(exported.spans()) == outcomes_of_results(execution.trace)
         texts.append([span.to_json() for span in exported.spans()])
     assert texts[0] == texts[1]
 
 
+@PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_counts_are_those_of_the_results(mix: Mix, schedule: list[int]) -> None:
     """Calls by outcome, and progress, are counted as the results have them; nothing of a batch is kept after it."""
@@ -127,8 +133,8 @@ _SMALL = {
 def test_exploration_is_the_same_exploration(name: str) -> None:
     """DPOR, which swaps steps by what they touch, finds the same executions whether or not they are observed."""
     mix = _SMALL[name]
-    without = sim.explore(mix.program(), strategy=sim.DPOR(), max_executions=200)
-    with_it = sim.explore(mix.program(everything()), strategy=sim.DPOR(), max_executions=200)
+    without = sim.explore(mix.program(), strategy=sim.DPOR(), max_executions=60)
+    with_it = sim.explore(mix.program(everything()), strategy=sim.DPOR(), max_executions=60)
     assert with_it.executions == without.executions
     assert (with_it.claim, with_it.outcomes) == (without.claim, without.outcomes)
 
@@ -198,6 +204,7 @@ async def block(ctx: ToolContext, tracer: Any, work: Work) -> None:
             span.end(round(trio.current_time() * 1e9))
 
 
+@PROPERTY
 @given(
     works=st.lists(WORK, min_size=1, max_size=4),
     cancel_after=st.none() | st.sampled_from([0.0, 1.0, 2.5]),
@@ -244,6 +251,7 @@ class Raising:
         raise ValueError("the observer is broken")
 
 
+@PROPERTY
 @given(mix=MIXES, schedule=schedules())
 def test_observer_that_raises_changes_nothing(mix: Mix, schedule: list[int]) -> None:
     """Not one result, step or access, whether it is told by a runtime or by `Telemetry`."""
