@@ -7,6 +7,7 @@ import codecs
 import pytest
 
 from toolrt.model import READ, WRITE, Claim, State
+from toolrt.order import by_claims
 from toolrt.workspace import Directory, FileProblem, HardLink, Special, Symlink
 
 
@@ -329,7 +330,8 @@ async def test_change_dir_to_no_directory_is_refused(tree, call, path):
 
 
 def test_change_dir_runs_alone(tree):
-    """It declares nothing and is not safe, so it is a lane of its own."""
+    """It says what it looks at, which is what counts in a sub-batch, and is a lane of its own."""
     tool = next(tool for tool in tree.workspace.tools() if tool.name == "change_dir")
-    assert not tool.declares
+    assert tool.alone
+    assert not by_claims(tool, {"path": "d"})
     assert not tool.is_safe({"path": "d"})

@@ -44,7 +44,7 @@ from toolrt.model import (
     ToolResult,
     covers,
 )
-from toolrt.order import LanePolicy, StateKeys, by_claims, claims_of, shares_a_lane
+from toolrt.order import LanePolicy, StateKeys, by_claims, claims_of, shares_a_lane, touched_by
 from toolrt.runtime import Allow, ApprovalRequest, Deny, Rewrite
 
 __all__ = ["OracleContext", "Sequential", "run_one_by_one"]
@@ -89,6 +89,12 @@ class OracleContext:
 
     def emit(self, event: Event) -> None:
         """Nobody listens."""
+
+    def note(self, kind: Callable[..., Event], *values: Any) -> None:
+        """Nobody listens."""
+
+    def changes_no_file(self) -> None:
+        """Nobody keeps up with the files."""
 
     @property
     def registry(self) -> Registry | None:
@@ -197,7 +203,9 @@ class _Call:
     shared: bool = False
     stops: bool = False
     claims: tuple[Claim, ...] = ()
-    #: Whether it claims what its parent does not hold.
+    #: What of that it may touch.
+    touched: tuple[Claim, ...] = ()
+    #: Whether that is more than its parent holds.
     uncovered: bool = False
 
     def result(self, outcome: Outcome, content: Any = None, error: str | None = None) -> ToolResult:
@@ -257,7 +265,11 @@ def _next_lane(waiting: list[_Call], state: State, held: tuple[Claim, ...] | Non
             if shared is not None and not (shared and call.shared):
                 return lane, waiting[place:]
             call.claims = claims_of(call.tool, call.input, state, call.shared)
-            call.uncovered = held is not None and not all(covers(held, claim) for claim in call.claims)
+            call.touched = call.claims
+            if held is not None:
+                touched = touched_by(call.tool, call.input, state)
+                call.touched = call.claims if touched is None else touched
+                call.uncovered = not all(covers(held, claim) for claim in call.touched)
             if call.uncovered:
                 shared = call.shared
                 lane.append(call)
@@ -285,7 +297,7 @@ async def _run(
         batch_id,
         call.index,
         state,
-        call.claims,
+        call.touched,
         plan,
         alone=not call.shared,
         read_budget=read_budget,

@@ -77,6 +77,8 @@ class Tool:
     owner: Any = attrs.field(default=None, repr=False)
     #: Whether its calls share the batch's read budget (`ToolContext.read_budget`).
     shares_read_budget: bool = attrs.field(default=False, kw_only=True)
+    #: Whether its calls have a lane to themselves, though it says what it touches: that is what counts in a sub-batch.
+    alone: bool = attrs.field(default=False, kw_only=True)
     #: Whether the function is a coroutine function; others run in a worker thread.
     is_async: bool = attrs.field(init=False, repr=False)
     _validator: Validator | None = attrs.field(init=False, default=None, repr=False)
@@ -254,6 +256,7 @@ def tool(
     description: str | None = ...,
     owner: Any = ...,
     shares_read_budget: bool = ...,
+    alone: bool = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -269,6 +272,7 @@ def tool(
     description: str | None = None,
     owner: Any = None,
     shares_read_budget: bool = False,
+    alone: bool = False,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
 
@@ -289,6 +293,8 @@ def tool(
         owner: whose claim table orders it (a workspace); None is the runtime's own.
         shares_read_budget: whether its calls count among the reads that share the context's budget, because its
             answers grow with what it reads; it keeps to ``ctx.read_budget`` then.
+        alone: whether its calls run alone, although `claims` says what they touch: for a tool whose modifiers later
+            calls must see.  In a sub-batch it needs no more than its claims from the parent, and runs alone there.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -321,6 +327,7 @@ def tool(
             schema=schema,
             owner=owner,
             shares_read_budget=shares_read_budget,
+            alone=alone,
         )
 
     return decorate if function is None else decorate(function)

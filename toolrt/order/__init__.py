@@ -13,6 +13,7 @@ from toolrt.order._lanes import (
     partition,
     serial,
     shares_a_lane,
+    touched_by,
 )
 from toolrt.order._merge import merged
 from toolrt.order._tickets import ClaimTable, Ticket, give_back
@@ -42,4 +43,5 @@ __all__ = [
     "partition",
     "serial",
     "shares_a_lane",
+    "touched_by",
 ]

@@ -34,6 +34,7 @@ __all__ = [
     "partition",
     "serial",
     "shares_a_lane",
+    "touched_by",
 ]
 
 LanePolicy = Callable[[Tool, Mapping[str, Any]], bool]
@@ -44,12 +45,12 @@ STATE_KEY = "state"
 
 def by_safety(tool: Tool, input: Mapping[str, Any]) -> bool:
     """Calls whose tool says it is safe for this input share a lane; all others run alone."""
-    return tool.is_safe(input)
+    return not tool.alone and tool.is_safe(input)
 
 
 def by_claims(tool: Tool, input: Mapping[str, Any]) -> bool:
     """Calls that declare what they touch share a lane, and so do safe ones; all others run alone."""
-    return tool.declares or tool.is_safe(input)
+    return not tool.alone and (tool.declares or tool.is_safe(input))
 
 
 def parallel(tool: Tool, input: Mapping[str, Any]) -> bool:
@@ -75,11 +76,19 @@ _EXCLUSIVE = (EVERYTHING,)
 
 def claims_of(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) -> tuple[Claim, ...]:
     """What the call claims in a lane that starts with `state`."""
-    if not shared:
+    if not shared or tool.alone:
         return _EXCLUSIVE
     if tool.claims is not None:
         return tool.claims_for(input, state)
     return () if tool.is_safe(input) else _EXCLUSIVE
+
+
+def touched_by(tool: Tool, input: Mapping[str, Any], state: State) -> tuple[Claim, ...] | None:
+    """What a child touches at most, where that is less than what it claims among its siblings; None: it is just that.
+
+    A tool that runs alone and says what it touches needs from the parent of a sub-batch no more than this.
+    """
+    return tool.claims_for(input, state) if tool.alone and tool.claims is not None else None
 
 
 #: What a claim must cover to touch every state key.

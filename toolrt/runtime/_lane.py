@@ -53,6 +53,7 @@ from toolrt.order import (
     give_back,
     merged,
     parallel,
+    touched_by,
 )
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import execute
@@ -242,8 +243,10 @@ class LaneRun:
 
     def _uncovered(self, call: TrackedCall, claims: tuple[Claim, ...]) -> str | None:
         """Why a child may not have these claims; None if its parent covers them."""
-        batch = self.batch
-        return cast(Inside, batch.inside).refusal(batch.split_by_table(cast(Tool, call.tool), claims))
+        batch, tool = self.batch, cast(Tool, call.tool)
+        touched = call.allowed = touched_by(tool, call.input, self.state)
+        wanted = batch.split_by_table(tool, claims if touched is None else touched)
+        return cast(Inside, batch.inside).refusal(wanted)
 
     def _refuse(self, call: TrackedCall, why: str) -> None:
         if call.status is not Status.QUEUED:
@@ -436,7 +439,7 @@ class LaneRun:
             call.call_index,
             call.batch_id,
             self.state,
-            call.claims,
+            call.claims if call.allowed is None else call.allowed,
             call.tool,
             None if self.batch.inside is None else self.batch.inside.asked_as,
         )
@@ -511,11 +514,12 @@ class LaneRun:
             return None
         try:
             within = tuple(within)
-            excess = [claim for claim in within if not covers(call.claims, claim)]
+            held = call.claims if call.allowed is None else call.allowed
+            excess = [claim for claim in within if not covers(held, claim)]
         except Exception as error:
             return f"the approval narrows the call to what are no claims ({type(error).__name__})"
         if excess:
-            holds = ", ".join(map(str, call.claims)) or "nothing"
+            holds = ", ".join(map(str, held)) or "nothing"
             return f"the approval narrows the call to {excess[0]}, the call holds {holds}"
         call.allowed = within
         return None
@@ -530,10 +534,12 @@ class LaneRun:
         arguments = tool.decode(rewritten)
         if isinstance(arguments, list):
             return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
-        wanted = claims_of(tool, rewritten, self.state, self.shared)
+        wanted, held = claims_of(tool, rewritten, self.state, self.shared), call.claims
+        if call.allowed is not None:
+            wanted, held = touched_by(tool, rewritten, self.state) or (), call.allowed
         for claim in wanted:
-            if not covers(call.claims, claim):
-                holds = ", ".join(map(str, call.claims)) or "nothing"
+            if not covers(held, claim):
+                holds = ", ".join(map(str, held)) or "nothing"
                 return f"the rewritten input claims {claim}, the call holds {holds}"
         stops = tool.may_stop(rewritten)
         if stops and not call.stops:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from toolrt.model import WRITE, DirectoryChanged, ToolOutput
+from toolrt.model import READ, WRITE, DirectoryChanged, ToolOutput
 from toolrt.workspace._disk import Kind
 from toolrt.workspace._files import CallContext
 from toolrt.workspace._held import held, missing
@@ -61,9 +61,7 @@ async def change_dir(workspace: Workspace, ctx: CallContext, path: str) -> ToolO
 
     path is relative to the working directory so far, or absolute; "/" is the machine's, not the workspace's.
     """
-    identity = workspace.identify(path, ctx.state, Wanted.DIRECTORY)
-    if identity.problem is not None:
-        raise identity.problem
+    identity = held(workspace, ctx, path, READ, Wanted.DIRECTORY)
     try:
         # The name was followed on its parts; that no link stands there by now only the disk can say.
         found = await workspace.disk.look(identity.entry)

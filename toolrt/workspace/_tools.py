@@ -47,6 +47,8 @@ class _FileTool:
     reads: bool = False
     #: Whether its calls share the batch's read budget.
     shares_read_budget: bool = False
+    #: Whether it runs alone, though it says what it touches.
+    alone: bool = False
 
     @property
     def name(self) -> str:
@@ -81,7 +83,7 @@ _FILE_TOOLS = (
     _FileTool(make_dir, _claiming(WRITE, Wanted.DIRECTORY)),
     _FileTool(move_path, _claiming(WRITE, Wanted.ENTRY, subtree=True, names=("source", "target"))),
     _FileTool(delete_path, _claiming(WRITE, Wanted.ENTRY, subtree=True)),
-    _FileTool(change_dir, None),
+    _FileTool(change_dir, _claiming(READ, Wanted.DIRECTORY), alone=True),
 )
 
 
@@ -103,7 +105,7 @@ def _prototype(kind: _FileTool) -> Tool:
     """The tool without a workspace; all workspaces share what is derived from its signature."""
     function = functools.partial(kind.function, None)
     described = inspect.getdoc(kind.function) or ""
-    fields: dict[str, Any] = {"safe": kind.reads, "shares_read_budget": kind.shares_read_budget}
+    fields: dict[str, Any] = {"safe": kind.reads, "shares_read_budget": kind.shares_read_budget, "alone": kind.alone}
     tool = Tool(name=kind.name, function=function, description=described, **fields)
     try:
         tool.validator  # noqa: B018  so that it is made here, once
