@@ -1,0 +1,256 @@
+"""The still pictures: the same bytes for the same trace, in the form that each reader expects."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.view import _traces as traces
+from toolrt import sim, view
+from toolrt.errors import DefinitionRefused
+from toolrt.trace import Access, Step, Trace
+
+GOLDEN = Path(__file__).parent / "golden"
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "batch.txt": lambda: view.text(traces.recorded("batch")),
+    "batch-time-60.txt": lambda: view.text(traces.recorded("batch"), scale="time", width=60),
+    "batch-tasks.txt": lambda: view.text(traces.recorded("batch"), by="tasks", width=200),
+    "batch-tasks-40.txt": lambda: view.text(traces.recorded("batch"), by="tasks", width=40),
+    "lost.txt": lambda: view.text(traces.recorded("lost")),
+    "batch.svg": lambda: view.svg(traces.recorded("batch"), title="Six calls"),
+    "lost.svg": lambda: view.svg(traces.recorded("lost"), title="A lost update"),
+    "batch.mmd": lambda: view.mermaid(traces.recorded("batch")),
+    "lost.mmd": lambda: view.mermaid(traces.recorded("lost")),
+    "lost.shiviz": lambda: view.shiviz(traces.recorded("lost")),
+    "batch.chrome.json": lambda: view.chrome(traces.recorded("batch")) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_picture_is_as_it_was(name: str) -> None:
+    """Each picture of a trace that is kept is, byte for byte, the one that is kept (TOOLRT_RENEW=1 keeps a new one)."""
+    drawn = PICTURES[name]()
+    if os.environ.get("TOOLRT_RENEW"):
+        (GOLDEN / name).write_text(drawn, encoding="utf-8")
+    assert drawn == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------------- what can be drawn
+
+_DRAWN: list[Callable[..., str]] = [view.text, view.svg, view.chrome, view.shiviz, view.mermaid]
+
+
+@pytest.mark.parametrize("draw", [*_DRAWN, view.show])
+def test_what_has_no_trace_is_refused(draw: Callable[..., Any]) -> None:
+    """Every picture wants a trace, or what has one."""
+    with pytest.raises(DefinitionRefused, match="a Trace, or what has one"):
+        draw("execution")
+
+
+@pytest.mark.parametrize("draw", _DRAWN)
+@pytest.mark.parametrize("name", ["batch", "lost", "live", "empty", "large"])
+def test_every_picture_can_be_drawn(draw: Callable[..., str], name: str) -> None:
+    """Of a batch, of a plain program, of what just ran, of nothing at all, of a thousand events."""
+    trace = {"live": traces.live_batch, "empty": Trace, "large": lambda: traces.large(100)}.get(
+        name, lambda: traces.recorded(name)
+    )()
+    assert draw(trace) == draw(Trace.from_json(trace.to_json()))
+
+
+def test_execution_and_failure_are_drawn_like_their_traces() -> None:
+    """Whatever has a trace may be given for it."""
+    report = sim.explore(traces.lost_update, sim.Exhaustive(), lambda execution: execution.value == 2)
+    failure = report.failures[0]
+    assert view.text(failure) == view.text(failure.execution) == view.text(failure.trace)
+
+
+@pytest.mark.parametrize("draw", [view.text, view.svg, view.mermaid])
+def test_calls_of_a_trace_without_any_are_refused(draw: Callable[..., str]) -> None:
+    """Asked for calls where there are none, a picture says what there is instead."""
+    with pytest.raises(DefinitionRefused, match="has no calls"):
+        draw(traces.recorded("lost"), by="calls")
+    with pytest.raises(DefinitionRefused, match='"calls", "tasks" or None'):
+        draw(traces.recorded("lost"), by="lanes")
+
+
+@pytest.mark.parametrize("draw", [view.text, view.svg])
+def test_unknown_scale_is_refused(draw: Callable[..., str]) -> None:
+    """A scale is one of two."""
+    with pytest.raises(DefinitionRefused, match='"order" or "time"'):
+        draw(traces.recorded("batch"), scale="seconds")
+
+
+# ---------------------------------------------------------------------- hostile traces
+
+_TEXTS = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["</svg><script>", "]]>", '"', "a\nb", "\x1b[31m", "\ud800", "\u2028", "#;%%", "{}", "x" * 5_000]),
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+_KINDS = ["batch.opened", "call.submitted", "lane.started", "ticket.taken", "call.started", "progress.sent"]
+_KINDS += ["file.read", "file.mutation_ended", "call.settled", "call.ended", "result.delivered", "lane.merged"]
+_KEYS = st.sampled_from(
+    ["batch", "call", "lane", "limit", "claims", "outcome", "file", "ok", "number", "state", "name", "input"]
+)
+
+
+@st.composite
+def _odd_traces(draw: st.DrawFn) -> Trace:
+    steps = []
+    for index in range(draw(st.integers(0, 3))):
+        task = draw(_TEXTS)
+        accesses = (Access((draw(_TEXTS), draw(st.integers(0, 2))), draw(st.booleans())),)
+        steps.append(Step(index, task, (task,), 0, accesses, 0.0, tuple(range(index))))
+    events = []
+    for number in range(draw(st.integers(0, 8))):
+        fields = {"batch": draw(st.sampled_from(["b", "c"])), "call": draw(st.integers(0, 2)), "lane": 0}
+        fields |= draw(st.dictionaries(_KEYS, _JSON, max_size=3))
+        step = draw(st.sampled_from(range(len(steps)))) if steps and draw(st.booleans()) else None
+        kind = draw(st.sampled_from(_KINDS) | _TEXTS)
+        events.append((step, float(number), draw(_TEXTS), kind, fields))
+    return Trace(events, steps, {"ended": draw(_TEXTS)}, {"details": draw(_JSON)})
+
+
+@given(trace=_odd_traces())
+def test_trace_from_elsewhere_is_drawn_whatever_is_in_it(trace: Trace) -> None:
+    """No trace breaks a picture, or gets out of the form that it is drawn in."""
+    ElementTree.fromstring(view.svg(trace, title="\ud800<"))
+    json.loads(view.chrome(trace))
+    lines = view.shiviz(trace).split("\n")
+    assert len(lines) % 2 == 1
+    for line in lines[:-1:2]:
+        assert re.fullmatch(r"\S+ \{.*\}", line)
+    for line in view.mermaid(trace).splitlines()[1:]:
+        assert re.fullmatch(r"    (participant \w+( as .*)?|note over \w+: .*|\w+(->>|-->>|-\))\w+: .*)", line), line
+    for line in view.text(trace).split("\n"):
+        assert all(each.isprintable() or unicodedata.category(each) == "Zs" for each in line)
+    page = view.show(trace, trace, title="\ud800").html
+    page.encode()
+    assert page.count("</script>") == 2
+
+
+# ---------------------------------------------------------------------- Chrome's trace events
+
+_SCHEMA = {
+    "type": "object",
+    "required": ["traceEvents", "displayTimeUnit"],
+    "properties": {
+        "displayTimeUnit": {"enum": ["ms", "ns"]},
+        "traceEvents": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["ph", "pid", "tid"],
+                "properties": {
+                    "ph": {"enum": ["B", "E", "M", "C", "i", "s", "f"]},
+                    "ts": {"type": "number", "minimum": 0},
+                    "pid": {"type": "integer"},
+                    "tid": {"type": "integer"},
+                    "name": {"type": "string"},
+                    "args": {"type": "object"},
+                },
+                "allOf": [
+                    {"if": {"properties": {"ph": {"const": "M"}}}, "else": {"required": ["ts"]}},
+                    {"if": {"properties": {"ph": {"const": "E"}}}, "else": {"required": ["name"]}},
+                    {"if": {"properties": {"ph": {"enum": ["s", "f"]}}}, "then": {"required": ["id", "cat"]}},
+                    {
+                        "if": {"properties": {"ph": {"const": "i"}}},
+                        "then": {"properties": {"s": {"enum": ["g", "p", "t"]}}},
+                    },
+                    {
+                        "if": {"properties": {"ph": {"const": "C"}}},
+                        "then": {"properties": {"args": {"additionalProperties": {"type": "number", "minimum": 0}}}},
+                    },
+                ],
+            },
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["batch", "lost", "large"])
+def test_chrome_events_are_of_the_format(name: str) -> None:
+    """Each event has what its phase asks for; time never goes back; on each thread, ends match begins."""
+    trace = traces.large(50) if name == "large" else traces.recorded(name)
+    document = json.loads(view.chrome(trace))
+    jsonschema_rs.validator_for(_SCHEMA).validate(document)
+    events = [event for event in document["traceEvents"] if event["ph"] != "M"]
+    assert [event["ts"] for event in events] == sorted(event["ts"] for event in events)
+    begun: dict[tuple[int, int], int] = {}
+    slices = 0
+    for event in events:
+        thread = event["pid"], event["tid"]
+        if event["ph"] == "B":
+            begun[thread] = begun.get(thread, 0) + 1
+            slices += 1
+        if event["ph"] == "E":
+            begun[thread] -= 1
+            assert begun[thread] >= 0
+    assert slices
+    assert set(begun.values()) == {0}
+
+
+def test_chrome_arrows_begin_and_end_in_slices() -> None:
+    """An arrow has both ends, in order, each while a slice of its thread lasts: viewers drop it otherwise."""
+    events = json.loads(view.chrome(traces.recorded("lost")))["traceEvents"]
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert starts
+    assert starts.keys() == ends.keys()
+    for arrow in (*starts.values(), *ends.values()):
+        mine = [event for event in events if event.get("tid") == arrow["tid"] and event["ph"] in "BE"]
+        assert sum({"B": 1, "E": -1}[event["ph"]] for event in mine if event["ts"] <= arrow["ts"]) == 1
+    assert all(starts[arrow]["ts"] < ends[arrow]["ts"] for arrow in starts)
+
+
+def test_chrome_time_of_a_recording_is_its_own() -> None:
+    """A recording's seconds become microseconds, from its first event on."""
+    trace = traces.large(10)
+    events = json.loads(view.chrome(trace))["traceEvents"]
+    last = max(event["ts"] for event in events if "ts" in event)
+    assert last == pytest.approx((trace.events[-1].time - trace.events[0].time) * 1e6)
+
+
+# ---------------------------------------------------------------------- ShiViz and Mermaid
+
+
+def test_shiviz_clocks_order_steps_as_the_trace_does() -> None:
+    """One step's clock is at most another's exactly where it happened before."""
+    trace = traces.recorded("lost")
+    pattern = re.compile(r"(?P<host>\S*) (?P<clock>\{.*\})\n(?P<event>.*)")
+    found = [(match["host"], json.loads(match["clock"])) for match in pattern.finditer(view.shiviz(trace))]
+    assert [host for host, _ in found] == [step.task for step in trace.steps]
+    for one in trace.steps:
+        for other in trace.steps:
+            mine, theirs = found[one.index][1], found[other.index][1]
+            before = all(count <= theirs.get(task, 0) for task, count in mine.items())
+            assert before == (one is other or trace.happens_before(one, other))
+
+
+def test_mermaid_says_how_much_it_leaves_out() -> None:
+    """A diagram that nobody could read is cut."""
+    text = view.mermaid(traces.large(400))
+    assert len(text.splitlines()) < 2_000
+    assert re.search(r"note over reader: [\d,]+ more messages are not shown", text)
+
+
+def test_svg_says_how_much_it_leaves_out() -> None:
+    """A picture has at most a thousand rows, whatever they are."""
+    assert "more calls are not shown" in view.svg(traces.large(1_100))
+    assert "more are not shown" in view.svg(traces.large(1_100), by="tasks")
