@@ -119,7 +119,7 @@ def test_every_way_to_step_goes_there(opened: Open) -> None:
     ]:
         act()
         at(tab, moment)
-    assert tab.locator("#position").text_content() == f"step 0 of {last}"
+        assert tab.locator("#position").text_content() == f"step {moment} of {last}"
 
 
 def test_play_goes_to_the_end_and_stops(opened: Open) -> None:

@@ -107,7 +107,7 @@ def timeline(
         for line in written["--text"].splitlines():
             screen.say(line)
     for option, target in targets.items():
-        write_target(target, written[option], option)
+        write_target(target, written[option].removesuffix("\n"), option)
     return Exit.OK
 
 

@@ -100,7 +100,7 @@ def explore(
     if failure is not None:
         _print_failure(failure, experiment, screen)
     if page is not None:
-        write_target(page, _page(exploration, failure, loaded.name).html, "--html")
+        write_target(page, _page(exploration, failure, loaded.name).html.rstrip(), "--html")
     if json:
         print_json(_as_json(exploration, failure))
     if exploration.interrupted:

@@ -74,7 +74,7 @@ def litmus(
     else:
         found = [_show(programs[0], most, screen)]
         if target is not None:
-            write_target(target, _page(programs[0], found[0]).html, "--html")
+            write_target(target, _page(programs[0], found[0]).html.rstrip(), "--html")
     if json:
         print_json({"ok": all(one.ok for one in found), "programs": [one.to_json() for one in found]})
     return Exit.OK if all(one.ok for one in found) else Exit.FAILED
