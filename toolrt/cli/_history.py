@@ -85,9 +85,12 @@ def restore(
     return _report(_done(files.history.restore, path, version), files)
 
 
-def print_way_back(files: Workspace, batch_id: str, screen: Screen) -> None:
-    """Say what a batch changed, and the command that undoes it."""
-    changed = trio.run(files.history.changed_by, batch_id)
+async def print_way_back(files: Workspace, batch_id: str, screen: Screen) -> None:
+    """Say what a batch changed, and the command that undoes it.
+
+    Checkpoint: as `History.changed_by`.
+    """
+    changed = await files.history.changed_by(batch_id)
     if changed and files.history.persistent:
         root = shlex.quote(on_one_line(files.disk.root, 1_000))
         screen.say(f"changed {_named(changed)}; toolrt undo {batch_id} --workspace {root} puts it back", "dim")
@@ -113,7 +116,7 @@ def _report(undone: Undone | None, files: Workspace) -> int:
         return Exit.FAILED
     screen = Screen(forgiving(sys.stdout))
     screen.say(f"put back {_named(undone.paths)}" if undone.paths else "everything was as it should be")
-    print_way_back(files, undone.batch_id, screen)
+    trio.run(print_way_back, files, undone.batch_id, screen)
     return Exit.OK
 
 

@@ -8,13 +8,14 @@ or on standard error when standard output carries the message for a machine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal, NoReturn
 
 import attrs
@@ -29,11 +30,12 @@ from toolrt.cli._experiment import tally
 from toolrt.cli._failure import versions
 from toolrt.cli._history import print_way_back
 from toolrt.cli._input import STANDARD_INPUT, checked_directory, checked_target, load_response, write_target
+from toolrt.cli._mcp import connected, servers_of
 from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_one
 from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._screen import Screen, forgiving, print_json
-from toolrt.errors import InputRefused
+from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
 from toolrt.model import Registry, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
@@ -68,6 +70,12 @@ def run(
     allow: Annotated[_Patterns, Parameter(help="Allow what matches [TOOL:]PATTERN; all else is asked about.")] = (),
     ask: Annotated[_Patterns, Parameter(help="Ask before what matches [TOOL:]PATTERN; outranks --allow.")] = (),
     deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks the others.")] = (),
+    mcp: Annotated[
+        _Patterns, Parameter(help="Take tools from this MCP server as well: a program and its arguments.")
+    ] = (),
+    mcp_trust: Annotated[
+        _Patterns, Parameter(help="Believe the server of this name what it says of its tools, such as read-only.")
+    ] = (),
     dry_run: Annotated[bool, Parameter(help="Print the plan and run nothing.", negative=())] = False,
     format: Annotated[
         FormatName, Parameter(help="Print only the message to send back, in that API's form; text is for people.")
@@ -76,10 +84,10 @@ def run(
     """Execute the tool calls of a recorded model response on a directory.
 
     The response is a message of the Anthropic API, a response or a chat completion of OpenAI's, or a list of calls.
-    The tools are the workspace's file tools. Lanes and progress are shown while the calls run, then the results in
-    call order. With --format anthropic, openai, chat or json, standard output has the message to send back and
-    nothing else. Ctrl-C cancels the calls and still prints every result. What the calls changed can be put back by
-    toolrt undo.
+    The tools are the workspace's file tools, and those of the MCP servers that --mcp names. Lanes and progress are
+    shown while the calls run, then the results in call order. With --format anthropic, openai, chat or json, standard
+    output has the message to send back and nothing else. Ctrl-C cancels the calls and still prints every result. What
+    the calls changed can be put back by toolrt undo.
     """
     loaded = load_response(response)
     at_least_one("--limit", limit)
@@ -93,33 +101,41 @@ def run(
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
     files = Workspace(root)
-    registry = Registry(files.tools())
+    servers = servers_of(mcp, mcp_trust, root)
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
-    if dry_run:
-        plan = plan_of(loaded.calls, registry, LANE_POLICIES[lanes])
-        if format == "json":
-            print_json(plan.to_json())
-        else:
-            print_plan(plan, screen)
-        return Exit.OK
-    screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
-    lines = None if telemetry is None else _lines_in(telemetry)
+    lines = None if telemetry is None or dry_run else _lines_in(telemetry)
     observer = None if lines is None else Telemetry(lines, root=root)
-    runtime = Runtime(registry, LANE_POLICIES[lanes], limit, timeout=timeout, approve=approve, telemetry=observer)
-    # History outlives this process, and a counter would begin anew in each.
-    batch_id = f"run-{uuid.uuid4().hex[:8]}"
-    if target is None:
-        performed = trio.run(perform, runtime, loaded.calls, screen, batch_id)
-    else:
-        with record() as recorder:
-            performed = trio.run(perform, runtime, loaded.calls, screen, batch_id)
-    if format == "text":
-        _print_results(performed, loaded.calls, screen)
-    _print_summary(performed, screen)
-    print_way_back(files, batch_id, screen)
-    if format != "text":
-        print_json(render_results(performed.results, format))
-    if target is not None:
+
+    async def run_connected() -> Performed | None:
+        async with connected(servers, files) as tools:
+            registry = Registry([*files.tools(), *tools])
+            if dry_run:
+                plan = plan_of(loaded.calls, registry, LANE_POLICIES[lanes])
+                if format == "json":
+                    print_json(plan.to_json())
+                else:
+                    print_plan(plan, screen)
+                return None
+            screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
+            policy = LANE_POLICIES[lanes]
+            runtime = Runtime(registry, policy, limit, timeout=timeout, approve=approve, telemetry=observer)
+            # History outlives this process, and a counter would begin anew in each.
+            batch_id = f"run-{uuid.uuid4().hex[:8]}"
+            performed = await perform(runtime, loaded.calls, screen, batch_id)
+            # Before the servers are ended: nobody waits for that to see what came of the calls.
+            if format == "text":
+                _print_results(performed, loaded.calls, screen)
+            _print_summary(performed, screen)
+            await print_way_back(files, batch_id, screen)
+            if format != "text":
+                print_json(render_results(performed.results, format))
+            return performed
+
+    with contextlib.nullcontext() if target is None else record() as recorder:
+        performed = _run(run_connected)
+    if performed is None:
+        return Exit.OK
+    if target is not None and recorder is not None:
         ended = "interrupted" if performed.interrupted else "returned"
         write_target(target, recorder.trace({**versions(), "ended": ended}).to_json(), "--trace")
     if lines is not None:
@@ -137,6 +153,17 @@ def _lines_in(path: str) -> JsonLines:
     except OSError as error:
         why = f"it cannot be written ({error.strerror})"
         raise InputRefused(f"--telemetry {path!r}", why, "Name a file that can be written.") from None
+
+
+def _run(main: Callable[[], Awaitable[Performed | None]]) -> Performed | None:
+    try:
+        return trio.run(main)
+    except BaseExceptionGroup as group:
+        # Ctrl-C while servers are connected comes out of a nursery.
+        exit_asked = asks_to_exit(group)
+        if exit_asked is None:
+            raise
+        raise exit_asked from None
 
 
 @attrs.frozen
