@@ -144,6 +144,52 @@ class OracleContext:
         name = f"{self.batch_id}/{self.call_index}.{self.sub_batches}"
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
 
+    def open_batch(self, state: State | None = None, *, registry: Registry | None = None, **options: Any) -> _Opened:
+        """The same for who submits and reads: all of it is run as the block is left, or read."""
+        return _Opened(self, state, registry)
+
+    def isolate(self, **fields: Any) -> OracleContext:
+        """The same call with a working directory and budgets of its own."""
+        state = self.state.replace(**fields)
+        budget = state.context_budget
+        return attrs.evolve(self, state=state, read_budget=None if budget is None else max(2000, budget // 5))
+
+
+class _Opened:
+    """A sub-batch of the oracle, for tools that open one."""
+
+    def __init__(self, context: OracleContext, state: State | None, registry: Registry | None) -> None:
+        self._context = context
+        self._state = state
+        self._registry = registry
+        self._calls: list[ToolCall] = []
+        #: What came of it, once it was run.
+        self.outcome: Sequential | None = None
+
+    async def __aenter__(self) -> _Opened:
+        return self
+
+    def submit(self, call: ToolCall) -> None:
+        self._calls.append(call)
+
+    def seal(self) -> None:
+        """Nothing: whoever reads, or leaves, submits no more."""
+
+    def __aiter__(self) -> _Opened:
+        return self
+
+    async def __anext__(self) -> Any:
+        await self._run()
+        raise StopAsyncIteration
+
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
+        if error is None:
+            await self._run()  # noqa: ASYNC102  it is the block's own work, not its clean-up
+
+    async def _run(self) -> None:
+        if self.outcome is None:
+            self.outcome = await self._context.run(self._calls, self._state, registry=self._registry)
+
 
 @attrs.frozen
 class _Plan:

@@ -2,6 +2,7 @@
 
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._environment import FIXED, INHERITED
+from toolrt.services._parallel_edit import EditPart, parallel_edit_tool
 from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
 from toolrt.services._recorded import Recorded, RecordedShell
@@ -11,11 +12,13 @@ __all__ = [
     "FIXED",
     "INHERITED",
     "Command",
+    "EditPart",
     "Ended",
     "RealShell",
     "Recorded",
     "RecordedShell",
     "Shell",
     "only_reads",
+    "parallel_edit_tool",
     "shell_tool",
 ]
