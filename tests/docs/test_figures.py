@@ -36,7 +36,7 @@ def test_page_of_laws_names_laws_and_mutants_as_they_are(root: Path) -> None:
         assert {name: MUTANTS[name].law for name in shown} == dict.fromkeys(shown, law)
 
 
-@pytest.mark.parametrize("command", ["run", "explore", "replay", "litmus", "laws"])
+@pytest.mark.parametrize("command", ["run", "explore", "replay", "timeline", "litmus", "laws"])
 def test_page_of_command_line_names_every_option(root: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What --help offers stands on the page, under the command's own heading."""
     assert main([command, "--help"]) == 0
