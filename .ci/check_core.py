@@ -16,14 +16,14 @@ import trio
 import toolrt
 from toolrt import invariants, sim
 from toolrt.errors import MissingExtra
-from toolrt.interop import record
+from toolrt.interop import mcp, record
 
 #: What toolrt asks for, what that asks for in turn, and what an empty environment has.
 EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcontainers", "pip", "setuptools"}
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
-EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "msgspec", "pytest", "rich"]
-ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "runtime", "services", "sim"]
+EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "pytest", "rich"]
+ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "processes", "runtime", "services", "sim"]
 ROOMS += ["trace", "view", "workspace"]
 
 SCHEMA = {
@@ -121,12 +121,22 @@ def main() -> None:
     assert report.verdict is sim.PASS, report
     assert list(report.outcomes) == [3]
 
+    recorded = mcp.RecordedServer([mcp.Offered("add", SCHEMA)], {"add": [({"name": "you"}, "hello you")]})
+    assert trio.run(greeted, mcp.McpServer("x", server=recorded)) == "hello you"
+    refused("MCP server 'x'", "mcp", lambda: trio.run(greeted, mcp.McpServer("x", ["x"])))
     refused("tool 'derived'", "schema", lambda: toolrt.Registry([derived]))
     refused("toolrt.testing", "testing", lambda: importlib.import_module("toolrt.testing"))
     command = subprocess.run([sys.executable, "-m", "toolrt", "explore"], capture_output=True, text=True)
     assert command.returncode == 2, command
     assert command.stderr == 'toolrt: the command line needs the "cli" extra: pip install "toolrt[cli]"\n', command
     print(f"core alone: {len(installed - {'pip', 'setuptools'})} distributions, all as it should be")
+
+
+async def greeted(server: mcp.McpServer) -> str:
+    """What the tool of a server answers."""
+    async with mcp.connect([server]) as tools:
+        done = await toolrt.Runtime(toolrt.Registry(tools)).run([toolrt.ToolCall("a", "x__add", {"name": "you"})])
+    return str(done.results[0].content)
 
 
 def invariants_hold(execution: sim.Execution) -> list[invariants.Violation] | None:

@@ -174,7 +174,7 @@ class Connecting:
         try:
             await tools._fill()
         except BaseException as error:
-            await self.__aexit__(type(error), error, error.__traceback__)
+            await self.__aexit__(type(error), error, error.__traceback__)  # noqa: ASYNC102  shielded and bounded
             raise
         return tools
 
@@ -186,7 +186,7 @@ class Connecting:
         # The servers' tasks raise nothing, so what the block raised is passed on as it is, not in a group; and they are
         # waited for also when this is cancelled, which is bounded.
         self._nursery.cancel_scope.shield = True
-        await self._nursery_manager.__aexit__(None, None, None)
+        await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
 
 
 def connect(servers: Sequence[McpServer], *, owner: Any = None) -> Connecting:
