@@ -201,6 +201,19 @@ async def test_renamed_binary_file_keeps_its_bytes(tree, call):
     assert tree.workspace.snapshot() == {"b": b"x\0\xff"}
 
 
+async def test_renamed_and_copied_files_keep_their_modes(tree, call, mode_of):
+    """Also in a directory that is new, and back again by undo."""
+    for name in ("a", "c"):
+        tree.put(name, "one\n")
+        await tree.disk.set_mode((name,), 0o751)
+    lines = ["diff --git a/a b/x/b", "rename from a", "rename to x/b", "diff --git a/c b/d", "copy from c", "copy to d"]
+    await call(tree, "apply_patch", patch=patch(*lines))
+    assert [mode_of(tree, name) for name in ("x/b", "c", "d")] == [0o751] * 3
+    await tree.workspace.history.undo("batch")
+    assert mode_of(tree, "a") == 0o751
+    assert set(tree.workspace.snapshot()) == {"a", "c"}
+
+
 def test_patch_claims_every_file_it_names(tree):
     """And READ alone on what it copies from."""
     lines = [*CHANGE, "--- /dev/null", "+++ b/new", "@@ -0,0 +1 @@", "+x"]

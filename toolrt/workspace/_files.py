@@ -271,10 +271,15 @@ class Files:
         if work.row is not None:
             self._changed(ctx, work.row)
 
-    async def revise_all(self, ctx: CallContext, revisions: Sequence[tuple[Identity, Change]]) -> list[Revised]:
+    async def revise_all(
+        self, ctx: CallContext, revisions: Sequence[tuple[Identity, Change]], modes: Mapping[Entry, int] | None = None
+    ) -> list[Revised]:
         """As `revise` for several files, all or nothing: all are read, checked and computed before one is written.
 
         No file may be named twice.
+
+        Args:
+            modes: the permission bits of files that will be new, where they are not to be a new file's.
 
         Raises:
             FileProblem: as `revise`, of any of them; all files are as they were.
@@ -291,6 +296,8 @@ class Files:
                 work = self._revising(ctx, identity, change)
                 with _os_errors(identity.path):
                     found, mode = await self._found(identity)
+                if found is None and modes is not None:
+                    mode = modes.get(identity.entry)
                 after = work.compute(found, mode)
                 one.digest = work.digests[0]
                 made.append(Revised(found, after))

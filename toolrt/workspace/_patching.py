@@ -1,9 +1,8 @@
 """The tool that changes several files by one patch.
 
 Rules.  All files that a patch names are claimed, and all its parts are made, or none.  A part that deletes, renames or
-copies is about the file itself: a name that is a symbolic link is refused there.
-
-Limits.  A file that is renamed or copied has the mode of a new file; `move_path` keeps it.
+copies is about the file itself: a name that is a symbolic link is refused there.  A file that is renamed or copied
+keeps its mode.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from toolrt.model import READ, WRITE, Claim, Mode, State
+from toolrt.workspace._disk import Entry
 from toolrt.workspace._encoding import decoded, encoded, encoding_of
 from toolrt.workspace._files import CallContext, Change
 from toolrt.workspace._held import held, missing
@@ -92,9 +92,10 @@ async def apply_patch(workspace: Workspace, ctx: CallContext, patch: str) -> str
     parts = [_looked_up(workspace, ctx, part) for part in _parts(patch)]
     _require_distinct(parts)
     revisions: list[tuple[Identity, Change]] = []
+    modes: dict[Entry, int] = {}
     for part in parts:
-        revisions += await _revisions(workspace, ctx, part)
-    await workspace.files.revise_all(ctx, revisions)
+        revisions += await _revisions(workspace, ctx, part, modes)
+    await workspace.files.revise_all(ctx, revisions, modes)
     shown = "; ".join(part.shown() for part in parts)
     return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}"
 
@@ -137,8 +138,10 @@ def _require_distinct(parts: list[_Part]) -> None:
             seen.add(identity.event_name)
 
 
-async def _revisions(workspace: Workspace, ctx: CallContext, part: _Part) -> list[tuple[Identity, Change]]:
-    """What is to become of the files of one part."""
+async def _revisions(
+    workspace: Workspace, ctx: CallContext, part: _Part, modes: dict[Entry, int]
+) -> list[tuple[Identity, Change]]:
+    """What is to become of the files of one part; `modes` is given those of renamed and copied ones."""
     source, target, hunks = part.source, part.target, part.patch.hunks
     if source is None:
         assert target is not None
@@ -149,7 +152,8 @@ async def _revisions(workspace: Workspace, ctx: CallContext, part: _Part) -> lis
     if target is None:
         return [(source, lambda before: _deleted(source, before, part.patch))]
     # Siblings cannot change it while its claim is held; anybody else is noticed before it goes.
-    copied = (await workspace.files.read(ctx, source)).content
+    found = await workspace.files.read(ctx, source)
+    copied, modes[target.entry] = found.content, found.stat.mode
     revisions = [(target, _created(target, part.patch, _changed(source, copied, part.patch)))]
     if not part.patch.copies:
         revisions.append((source, lambda before: _gone(source, before, copied)))
