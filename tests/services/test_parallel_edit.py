@@ -213,6 +213,25 @@ def test_wrong_definitions_are_refused(make: Any) -> None:
         make(Workspace(MemoryDisk(FILES)))
 
 
+async def test_undo_of_a_batch_takes_back_what_its_parts_did() -> None:
+    """A part's change is one of the call whose part it is."""
+    workspace = Workspace(MemoryDisk(FILES))
+    before = workspace.snapshot()
+
+    async def edit(ctx: Any, path: str, instructions: str) -> str:
+        await ctx.run([call("edit_file", path=path, old="one", new="two")])
+        return "done"
+
+    async with runtime_of(workspace, edit).open_batch(batch_id="mine") as batch:
+        batch.submit(call("edit_file", path="src/c.txt", old="one", new="two"))
+        batch.submit(asks("a.txt", "b.txt"))
+    assert workspace.snapshot() != before
+    (version,) = [one for one in await workspace.history.versions("a.txt") if one.call_id is not None]
+    assert (version.batch_id, version.call_index, version.call_id) == ("mine", 1, "parallel_edit_files")
+    await workspace.history.undo("mine")
+    assert workspace.snapshot() == before
+
+
 # Under the simulator
 
 _CALLS = [

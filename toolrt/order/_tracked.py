@@ -86,6 +86,8 @@ class TrackedCall:
     tool: Tool | None = None
     #: The call whose tool opened the batch, if one did.
     parent: TrackedCall | None = None
+    #: Of a call of a sub-batch: the call of the outermost batch inside which it runs.
+    outermost: TrackedCall | None = None
     #: The lane that it runs in, while it does.
     runs_in: Any = None
     #: What it lends to the sub-batches that its tool opens, once it has opened one.

@@ -205,6 +205,8 @@ class Batch:
         tracked = TrackedCall(call, len(self.calls), self.batch_id, self._now, self.calls)
         if self._opener is not None:
             tracked.parent = self._opener
+            if self.inside is not None:
+                tracked.outermost = self._opener.outermost or self._opener
         self.calls.append(tracked)
         if probe.sink is not None:
             fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}

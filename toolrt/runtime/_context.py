@@ -128,6 +128,15 @@ class ToolContext:
         return self._call.call_index
 
     @property
+    def origin(self) -> tuple[str, int, str]:
+        """Batch, place and id of the call that a model asked for: this one, or the outermost that it runs inside.
+
+        What a file's history keeps, so that a batch is undone with all its sub-batches.
+        """
+        call = self._call.outermost or self._call
+        return call.batch_id, call.call_index, call.call_id
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """What the call may touch while it runs: what it holds, or what its approval left of that.
 

@@ -46,7 +46,15 @@ from toolrt.workspace._mutation import (
     standing_at,
 )
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace._revision import CallContext, Change, Revised, Revising, note_change, row_of
+from toolrt.workspace._revision import (
+    CallContext,
+    Change,
+    Revised,
+    Revising,
+    note_change,
+    origin_of,
+    row_of,
+)
 from toolrt.workspace._version import Row, Standing
 
 if TYPE_CHECKING:
@@ -440,14 +448,9 @@ class Files:
 
         Checkpoint: always.
         """
+        batch_id, call_index, call_id = origin_of(ctx)
         own = [
-            attrs.evolve(
-                row,
-                batch_id=ctx.batch_id,
-                call_index=ctx.call_index,
-                call_id=getattr(ctx, "call_id", None),
-                time_ns=self._disk.now_ns(),
-            )
+            attrs.evolve(row, batch_id=batch_id, call_index=call_index, call_id=call_id, time_ns=self._disk.now_ns())
             for row in rows
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)

@@ -32,6 +32,7 @@ from toolrt.workspace._disk import Entry, Kind
 from toolrt.workspace._identity import Identity, Wanted
 from toolrt.workspace._mutation import in_thread
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._revision import origin_of
 from toolrt.workspace._undo import planned
 from toolrt.workspace._version import Row, Standing, Store, Version
 
@@ -157,7 +158,7 @@ class History:
             return () if revised.before == revised.after else (now.path,)
 
         if ctx is not None:
-            return Undone(ctx.batch_id, await put(ctx))
+            return Undone(origin_of(ctx)[0], await put(ctx))
         errand = self._errand("restore", identity.claims(WRITE))
         async with _Turn(self._workspace.claim_table, errand):
             return Undone(errand.batch_id, await put(errand))

@@ -20,7 +20,17 @@ from toolrt.workspace._mutation import SIZE_LIMIT, changed_since, digest_of
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing, Store
 
-__all__ = ["CallContext", "Change", "Revised", "Revising", "note_change", "noted", "noted_no_change", "row_of"]
+__all__ = [
+    "CallContext",
+    "Change",
+    "Revised",
+    "Revising",
+    "note_change",
+    "noted",
+    "noted_no_change",
+    "origin_of",
+    "row_of",
+]
 
 #: What makes a file's new content from what stands there; None: no file, before or after.
 Change = Callable[[bytes | None], bytes | None]
@@ -60,8 +70,16 @@ def row_of(
     ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None, now_ns: int
 ) -> Row:
     """A change of one entry, made by this call now."""
-    call_id = getattr(ctx, "call_id", None)
-    return Row(ctx.batch_id, ctx.call_index, call_id, key, entry, before, after, time_ns=now_ns)
+    return Row(*origin_of(ctx), key, entry, before, after, time_ns=now_ns)
+
+
+def origin_of(ctx: CallContext) -> tuple[str, int, str | None]:
+    """The batch, the place in it and the id of the call that a version is kept under.
+
+    What a call of a sub-batch changes is its outermost call's, as who undoes that call's batch expects.
+    """
+    origin: tuple[str, int, str | None] | None = getattr(ctx, "origin", None)
+    return (ctx.batch_id, ctx.call_index, getattr(ctx, "call_id", None)) if origin is None else origin
 
 
 def note_change(ctx: CallContext, row: Row) -> None:
