@@ -17,12 +17,13 @@ import toolrt
 from toolrt import invariants, sim
 from toolrt.errors import MissingExtra
 from toolrt.interop import mcp, record
+from toolrt.services import telemetry
 
 #: What toolrt asks for, what that asks for in turn, and what an empty environment has.
 EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcontainers", "pip", "setuptools"}
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
-EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "pytest", "rich"]
+EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
 ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "processes", "runtime", "services", "sim"]
 ROOMS += ["trace", "view", "workspace"]
 
@@ -99,12 +100,14 @@ def main() -> None:
     for room in ROOMS:
         importlib.import_module(f"toolrt.{room}")
 
-    runtime = toolrt.Runtime(toolrt.Registry([greet, count, in_a_thread]))
+    counts = telemetry.Counts()
+    runtime = toolrt.Runtime(toolrt.Registry([greet, count, in_a_thread]), telemetry=telemetry.Telemetry(counts))
     state = toolrt.State({"total": 1})
     with record() as recorder:
         done = trio.run(runtime.run, CALLS, state)
     assert [result.outcome.value for result in done.results] == ANSWERS, done
     assert done.results[2].content == done.state["total"] == 3
+    assert counts.count("toolrt.calls", outcome="ok") == 3
     assert invariants.check(recorder.trace()) == []
 
     workspace = toolrt.Workspace(toolrt.MemoryDisk({"a.txt": "one"}))
@@ -124,6 +127,7 @@ def main() -> None:
     recorded = mcp.RecordedServer([mcp.Offered("add", SCHEMA)], {"add": [({"name": "you"}, "hello you")]})
     assert trio.run(greeted, mcp.McpServer("x", server=recorded)) == "hello you"
     refused("MCP server 'x'", "mcp", lambda: trio.run(greeted, mcp.McpServer("x", ["x"])))
+    refused("OpenTelemetry spans", "otel", telemetry.OtelSpans)
     refused("tool 'derived'", "schema", lambda: toolrt.Registry([derived]))
     refused("toolrt.testing", "testing", lambda: importlib.import_module("toolrt.testing"))
     command = subprocess.run([sys.executable, "-m", "toolrt", "explore"], capture_output=True, text=True)

@@ -472,6 +472,19 @@ async def test_tool_outside_a_batch_tells_too() -> None:
         silent.event("here")
 
 
+def test_isolated_part_of_a_call_tells_as_its_call() -> None:
+    """It has a working directory and budgets of its own, and the same telemetry."""
+
+    @toolrt.tool
+    async def work(ctx: ToolContext) -> None:
+        with ctx.telemetry.span("outer"):
+            ctx.isolate(working_dir="src").telemetry.event("here")
+
+    keeper = Keeper()
+    run(Runtime(Registry([work]), telemetry=keeper), ("work", {}))
+    assert [(fields["call"], fields["span"]) for fields in keeper.of("tool.event")] == [(0, 0)]
+
+
 def test_telemetry_is_there_where_nobody_observes() -> None:
     """It does nothing."""
 

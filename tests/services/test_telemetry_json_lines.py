@@ -310,6 +310,33 @@ def test_lines_that_nobody_waits_for_are_written_before_python_ends(tmp_path: Pa
     assert len(read(path)) == 505
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_child_process_writes_its_own_lines_and_no_others(tmp_path: Path) -> None:
+    """It has no thread of its parent's, and what waited there is the parent's to write."""
+    path = tmp_path / "calls.jsonl"
+    program = """
+        import os, sys, warnings
+        from toolrt.services.telemetry import JsonLines
+
+        warnings.simplefilter("ignore")
+        lines = JsonLines(sys.argv[1])
+        for number in range(1000):
+            lines.event("parent", {"n": number})
+        child = os.fork()
+        for number in range(1000):
+            lines.event("parent's" if child else "child's", {"n": number})
+        lines.close(60)
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(path)], check=True, timeout=100)
+    found = read(path)
+    for kind in ("parent", "parent's", "child's"):
+        assert [line["n"] for line in found if line["kind"] == kind] == list(range(1000))
+    assert len(found) == 3000
+
+
 def test_sink_that_is_forgotten_leaves_no_thread(tmp_path: Path) -> None:
     """Its thread writes what is left, closes the file and ends."""
     path = tmp_path / "calls.jsonl"

@@ -132,6 +132,13 @@ class _Writer:
         self.lost = 0
         _writers.add(self)
 
+    def begin_anew(self) -> None:
+        """Go on in a child process: it has no thread, and what waits is its parent's to write."""
+        self._changed = threading.Condition(threading.Lock())
+        self._waiting.clear()
+        self._in_hand = self.written = self.lost = 0
+        self._thread = None
+
     def put(self, kind: str, fields: Mapping[str, Any]) -> None:
         with self._changed:
             if self._closed or len(self._waiting) + self._in_hand >= self._bound:
@@ -217,6 +224,15 @@ def _close_all() -> None:
     """Write what still waits before Python ends."""
     for writer in list(_writers):
         writer.close(_PATIENCE)
+
+
+def _in_child() -> None:
+    for writer in list(_writers):
+        writer.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class _File:

@@ -50,12 +50,20 @@ class _Call:
     attributes: dict[str, Any]
     submitted: int
     span: Span | None = None
-    lane: int | None = None
     ended: int | None = None
     settled: int | None = None
     waits: dict[str, Span] = attrs.field(factory=dict)
     #: The blocks of its tool that are open: each with what leads back out of its context, and that context.
     blocks: dict[int, tuple[Span, Any, Context]] = attrs.field(factory=dict)
+
+
+@attrs.define
+class _Lane:
+    """One lane while it is open."""
+
+    span: Span
+    context: Context
+    calls: list[int] = attrs.field(factory=list)
 
 
 @attrs.define
@@ -65,7 +73,7 @@ class _Batch:
     span: Span
     context: Context
     calls: dict[int, _Call] = attrs.field(factory=dict)
-    lanes: dict[int, tuple[Span, Context]] = attrs.field(factory=dict)
+    lanes: dict[int, _Lane] = attrs.field(factory=dict)
     progress: dict[str, int] = attrs.field(factory=dict)
 
 
@@ -137,19 +145,19 @@ class OtelSpans:
     def _lane_began(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
         attributes = {"toolrt.lane": fields["lane"], "toolrt.lane.shared": fields["shared"]}
         span = self._start("toolrt.lane", batch.context, fields["time"], attributes)
-        batch.lanes[fields["lane"]] = span, self._trace.set_span_in_context(span, batch.context)
+        batch.lanes[fields["lane"]] = _Lane(span, self._trace.set_span_in_context(span, batch.context))
 
     def _merged(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
         lane = batch.lanes.get(fields["lane"])
         if lane is not None:
-            lane[0].set_attribute("toolrt.modifiers.applied", fields["applied"])
-            lane[0].set_attribute("toolrt.modifiers.rejected", fields["rejected"])
+            lane.span.set_attribute("toolrt.modifiers.applied", fields["applied"])
+            lane.span.set_attribute("toolrt.modifiers.rejected", fields["rejected"])
 
     def _lane_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        for _, call in sorted(batch.calls.items()):
-            if call.lane == fields["lane"]:
-                self._end_call(batch, call)
-        batch.lanes.pop(fields["lane"])[0].end(fields["time"])
+        lane = batch.lanes.pop(fields["lane"])
+        for index in sorted(lane.calls):
+            self._end_call(batch, batch.calls[index])
+        lane.span.end(fields["time"])
 
     # Calls
 
@@ -161,9 +169,10 @@ class OtelSpans:
 
     def _joined(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
-        call.lane = fields["lane"]
+        lane = batch.lanes[fields["lane"]]
+        lane.calls.append(fields["call"])
         counts = {"toolrt.claims.reads": fields["reads"], "toolrt.claims.writes": fields["writes"]}
-        call.span = self._call_span(call, batch.lanes[fields["lane"]][1], fields["time"], counts)
+        call.span = self._call_span(call, lane.context, fields["time"], counts)
 
     def _call_span(self, call: _Call, parent: Context, time: int, more: Mapping[str, Any]) -> Span:
         return self._start(f"execute_tool {call.tool}", parent, time, {**call.attributes, **more})
