@@ -150,6 +150,10 @@ def test_reader_who_did_not_ask_sees_what_it_always_saw() -> None:
     """Without ``events=True`` toolrt's own tools tell the shell's chunks alone."""
     updates = trio.run(lambda: updates_of(workspace_runtime(), *CALLS))
     assert messages(updates) == [{"offset": 0, "output": "first\n"}, {"offset": 6, "output": "second\n"}]
+    told: list[LaneChanges] = []
+    kept_up = workspace_runtime(services=Services(after_lane=[told.append]))
+    assert messages(trio.run(lambda: updates_of(kept_up, *CALLS))) == messages(updates)
+    assert told
     done = trio.run(workspace_runtime().run, CALLS)
     assert [result.progress_dropped for result in done.results] == [0] * 7 + [2]
 
@@ -190,6 +194,14 @@ def test_services_are_those_given_and_else_the_owners() -> None:
     ]
     given = Services(files=two.files, graph=graph).filled_from(one.services)
     assert (given.files, given.history, given.telemetry) == (two.files, one.history, SILENT)
+
+
+def test_service_that_is_given_twice_hears_once() -> None:
+    """By the runtime and by the workspace, say."""
+    told: list[LaneChanges] = []
+    hook = told.append
+    both = Services(after_lane=[hook]).filled_from(Services(after_lane=[hook, print]))
+    assert both.after_lane == (hook, print)
 
 
 @pytest.mark.parametrize(

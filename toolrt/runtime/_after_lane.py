@@ -112,7 +112,6 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseExce
         elif rest is not None:
             _report(batch, hook, changes, rest)
         if cancelled is not None and trio.current_effective_deadline() == -float("inf"):
-            batch.give_up(cancelled)
             return cancelled  # noqa: ASYNC104  it is raised once the others have been told
     finally:
         batch.hook_scope = None
