@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -108,8 +109,12 @@ def test_event_comes_from_the_thread_of_a_sync_tool() -> None:
     assert (found.text, found.call_id) == ("from a thread", "sync")
 
 
-def workspace_runtime(**options: Any) -> Runtime:
-    workspace = Workspace(MemoryDisk({"a.txt": "one\n", "d/b.txt": "two\n"}))
+def workspace_runtime(root: Path | None = None, **options: Any) -> Runtime:
+    files = {"a.txt": "one\n", "d/b.txt": "two\n"}
+    for path, text in files.items() if root is not None else ():
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text(text)
+    workspace = Workspace(MemoryDisk(files) if root is None else root)
     shell = services.shell_tool(workspace, shell=services.RecordedShell({"make": ["first\n", "second\n"]}))
     return Runtime(Registry([*workspace.tools(), shell]), **options)
 
@@ -126,9 +131,10 @@ CALLS = [
 ]
 
 
-def test_file_and_shell_tools_say_what_they_did_where_it_is_wanted() -> None:
+@pytest.mark.parametrize("real", [False, True], ids=["twin", "real"])
+def test_file_and_shell_tools_say_what_they_did_where_it_is_wanted(real: bool, tmp_path: Path) -> None:
     """Typed events, in each call's order; a call that changed nothing says nothing."""
-    updates = trio.run(lambda: updates_of(workspace_runtime(), *CALLS, events=True))
+    updates = trio.run(lambda: updates_of(workspace_runtime(tmp_path if real else None), *CALLS, events=True))
     said: dict[int, list[Any]] = {}
     for update in updates:
         if isinstance(update, Progress) and isinstance(update.message, toolrt.Event):
