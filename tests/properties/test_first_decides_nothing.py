@@ -1,0 +1,240 @@
+"""Nothing is decided by who is first: every mutable thing that a tool can reach ends the same under every schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import trio
+from _reachable import Moment, things_reached
+
+import toolrt
+from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, ToolContext, Workspace, sim
+from toolrt.invariants import MUTANTS
+from toolrt.services import Recorded, RecordedShell, parallel_edit_tool, shell_tool
+
+#: Made once, and never changed.
+FIXED = """
+BareValidator.schema DerivedValidator.schema GivenValidator.schema RecordedShell._answers Registry._tools
+Runtime._services_by_owner State._values Tool._defaults Tool._wish ToolCall.input ToolResult.content
+TrackedCall.input Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
+"""
+
+#: Made when it is first asked for, out of what is fixed.
+MADE_LATE = "Tool._validator"
+
+#: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
+BATCH = """
+Batch._applied Batch._current Batch._lanes Batch._outcome Batch.calls Batch.state Cursor._calls Cursor._lanes
+Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress Inside._changes Inside._ended Inside._open
+Inside._opened Inside._tables Inside.running LanePlace.index LaneRun._ready LaneRun.calls LaneRun.modified
+LaneRun.nursery LaneRun.running LaneRun.starved LaneRun.state LaneRun.unfinished Reader._calls Reader._news
+Reader._reading StateKeys._keys StateKeys._subtrees TrackedCall.changes TrackedCall.held TrackedCall.pending
+TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCall.status TrackedCall.tickets
+"""
+
+#: Tickets: they order everything else, and none is left in the end.
+TICKETS = """
+ClaimTable._living ClaimTable._nodes ClaimTable._serial ClaimTable._subtrees _Group.dependents _Group.predecessors
+_Group.since _Group.tickets _Node.children _Node.reads _Node.subtree_reads _Node.write
+"""
+
+#: Files, and what is known of them: whoever may change one holds its ticket.
+FILES = """
+Branch.names File.changes File.content Freshness._seen MemoryStore._bytes MemoryStore._serial Tree.inodes
+"""
+
+#: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
+#: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
+SEEN_IN_PART = """
+Cache._bytes Cache._kept Cache._misses Cache._parts File.inode MemoryStore._by_batch MemoryStore._by_file
+MemoryStore._contents MemoryStore._dropped MemoryStore._rows
+"""
+
+LISTED = frozenset(" ".join((FIXED, MADE_LATE, BATCH, TICKETS, FILES, SEEN_IN_PART)).split())
+
+
+def _versions(rows: Any) -> Any:
+    """Of each file its versions, in their order."""
+    found: dict[Any, list[Any]] = {}
+    for row in rows.values():
+        found.setdefault(row.key, []).append((row.batch_id, row.call_index, row.before, row.after))
+    return found
+
+
+#: What of a value can be seen from outside; of all others it is the value itself.
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    # Keys are addresses.
+    "Runtime._services_by_owner": lambda services: list(services.values()),
+    "MemoryStore._rows": _versions,
+    "MemoryStore._by_file": lambda rows: {key: len(found) for key, found in rows.items()},
+    "MemoryStore._by_batch": lambda rows: {batch: len(found) for batch, found in rows.items()},
+    # What is kept of a file is valid as long as the file shows its stamp, in which its number is.
+    "Cache._kept": lambda kept: {key: (one.digest, one.value) for key, one in kept.items()},
+    "File.inode": lambda number: None,
+}
+
+
+def call(name: str, **input: Any) -> ToolCall:
+    return ToolCall(name, name, input)
+
+
+def parts(*paths: str) -> list[dict[str, str]]:
+    return [{"path": path, "instructions": "x"} for path in paths]
+
+
+def program_for(
+    moments: list[Moment] | None, limit: int | None = 2, lanes: toolrt.LanePolicy = toolrt.by_claims, extra: Any = None
+) -> Callable[[], Any]:
+    """A batch that uses what a tool is given; `moments` has what is reached while it runs, the value what in the end.
+
+    Args:
+        extra: called with the workspace before it is used.
+    """
+
+    async def program() -> Moment:
+        seen: list[Moment] = [] if moments is None else moments
+        seen.clear()
+        kept: list[ToolContext] = []
+
+        def note(ctx: ToolContext) -> None:
+            if moments is not None:
+                seen.append(things_reached(ctx, VIEWS))
+
+        @toolrt.tool(safe=True)
+        async def look(ctx: ToolContext) -> None:
+            kept.append(ctx)
+            note(ctx)
+            ctx.progress("looks")
+            await trio.sleep(1)
+            note(ctx)
+
+        async def edit(ctx: Any, path: str, instructions: str) -> str:
+            calls = [call("read_file", path=path), call("edit_file", path=path, old="o", new=instructions)]
+            await ctx.run(calls)
+            note(ctx)
+            return "done"
+
+        workspace = Workspace(MemoryDisk({"a.txt": "one", "b.txt": "one"}))
+        if extra is not None:
+            extra(workspace)
+        shell = RecordedShell({"make": Recorded("gcc: fatal error: no input files\n", status=2, seconds=0.5)})
+        tools = [*workspace.tools(), look, parallel_edit_tool(workspace, edit), shell_tool(workspace, shell=shell)]
+        runtime = Runtime(Registry(tools), lanes, limit)
+        calls = [
+            call("read_file", path="a.txt"),
+            call("read_file", path="b.txt"),
+            call("edit_file", path="a.txt", old="e", new="f"),
+            call("look"),
+            call("parallel_edit_files", parts=parts("a.txt", "b.txt")),
+            call("search", pattern="x"),
+            call("run_command", command="make"),
+            call("change_dir", path="."),
+            call("read_file", path="a.txt"),
+            call("nobody"),
+        ]
+        async with runtime.open_batch(State({"k": 1}), batch_id="b", events=True) as batch:
+            for one in calls:
+                batch.submit(one)
+            batch.seal()
+            async for _ in batch:
+                pass
+        return things_reached(kept[0], VIEWS)
+
+    return program
+
+
+def by_name(values: Iterable[str]) -> dict[str, list[str]]:
+    """The values of each instance, by its name."""
+    found: dict[str, list[str]] = {}
+    for value in values:
+        name, _, text = value.partition(" ")
+        found.setdefault(name, []).append(text)
+    return found
+
+
+def changed(before: Moment, after: Moment) -> set[str]:
+    """The labels under which an instance that is in both has another value."""
+    found = set()
+    for label in before.values.keys() & after.values.keys():
+        mine, theirs = by_name(before.values[label]), by_name(after.values[label])
+        # Of a name that several have, it is not known which is which.
+        if any(
+            mine[name] != theirs[name] for name in mine.keys() & theirs.keys() if len(mine[name]) == len(theirs[name])
+        ):
+            found.add(label)
+    return found
+
+
+def mutable_things(program: Callable[[], Any], moments: list[Moment]) -> tuple[set[str], set[str]]:
+    """The labels of all containers that are reached and of attributes that have another value at another moment.
+
+    Then those of all attributes.
+    """
+    found: set[str] = set()
+    there: set[str] = set()
+    for seed in range(3):
+        execution = sim.run(program, sim.RandomWalk(seed=seed))
+        assert execution.error is None, execution.error
+        for moment in (*moments, execution.value):
+            found |= moment.containers | changed(moment, execution.value)
+            there |= moment.values.keys()
+    return found, there
+
+
+def test_every_mutable_thing_is_listed() -> None:
+    """What a tool can reach and what can change is in the list above, and the list has nothing else."""
+    moments: list[Moment] = []
+    found, there = mutable_things(program_for(moments), moments)
+    assert found - LISTED == set(), "new: say which rule makes its final value the same under every schedule"
+    assert LISTED - there == set(), "gone: take them from the list"
+
+
+def test_a_new_mutable_thing_is_noticed() -> None:
+    """The list is no list of what somebody thought of: an attribute more, and the test above fails."""
+    moments: list[Moment] = []
+
+    def more(workspace: Workspace) -> None:
+        workspace.files.__dict__["_latest"] = {}
+
+    found, _ = mutable_things(program_for(moments, extra=more), moments)
+    assert found - LISTED == {"Files._latest"}
+
+
+def test_what_is_fixed_never_changes() -> None:
+    """Neither while calls run nor in the end."""
+    moments: list[Moment] = []
+    execution = sim.run(program_for(moments))
+    for moment in moments:
+        assert changed(moment, execution.value) & set(FIXED.split()) == set()
+
+
+def first_decides(limit: int | None, lanes: toolrt.LanePolicy, executions: int) -> set[str]:
+    """The labels whose final value is not the same in all of so many schedules."""
+    program = program_for(None, limit, lanes)
+    expected = sim.run(program).value
+    found: set[str] = set()
+
+    def check(execution: sim.Execution) -> None:
+        assert execution.error is None, execution.error
+        ends = execution.value
+        labels = expected.values.keys() | ends.values.keys()
+        found.update(label for label in labels if expected.values.get(label) != ends.values.get(label))
+
+    report = sim.explore(program, sim.Portfolio(executions), check)
+    assert not report.failures, report.failures[0].explain()
+    return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, None])
+@pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.parallel, toolrt.by_safety])
+def test_final_values_do_not_depend_on_the_schedule(limit: int | None, lanes: toolrt.LanePolicy) -> None:
+    """Of everything that is reached, listed or not."""
+    assert first_decides(limit, lanes, 20) == set()
+
+
+def test_a_runtime_in_which_the_first_decides_is_noticed() -> None:
+    """Where claims on files are not taken, files and their versions depend on the schedule."""
+    with MUTANTS["files are not ordered"].apply():
+        assert {"File.content", "MemoryStore._rows"} <= first_decides(None, toolrt.by_claims, 60)
