@@ -17,7 +17,7 @@ from toolrt.trace import Trace
 Open = Callable[..., Any]
 
 #: Milliseconds in which a page has to answer, on a slow machine that does much else.
-_PATIENCE = 4_000
+_PATIENCE = 60_000
 
 
 @pytest.fixture

@@ -63,6 +63,35 @@ toolrt.lastUpTo = function lastUpTo(sorted, value, key) {
   return low - 1;
 };
 
+// The rows of a view.  One that looks as it did stays as it is: to make an element costs much more than to keep it.
+toolrt.Rows = class Rows {
+  constructor(host, make) {
+    this.host = host;
+    this.make = make;
+    this.kept = new Map();
+  }
+
+  // Has the rows from `first` to `last` there, and no others; `looks` tells what a row's looks depend on.
+  show(first, last, looks) {
+    for (const [place, row] of this.kept) {
+      if (place < first || place >= last || row.looks !== looks(place)) {
+        row.element.remove();
+        this.kept.delete(place);
+      }
+    }
+    let after = null;
+    for (let place = last - 1; place >= first; place -= 1) {
+      let row = this.kept.get(place);
+      if (!row) {
+        row = { element: this.make(place), looks: looks(place) };
+        this.kept.set(place, row);
+        this.host.insertBefore(row.element, after);
+      }
+      after = row.element;
+    }
+  }
+};
+
 // Calls `draw` once before the next frame, however often it is asked.
 toolrt.oncePerFrame = function oncePerFrame(draw) {
   let asked = false;

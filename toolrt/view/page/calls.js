@@ -17,6 +17,7 @@ toolrt.CallsView = class CallsView {
     const { element } = toolrt;
     this.heads = element("div", { class: "heads", "aria-hidden": "true" });
     this.rows = element("div", { class: "rows", role: "presentation" });
+    this.shown = new toolrt.Rows(this.rows, (place) => this.row(place));
     this.overlay = toolrt.svg("svg", { class: "overlay", "aria-hidden": "true" });
     this.cursor = element("div", { class: "cursor" });
     this.sheet = element("div", { class: "sheet", role: "presentation" }, this.heads, this.rows, this.overlay, this.cursor);
@@ -124,12 +125,12 @@ toolrt.CallsView = class CallsView {
     const first = Math.max(0, Math.floor((view.scrollTop - 28) / this.rowHeight) - 3);
     const last = Math.min(this.entries.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + 3);
     // The stretch in view, with a margin, in pixels of the bars.
-    this.near = view.scrollLeft - 40;
-    this.far = view.scrollLeft + view.clientWidth + 40;
+    this.near = Math.floor(view.scrollLeft / 400) * 400 - 40;
+    this.far = this.near + view.clientWidth + 480;
     this.drawHeads();
-    const rows = document.createDocumentFragment();
-    for (let place = first; place < last; place += 1) rows.append(this.row(place));
-    this.rows.replaceChildren(rows);
+    const size = `${this.left} ${this.bodyWidth} ${this.near} ${this.far} ${this.byTime}`;
+    const picked = this.app.picked[this.side];
+    this.shown.show(first, last, (place) => `${size} ${picked !== null && this.entries[place].call === picked}`);
     this.drawArrows(first, last);
     const seq = this.run.seqAt(this.app.momentOf(this.side));
     toolrt.placed(this.cursor, { left: this.left + (seq < 0 ? 0 : this.x(seq)), top: 28, height: this.entries.length * this.rowHeight });

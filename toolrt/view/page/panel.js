@@ -40,8 +40,8 @@ toolrt.Panel = class Panel {
   list(parts, title, items) {
     if (!items.length) return;
     const { element } = toolrt;
-    const shown = items.slice(0, 60);
-    if (items.length > 60) shown.push(element("li", { class: "soft" }, `and ${(items.length - 60).toLocaleString("en")} more`));
+    const shown = items.slice(0, 25);
+    if (items.length > 25) shown.push(element("li", { class: "soft" }, `and ${(items.length - 25).toLocaleString("en")} more`));
     parts.push(element("h3", {}, title), element("ul", {}, shown.map((item) => (item instanceof Node ? item : element("li", {}, item)))));
   }
 

@@ -9,6 +9,7 @@ toolrt.StepsView = class StepsView {
     const { element } = toolrt;
     this.heads = element("div", { class: "heads", role: "row" });
     this.rows = element("div", { class: "rows", role: "presentation" });
+    this.shown = new toolrt.Rows(this.rows, (moment) => this.row(moment));
     this.overlay = toolrt.svg("svg", { class: "overlay", "aria-hidden": "true" });
     this.sheet = element("div", { class: "sheet", role: "presentation" }, this.heads, this.rows, this.overlay);
     this.scroll = element("div", {
@@ -75,9 +76,9 @@ toolrt.StepsView = class StepsView {
     const first = Math.max(0, Math.floor((view.scrollTop - 28) / this.rowHeight) - this.overscan);
     const last = Math.min(this.run.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + this.overscan);
     this.drawHeads();
-    const rows = document.createDocumentFragment();
-    for (let moment = first; moment < last; moment += 1) rows.append(this.row(moment));
-    this.rows.replaceChildren(rows);
+    const size = `${this.rowHeight} ${this.columnWidth} ${this.left}`;
+    const now = this.app.momentOf(this.side);
+    this.shown.show(first, last, (moment) => `${size} ${Math.sign(moment - now)} ${this.app.marksOf(this.side, moment).words}`);
     this.drawArrows(first, last);
     this.app.drawn += 1;
   }
