@@ -1,5 +1,6 @@
 """What a tool may be given beside files: a shell."""
 
+from toolrt.services import code
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._environment import FIXED, INHERITED
 from toolrt.services._parallel_edit import EditPart, parallel_edit_tool
@@ -18,6 +19,7 @@ __all__ = [
     "Recorded",
     "RecordedShell",
     "Shell",
+    "code",
     "only_reads",
     "parallel_edit_tool",
     "shell_tool",

@@ -28,14 +28,17 @@ from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
 from toolrt.workspace._private import without_private_paths
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._recovery import state_directory
 from toolrt.workspace._revision import noted, noted_no_change
 from toolrt.workspace._rules import Rule
 from toolrt.workspace._version import Version
+from toolrt.workspace._walk import VISITED_MOST, Found, Walk, ignored_above
 from toolrt.workspace._workspace import Workspace
 
 __all__ = [
     "EXACT",
     "SIZE_LIMIT",
+    "VISITED_MOST",
     "CallContext",
     "Change",
     "Changed",
@@ -46,6 +49,7 @@ __all__ = [
     "FileProblem",
     "Files",
     "Folding",
+    "Found",
     "Grant",
     "GuardedDisk",
     "HardLink",
@@ -74,14 +78,17 @@ __all__ = [
     "Unsynced",
     "User",
     "Version",
+    "Walk",
     "Wanted",
     "Workspace",
     "estimated_tokens",
     "head_and_tail",
     "held",
     "identify",
+    "ignored_above",
     "is_own",
     "noted",
     "noted_no_change",
+    "state_directory",
     "without_private_paths",
 ]
