@@ -225,6 +225,26 @@ def test_crash_of_a_record_ends_alike_under_every_schedule() -> None:
     assert list(report.outcomes) == [expected]
 
 
+def test_crash_of_a_record_meets_all_that_runs() -> None:
+    """As that of a program does."""
+
+    async def program() -> Any:
+        async with mcp.connect([mcp.McpServer("x", server=_record())]) as tools:
+            results: list[Any] = []
+
+            async def wait() -> None:
+                results.extend((await run(tools, ("x__nap", {"seconds": 60.0}))).results)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await trio.sleep(1)
+                results.extend((await run(tools, ("x__die", {"status": 1}), ("x__add", {"a": 1, "b": 1}))).results)
+        return sorted(str(result.error or result.content) for result in results), trio.current_time()
+
+    lost = "MCP server 'x': the connection was lost while the call ran; effects may have landed"
+    assert sim.run(program).value == (["2", lost, lost], 1.0)
+
+
 def test_server_that_crashes_in_a_row_is_started_after_growing_pauses() -> None:
     """At once, then after a quarter of a second, then twice that; in virtual time."""
 

@@ -6,14 +6,15 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import calls_of, connected, outcome, proper, rough, run
+from _mcp import calls_of, connected, outcome, processes, proper, rough, run
 
 from toolrt import Outcome, Progress, Registry, Runtime, partition
 from toolrt.errors import DefinitionRefused, InputRefused
@@ -427,6 +428,44 @@ def test_batch_does_not_wait_for_a_server_that_is_ended() -> None:
     assert connected(rough({"children": [deaf]}), use) == (Outcome.ERROR, None)
 
 
+def test_new_server_is_started_when_nothing_of_the_old_one_is_left() -> None:
+    """Two of them never run side by side."""
+
+    async def use(tools: mcp.McpTools) -> tuple[set[int], Any, set[int]]:
+        before = processes()
+        done = await run(tools, ("r__crash", {}), ("r__echo", {"text": "a"}))
+        return before, done.results[1].content, processes()
+
+    deaf = "setsid sh -c 'trap \"\" TERM; while :; do sleep 1000; done' &"
+    before, content, after = connected(rough({"children": [deaf]}), use)
+    assert content == "a"
+    assert len(before & after) == 0
+    assert len(before) >= 3
+
+
+def test_nothing_that_is_sent_is_waited_for() -> None:
+    """Neither a call nor the word of its cancel waits for a server that does not read."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCNotification
+
+    from toolrt.interop.mcp._port import Notes
+    from toolrt.interop.mcp._stdio import _Outgoing, _Pipes
+
+    async def main() -> float:
+        pipes = _Pipes(cast(Any, None), Notes())
+        outgoing = _Outgoing(pipes)
+        message = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="x" * 100_000))
+        with trio.fail_after(1000):
+            for _ in range(100):
+                await outgoing.send(message)
+        assert pipes.problem is None
+        pipes.incoming.close()
+        pipes._said.close()
+        return trio.current_time()
+
+    assert trio.run(main, clock=trio.testing.MockClock(rate=0, autojump_threshold=0)) == 0.0
+
+
 def test_cancel_from_outside_leaves_nothing() -> None:
     """Cancelled while it connects, and while a call runs: both are left, with nothing running."""
 
@@ -449,6 +488,19 @@ def test_what_the_block_raises_is_raised_as_it_is() -> None:
     async def main() -> None:
         async with mcp.connect([rough()]):
             raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        trio.run(main)
+
+
+def test_what_the_block_raises_is_raised_also_when_it_is_cancelled() -> None:
+    """A cancel at the same time does not swallow it."""
+
+    async def main() -> None:
+        with trio.CancelScope() as scope:
+            async with mcp.connect([rough()]):
+                scope.cancel()
+                raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
         trio.run(main)

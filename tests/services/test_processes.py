@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,10 +101,10 @@ def test_command_dies_with_the_process_that_ran_it(root: Path, left: Left) -> No
 def test_a_thousand_calls_leave_nothing(
     workspace: Workspace, left: Left, descriptors: Callable[[], int], tmp_path: Path
 ) -> None:
-    """Cancels and time limits at random: as many processes, open files and temporary files as before."""
+    """Cancels and time limits at random: as many processes, open files, temporary files and threads as before."""
     choices = random.Random(7)
     kinds = [*LEAVES.values(), "{}", "{}"]
-    before = (left(), descriptors(), sorted(os.listdir(tmp_path)))
+    before = (left(), descriptors(), sorted(os.listdir(tmp_path)), _threads())
     children = _children()
 
     async def one(number: int) -> None:
@@ -121,8 +122,13 @@ def test_a_thousand_calls_leave_nothing(
                     nursery.start_soon(one, number + place)
 
     trio.run(main)
-    assert (left(), descriptors(), sorted(os.listdir(tmp_path))) == before
+    assert (left(), descriptors(), sorted(os.listdir(tmp_path)), _threads()) == before
     assert _children() == children
+
+
+def _threads() -> set[threading.Thread]:
+    """The threads of this process, but those that Trio keeps for the next that needs one."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("Trio thread")}
 
 
 def _children() -> set[int]:
