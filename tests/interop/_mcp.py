@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -73,6 +74,15 @@ def processes() -> set[int]:
             continue
         if f"TOOLRT_TEST_OWNER={os.getpid()}\0".encode() in environment or parent == os.getpid():
             found.add(int(name))
+    return found
+
+
+def command_lines() -> list[str]:
+    """What the processes of these servers were started as."""
+    found = []
+    for pid in processes():
+        with contextlib.suppress(OSError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
     return found
 
 

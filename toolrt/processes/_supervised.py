@@ -70,6 +70,8 @@ class Supervised:
     stderr: trio.lowlevel.FdStream | None
     _process: trio.Process
     _mark: str
+    #: What the supervisor has said.
+    _said: bytearray = attrs.field(factory=bytearray, init=False)
 
     @classmethod
     async def start(
@@ -128,6 +130,21 @@ class Supervised:
         """
         await self._process.wait()
 
+    async def wait_exited(self) -> None:
+        """Wait until the program itself has ended; what it started may still run, and is being ended.
+
+        Not while somebody calls `end`.
+
+        Checkpoint: always.
+        """
+        status = cast(trio.lowlevel.FdStream, self._process.stderr)
+        await trio.lowlevel.checkpoint()
+        while not any(line.startswith(b"exit ") for line in self._said.split(b"\n")[:-1]):
+            chunk = await status.receive_some(_CHUNK)
+            if not chunk:
+                break
+            self._said += chunk
+
     async def end(self) -> Halted:
         """Nothing of the program runs on return, unless it cannot be ended; what came of it.
 
@@ -139,7 +156,7 @@ class Supervised:
         process = self._process
         control, status = cast(trio.abc.AsyncResource, process.stdin), cast(trio.lowlevel.FdStream, process.stderr)
         cast(trio.lowlevel.FdStream, control).close()
-        said = bytearray()
+        said = self._said
         swept = stuck = False
         try:
             with trio.move_on_after(_GIVEN_UP, shield=True):

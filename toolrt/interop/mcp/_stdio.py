@@ -63,6 +63,7 @@ class StdioPeer:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(pipes.read_both, readers)
                 nursery.start_soon(pipes.write)
+                nursery.start_soon(pipes.watch)
                 try:
                     await hold((pipes.incoming, _Outgoing(pipes)), publish)
                 finally:
@@ -134,6 +135,11 @@ class _Pipes:
     _more: trio.Event = attrs.field(factory=trio.Event, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _garbage: int = attrs.field(default=0, init=False)
+    #: Cancelled when nobody needs to know any more whether the server has ended.
+    _watching: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    #: Whether the server has ended, and what is cancelled then.
+    _exited: bool = attrs.field(default=False, init=False)
+    _waiting: trio.CancelScope | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._said, self.incoming = anyio.create_memory_object_stream[Any](0)
@@ -156,6 +162,7 @@ class _Pipes:
         """The server has nothing more to read."""
         self._closed = True
         self._more.set()
+        self._watching.cancel()
         if self._supervised.stdin is not None:
             self._supervised.stdin.close()
 
@@ -190,13 +197,30 @@ class _Pipes:
                 nursery.start_soon(self._read)
                 nursery.start_soon(self._listen)
 
+    async def watch(self) -> None:
+        """When the server has ended, what it wrote is all there is, whoever else still holds its output."""
+        with self._watching:
+            await self._supervised.wait_exited()
+            self._exited = True
+            if self._waiting is not None:
+                self._waiting.cancel()
+
+    async def _more_output(self) -> bytes:
+        """The next of what the server writes; nothing where there is no more."""
+        stream = self._supervised.stdout
+        if not self._exited:
+            with trio.CancelScope() as self._waiting:
+                return bytes(await stream.receive_some(_CHUNK))
+        with contextlib.suppress(OSError):
+            return os.read(stream.fileno(), _CHUNK)
+        return b""
+
     async def _read(self) -> None:
         """Hand on the server's messages; what nobody takes is dropped."""
         line = bytearray()
-        stream = self._supervised.stdout
         async with self._said:
-            while chunk := await stream.receive_some(_CHUNK):
-                first, *others = bytes(chunk).split(b"\n")
+            while chunk := await self._more_output():
+                first, *others = chunk.split(b"\n")
                 line += first
                 for other in others:
                     await self._hand_on(bytes(line))
