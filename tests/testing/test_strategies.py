@@ -45,6 +45,7 @@ def test_simplest_mix_is_one_call_that_does_nothing() -> None:
         ({"stops": False}, lambda call: call.stops),
         ({"approvals": False}, lambda call: call.approval is not None),
         ({"invalid": False}, lambda call: call.invalid is not None),
+        ({"sub_batches": False}, lambda call: bool(call.sub_batches)),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

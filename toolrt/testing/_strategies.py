@@ -106,7 +106,7 @@ def _scripted(
 ) -> Scripted:
     does = draw(actions)
     opens = False
-    if children is not None and draw(_RARELY):
+    if children is not None and draw(st.booleans()):
         opens = True
         claimed, hands_on, reads = not draw(_RARELY), draw(_RARELY), draw(_RARELY)
         sub_batch = script.SubBatch(draw(children), claimed, hands_on, reads)
@@ -214,7 +214,7 @@ def tool_mixes(
         approvals: some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.
         shields: calls ignore a cancel for a while.
         invalid: calls name unknown tools, or their input does not fit.
-        sub_batches: some calls open sub-batches, and calls of those too.
+        sub_batches: some batches have calls that open sub-batches, and so on.
         limits: batches with a limit of 1, 2 or 3.
         streaming: batches whose calls come one after the other.
         cancel: batches that are cancelled, from inside or outside.
@@ -234,7 +234,7 @@ def tool_mixes(
         approvals=approvals and draw(_RARELY),
         shields=shields,
         invalid=invalid,
-        sub_batches=2 if sub_batches else 0,
+        sub_batches=2 if sub_batches and draw(_RARELY) else 0,
     )
     drawn = draw(calls)
     return Mix(
