@@ -7,6 +7,8 @@ drawn again while calls run; elsewhere it is lines, each printed once, in the or
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Group
 from rich.text import Text
@@ -62,7 +64,7 @@ class Board:
     def take(self, update: Update) -> None:
         """Show what the batch has just yielded."""
         if isinstance(update, Progress):
-            self._said[update.call_index] = on_one_line(str(update.message), 200)
+            self._said[update.call_index] = on_one_line(_said(update.message), 200)
         elif isinstance(update, ResultReady):
             self._handed_over += 1
         if not self._screen.is_live:
@@ -141,3 +143,9 @@ class Board:
             named = ", ".join(map(str, waits[:_NAMED])) + (", ..." if len(waits) > _NAMED else "")
             row.append(f"  waits for {named}", style="dim")
         return row
+
+
+def _said(message: Any) -> str:
+    """A progress message in words: of a command what it wrote."""
+    output = message.get("output") if isinstance(message, Mapping) else None
+    return output.strip("\n") if isinstance(output, str) else str(message)

@@ -37,8 +37,9 @@ from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
-from toolrt.model import Registry, ToolCall, ToolResult
+from toolrt.model import Registry, State, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
+from toolrt.services import shell_tool
 from toolrt.services.telemetry import JsonLines, Telemetry
 from toolrt.workspace import Workspace
 
@@ -70,6 +71,12 @@ def run(
     allow: Annotated[_Patterns, Parameter(help="Allow what matches [TOOL:]PATTERN; all else is asked about.")] = (),
     ask: Annotated[_Patterns, Parameter(help="Ask before what matches [TOOL:]PATTERN; outranks --allow.")] = (),
     deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks the others.")] = (),
+    shell: Annotated[
+        bool, Parameter(help="Offer run_command as well: its commands can do what you can.", negative=())
+    ] = False,
+    context_budget: Annotated[
+        Whole | None, Parameter(help="Tokens that the model has room for; long files are then shown in part.")
+    ] = None,
     mcp: Annotated[
         _Patterns, Parameter(help="Take tools from this MCP server as well: a program and its arguments.")
     ] = (),
@@ -84,16 +91,19 @@ def run(
     """Execute the tool calls of a recorded model response on a directory.
 
     The response is a message of the Anthropic API, a response or a chat completion of OpenAI's, or a list of calls.
-    The tools are the workspace's file tools, and those of the MCP servers that --mcp names. Lanes and progress are
-    shown while the calls run, then the results in call order. With --format anthropic, openai, chat or json, standard
-    output has the message to send back and nothing else. Ctrl-C cancels the calls and still prints every result. What
-    the calls changed can be put back by toolrt undo.
+    The tools are the workspace's file tools, a shell with --shell, and those of the MCP servers that --mcp names.
+    Lanes and progress are shown while the calls run, then the results in call order. With --format anthropic, openai,
+    chat or json, standard output has the message to send back and nothing else. Ctrl-C cancels the calls and still
+    prints every result. What the file tools changed can be put back by toolrt undo; what a command or a server
+    changed cannot.
     """
     loaded = load_response(response)
     at_least_one("--limit", limit)
     root = checked_directory(workspace)
     if timeout is not None and not timeout > 0:
         raise InputRefused("--timeout", f"expected seconds above 0, got {timeout:g}", "See --help.")
+    if context_budget is not None and context_budget < 0:
+        raise InputRefused("--context-budget", f"expected tokens, 0 or more, got {context_budget}", "See --help.")
     target = None if trace is None else checked_target(trace, "--trace")
     if telemetry is not None and checked_target(telemetry, "--telemetry") == target:
         raise InputRefused("--telemetry", "it is the file that --trace writes", "Name another file.")
@@ -108,7 +118,7 @@ def run(
 
     async def run_connected() -> Performed | None:
         async with connected(servers, files) as tools:
-            registry = Registry([*files.tools(), *tools])
+            registry = Registry([*files.tools(), *([shell_tool(files)] if shell else []), *tools])
             if dry_run:
                 plan = plan_of(loaded.calls, registry, LANE_POLICIES[lanes])
                 if format == "json":
@@ -121,7 +131,8 @@ def run(
             runtime = Runtime(registry, policy, limit, timeout=timeout, approve=approve, telemetry=observer)
             # History outlives this process, and a counter would begin anew in each.
             batch_id = f"run-{uuid.uuid4().hex[:8]}"
-            performed = await perform(runtime, loaded.calls, screen, batch_id)
+            state = State(context_budget=context_budget)
+            performed = await perform(runtime, loaded.calls, screen, batch_id, state)
             # Before the servers are ended: nobody waits for that to see what came of the calls.
             if format == "text":
                 _print_results(performed, loaded.calls, screen)
@@ -179,7 +190,11 @@ class Performed:
 
 
 async def perform(
-    runtime: Runtime, calls: Sequence[ToolCall], screen: Screen, batch_id: str | None = None
+    runtime: Runtime,
+    calls: Sequence[ToolCall],
+    screen: Screen,
+    batch_id: str | None = None,
+    state: State | None = None,
 ) -> Performed:
     """Run `calls` as one batch, show it on `screen`, and give what came of it, complete also after Ctrl-C.
 
@@ -190,7 +205,7 @@ async def perform(
     began = time.perf_counter()
     interrupts: list[str] = []
     async with trio.open_nursery() as nursery:
-        batch = runtime.open_batch(batch_id=batch_id, expected_reads=runtime.registry.reads_in(calls))
+        batch = runtime.open_batch(state, batch_id, runtime.registry.reads_in(calls))
         if threading.current_thread() is threading.main_thread():
             await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
         board = Board(screen, batch)
