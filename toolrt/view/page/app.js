@@ -149,6 +149,7 @@ toolrt.App = class App {
     }));
     for (const tab of document.getElementById("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.view === name));
     document.getElementById("scale-label").hidden = name !== "calls";
+    document.getElementById("zoom").hidden = document.getElementById("arrows-label").hidden = name === "table";
     for (const view of this.views) {
       if (view.drawNow) view.drawNow();
       view.show(this.momentOf(view.side));

@@ -7,7 +7,7 @@ toolrt.TableView = class TableView {
     this.size = 100;
     this.page = 0;
     const { element } = toolrt;
-    this.scroll = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${run.name}: table of steps` });
+    this.scroll = element("div", { class: "scroll table", tabindex: 0, role: "region", "aria-label": `${run.name}: table of steps` });
     this.back = element("button", { type: "button", onclick: () => this.turn(-1) }, "Rows before");
     this.on = element("button", { type: "button", onclick: () => this.turn(1) }, "Rows after");
     this.where = element("span", {});
@@ -37,7 +37,7 @@ toolrt.TableView = class TableView {
     const run = this.run;
     const first = this.page * this.size;
     const last = Math.min(run.length, first + this.size);
-    const names = [run.hasSteps ? "Step" : "Event", "Time", "Task", ...(run.hasSteps ? ["Could run", "Touched"] : []), "What happened"];
+    const names = [run.hasSteps ? "Step" : "Event", ...(run.hasTime ? ["Time"] : []), "Task", ...(run.hasSteps ? ["Could run", "Touched"] : []), "What happened"];
     const rows = [];
     for (let moment = first; moment < last; moment += 1) {
       const marks = this.app.marksOf(this.side, moment);
@@ -47,11 +47,11 @@ toolrt.TableView = class TableView {
         "tr",
         { "aria-current": moment === this.app.momentOf(this.side) ? "true" : null, class: marks.parts ? "parts" : null, onclick: () => this.app.goTo(moment) },
         element("th", { scope: "row" }, String(moment)),
-        element("td", {}, toolrt.seconds(run.timeAt(moment))),
-        element("td", {}, run.nameAt(moment)),
+        run.hasTime ? element("td", {}, toolrt.seconds(run.timeAt(moment))) : null,
+        element("td", { class: "task" }, run.nameAt(moment)),
         run.hasSteps ? element("td", {}, run.enabledAt(moment).join(", ")) : null,
         run.hasSteps ? element("td", {}, touched.join(", ") || "nothing") : null,
-        element("td", {}, `${marks.words}${told.join("; ") || (run.hasSteps ? run.steps.done[moment] : "")}`),
+        element("td", {}, `${marks.words}${told.join("; ") || (touched.length ? "" : run.steps.done[moment])}`),
       ));
     }
     const shown = run.length ? `${first} to ${last - 1} of ${run.length}` : "nothing happened";
@@ -61,6 +61,7 @@ toolrt.TableView = class TableView {
       element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name)))),
       element("tbody", {}, rows),
     )));
+    this.pager.hidden = run.length <= this.size;
     this.back.disabled = this.page === 0;
     this.on.disabled = last >= run.length;
     this.where.textContent = shown;
