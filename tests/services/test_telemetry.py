@@ -111,6 +111,22 @@ def test_sizes_and_types_are_told_and_no_content() -> None:
     ]
 
 
+def test_content_that_does_not_know_its_size_fails_no_call() -> None:
+    """Its type is told."""
+
+    class Odd(dict[str, int]):
+        def __len__(self) -> int:
+            raise ValueError("how should I know")
+
+    @toolrt.tool
+    async def work(ctx: ToolContext) -> Odd:
+        return Odd()
+
+    keeper = Keeper()
+    assert run(Runtime(Registry([work]), telemetry=keeper), ("work", {})).results[0].ok
+    assert [(fields["content"], fields["size"]) for fields in keeper.of("call.settled")] == [("Odd", None)]
+
+
 def test_name_of_a_tool_that_is_not_there_is_not_told() -> None:
     """The model made it up: it may be anything."""
     keeper = Keeper()
@@ -585,16 +601,16 @@ def test_observer_that_cannot_be_referred_to_weakly_is_told_too() -> None:
 
 def test_observer_is_kept_by_nobody() -> None:
     """What is kept of it goes with it."""
-    from toolrt.runtime import _telemetry
+    from toolrt.runtime import _observer
 
     gc.collect()
-    before = len(_telemetry._desks)
+    before = len(_observer._desks)
     keeper = Keeper()
     run(Runtime(REGISTRY, telemetry=keeper), ("sleep", {}))
-    assert len(_telemetry._desks) == before + 1
+    assert len(_observer._desks) == before + 1
     del keeper
     gc.collect()
-    assert len(_telemetry._desks) == before
+    assert len(_observer._desks) == before
 
 
 @pytest.mark.parametrize("telemetry", [7, "text", Counts, object()])

@@ -20,7 +20,8 @@ from _observed import (
 
 from toolrt import probe, sim
 from toolrt.invariants.workloads import WORKLOADS
-from toolrt.runtime._telemetry import Teller, _Clock
+from toolrt.runtime._observer import Clock
+from toolrt.runtime._telemetry import Teller
 from toolrt.services.telemetry import OtelSpans, Telemetry
 from toolrt.services.telemetry import _otel as otel
 
@@ -92,7 +93,7 @@ def touching(monkeypatch: pytest.MonkeyPatch) -> None:
 def real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock goes back."""
     ticks = iter(range(10**9, 0, -1))
-    monkeypatch.setattr(_Clock, "now", lambda self: next(ticks))
+    monkeypatch.setattr(Clock, "now", lambda self: next(ticks))
 
 
 def without(name: str) -> Patch:

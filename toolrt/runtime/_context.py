@@ -30,7 +30,8 @@ from toolrt.model import (
 from toolrt.order import TrackedCall
 from toolrt.runtime._home import Alone, Apart, Home, share_of
 from toolrt.runtime._inside import Inside, inside_of
-from toolrt.runtime._telemetry import Teller, desk_of
+from toolrt.runtime._observer import desk_of
+from toolrt.runtime._telemetry import Teller
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch

@@ -22,7 +22,8 @@ from toolrt.model import (
 )
 from toolrt.order import ClaimTable, LanePolicy, by_claims
 from toolrt.runtime._batch import Batch
-from toolrt.runtime._telemetry import Teller, desk_of
+from toolrt.runtime._observer import desk_of
+from toolrt.runtime._telemetry import Teller
 
 if TYPE_CHECKING:
     from toolrt.runtime._inside import Inside

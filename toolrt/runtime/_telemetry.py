@@ -19,71 +19,29 @@ Limits.  An observer must not block: a call waits for it.
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-import threading
-import time
-import warnings
-import weakref
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import trio
 
-from toolrt import probe
-from toolrt.errors import ObserverWarning
 from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, OutputChunk, Telemetry
 from toolrt.order import Status, TrackedCall
+from toolrt.runtime._observer import Clock, Desk
+from toolrt.runtime._tool_telemetry import HERE, CallTelemetry, name_of, text_of
 
-__all__ = ["CallTelemetry", "Desk", "Teller", "desk_of"]
+__all__ = ["Teller"]
 
 #: A model's id for a call is told up to so many characters.
 _ID = 100
-#: Of what a tool tells: names, keys and texts up to so many characters, and so many fields.
-_NAME, _TEXT, _FIELDS = 100, 500, 32
+#: What a content is called, by its type.
+_KINDS: Mapping[str, Any] = {
+    "text": str,
+    "bytes": (bytes, bytearray, memoryview),
+    "mapping": Mapping,
+    "list": (list, tuple),
+}
 #: Of the calls that one waits for, so many are named.
 _BLOCKERS = 16
-
-#: The call whose tool the running code belongs to, with who tells of it, and the innermost span it has begun.
-_HERE: contextvars.ContextVar[tuple[Teller, int, int | None] | None] = contextvars.ContextVar(
-    "toolrt telemetry", default=None
-)
-
-
-class Desk:
-    """What is kept of one observer for all that tell it something."""
-
-    def __init__(self) -> None:
-        #: One thing is told at a time; a thread that is told may tell.
-        self.lock = threading.RLock()
-        #: How many batches were opened: each has its number, from 1.
-        self.opened = 0
-        #: How often the observer raised.
-        self.failures = 0
-
-    def failed(self, observer: object, kind: str, error: Exception) -> None:
-        """Count what `observer` raised; say it, the first time."""
-        self.failures += 1
-        if self.failures == 1:
-            # Where warnings are errors, this one would fail the call.
-            with contextlib.suppress(Warning):
-                warnings.warn(ObserverWarning(type(observer).__name__, kind, type(error).__name__), stacklevel=2)
-
-
-_desks: dict[int, tuple[weakref.ref[Any], Desk]] = {}
-
-
-def desk_of(observer: object) -> Desk:
-    """The desk of `observer`: the same one for all runtimes that it observes."""
-    key = id(observer)
-    known = _desks.get(key)
-    if known is not None and known[0]() is observer:
-        return known[1]
-    desk = Desk()
-    with contextlib.suppress(TypeError):  # nothing can refer to it weakly: then each runtime counts its batches alone
-        _desks[key] = (weakref.ref(observer, lambda _: _desks.pop(key, None)), desk)
-    return desk
 
 
 class _Told:
@@ -121,10 +79,10 @@ class Teller:
         # Calls that became ready and have not got a slot yet; and whether one of the batch's own calls is giving back.
         self._ready: list[TrackedCall] = []
         self._giving_back = False
-        above = _HERE.get()
+        above = HERE.get()
         #: Inside which call the batch was opened, if the same observer is told of that.
         self._above = above if above is not None and above[0]._desk is desk else None
-        self._clock: _Clock = _Clock() if self._above is None else self._above[0]._clock
+        self._clock: Clock = Clock() if self._above is None else self._above[0]._clock
         with desk.lock:
             desk.opened += 1
             self._number = desk.opened
@@ -260,7 +218,7 @@ class Teller:
         for why in tuple(told.waits):
             self._end_wait(call, told, why)
         told.started = True
-        _HERE.set((self, call.call_index, None))
+        HERE.set((self, call.call_index, None))
         fields = {"call": call.call_index, "lane": lane, "thread": thread, "timeout": timeout}
         self._tell("call.started", fields)
 
@@ -287,7 +245,7 @@ class Teller:
         if not told.joined:
             return
         for number in reversed(range(len(told.spans))):
-            self._end_span(call.call_index, told, number, None, left_open=True)
+            self.end_span(call.call_index, told, number, None, left_open=True)
         if not told.ended:
             told.ended = True
             self._tell("call.ended", {"call": call.call_index, "ran": told.started})
@@ -325,7 +283,7 @@ class Teller:
 
     def service_failed(self, lane: int, service: str, error: BaseException) -> None:
         """A service that was told what a lane changed has raised."""
-        self._tell("service.failed", {"lane": lane, "service": service[:_NAME], "error": type(error).__name__})
+        self._tell("service.failed", {"lane": lane, "service": name_of(service), "error": type(error).__name__})
 
     def _tell_of_tool(self, call: int, kind: str, fields: Mapping[str, Any]) -> bool:
         with self._desk.lock:
@@ -341,12 +299,12 @@ class Teller:
 
     def _innermost(self, call: int) -> int | None:
         """The number of the innermost block that the running code is in."""
-        here = _HERE.get()
+        here = HERE.get()
         inside = here[2] if here is not None and here[0] is self and here[1] == call else None
         told = self._calls.get(call)
         return None if inside is None or told is None or told.spans[inside] is None else inside
 
-    def _begin_span(self, call: int, name: str, fields: Mapping[str, Any]) -> int | None:
+    def begin_span(self, call: int, name: str, fields: Mapping[str, Any]) -> int | None:
         """Its number; None where nothing can be told any more."""
         with self._desk.lock:
             inside = self._innermost(call)
@@ -359,7 +317,7 @@ class Teller:
                 return None
             return number
 
-    def _end_span(self, call: int, told: _Told | None, number: int, error: str | None, left_open: bool = False) -> None:
+    def end_span(self, call: int, told: _Told | None, number: int, error: str | None, left_open: bool = False) -> None:
         with self._desk.lock:
             told = self._calls.get(call) if told is None else told
             if told is None or told.spans[number] is None:
@@ -367,98 +325,6 @@ class Teller:
             name, told.spans[number] = told.spans[number], None
             ended = {"span": number, "name": name, "error": error, "left_open": left_open}
             self._tell_of_tool(call, "span.ended", ended)
-
-
-class CallTelemetry:
-    """What a tool tells observers by: ``ctx.telemetry``.
-
-    It never blocks the tool, never makes it fail and says nothing once the call has ended.  May be used from the worker
-    thread of a sync tool.
-    """
-
-    __slots__ = ("_call", "_teller")
-
-    def __init__(self, teller: Teller, call: int) -> None:
-        self._teller = teller
-        self._call = call
-
-    def event(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
-        """Tell that `kind` happened.
-
-        Args:
-            kind: what happened, in a few words of your own that do not change: ``"cache.missed"``.
-            fields: the particulars: numbers, true or false, short texts.  Of anything else the type is told.
-
-        Checkpoint: never.
-        """
-        self._teller.noted(self._call, _name(kind), _shown(fields))
-
-    def span(self, name: str, fields: Mapping[str, Any] | None = None) -> contextlib.AbstractContextManager[None]:
-        """A block of work with a beginning and an end; blocks may stand in each other.
-
-        Leave it in the task and thread that entered it.  One that is open when its call ends, ends with it.
-
-        Example::
-
-            with ctx.telemetry.span("parse", {"files": len(files)}):
-                ...
-
-        Checkpoint: never.
-        """
-        return _Span(self._teller, self._call, _name(name), _shown(fields))
-
-
-class _Span:
-    """One block of a tool's work."""
-
-    __slots__ = ("_call", "_fields", "_name", "_number", "_teller", "_token")
-
-    def __init__(self, teller: Teller, call: int, name: str, fields: Mapping[str, Any]) -> None:
-        self._teller = teller
-        self._call = call
-        self._name = name
-        self._fields = fields
-        self._number: int | None = None
-        self._token: contextvars.Token[Any] | None = None
-
-    def __enter__(self) -> None:
-        self._number = self._teller._begin_span(self._call, self._name, self._fields)
-        if self._number is not None:
-            self._token = _HERE.set((self._teller, self._call, self._number))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._token is not None:
-            with contextlib.suppress(ValueError):  # it was left where it was not entered
-                _HERE.reset(self._token)
-            self._token = None
-        if self._number is not None:
-            raised = None if kind is None else kind.__name__
-            self._teller._end_span(self._call, None, self._number, raised)
-
-
-class _Clock:
-    """Nanoseconds since the epoch, or virtual ones since the execution began; asked in any thread."""
-
-    def __init__(self) -> None:
-        self._clock = trio.lowlevel.current_clock() if trio.lowlevel.in_trio_run() else _Wall()
-        self._epoch, self._zero = 0, 0.0
-        if not probe.threads_inline:
-            # Read between two looks at the other clock, and again if this thread was not running meanwhile.
-            readings = [(self._clock.current_time(), time.time_ns(), self._clock.current_time()) for _ in range(3)]
-            before, self._epoch, after = min(readings, key=lambda reading: reading[2] - reading[0])
-            self._zero = (before + after) / 2
-
-    def now(self) -> int:
-        return self._epoch + round((self._clock.current_time() - self._zero) * 1e9)
-
-
-class _Wall:
-    """Stands for Trio's clock where Trio does not run."""
-
-    def current_time(self) -> float:
-        return time.perf_counter()
 
 
 def _blockers(call: TrackedCall) -> list[int | str]:
@@ -470,50 +336,25 @@ def _measured(content: object) -> tuple[str | None, int | None]:
     """What a content is and how much of it there is: characters, bytes or members."""
     if content is None:
         return None, None
-    if isinstance(content, str):
-        return "text", len(content)
-    if isinstance(content, bytes | bytearray | memoryview):
-        return "bytes", len(content)
-    if isinstance(content, Mapping):
-        return "mapping", len(content)
-    if isinstance(content, list | tuple):
-        return "list", len(content)
+    try:
+        for name, kinds in _KINDS.items():
+            if isinstance(content, kinds):
+                return name, len(content)
+    except Exception:
+        return type(content).__name__, None  # it is asked what it is, and may not know
     return type(content).__name__, None
 
 
 def _in_short(event: object) -> tuple[str, dict[str, Any]]:
     """An event's kind, and its fields without any content."""
     if isinstance(event, FileChanged):
-        target = None if event.target is None else _text(event.target)
-        where = {"path": _text(event.path), "target": target, "directory": event.is_directory}
+        target = None if event.target is None else text_of(event.target)
+        where = {"path": text_of(event.path), "target": target, "directory": event.is_directory}
         return "file.changed", {**where, "change": event.change.value}
     if isinstance(event, DirectoryChanged):
-        return "directory.changed", {"path": _text(event.path)}
+        return "directory.changed", {"path": text_of(event.path)}
     if isinstance(event, OutputChunk):
         return "output.written", {"offset": event.offset, "size": len(event.text)}
     if isinstance(event, Diagnostics):
-        return "diagnostics.found", {"path": _text(event.path), "findings": len(event.findings)}
+        return "diagnostics.found", {"path": text_of(event.path), "findings": len(event.findings)}
     return "event.emitted", {"type": type(event).__name__}
-
-
-def _name(name: object) -> str:
-    return name[:_NAME] if isinstance(name, str) else type(name).__name__
-
-
-def _shown(fields: object) -> dict[str, Any]:
-    """A tool's own fields, as values that can be told."""
-    if not isinstance(fields, Mapping):
-        return {} if fields is None else {"fields": type(fields).__name__}
-    shown: dict[str, Any] = {}
-    try:
-        for key, value in fields.items():
-            if len(shown) == _FIELDS:
-                break
-            shown[_name(key)] = value if value is None or type(value) in (bool, int, float) else _text(value)
-    except Exception as error:
-        shown["fields"] = type(error).__name__
-    return shown
-
-
-def _text(value: object) -> str:
-    return value[:_TEXT] if type(value) is str else type(value).__name__
