@@ -1,8 +1,8 @@
 """The Trio shell: batches, lanes as nurseries, the context handed to a tool."""
 
-from toolrt.model import Allow, ApprovalRequest, Approve, Deny, Rewrite
+from toolrt.model import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._context import ToolContext
 from toolrt.runtime._runtime import Runtime
 
-__all__ = ["Allow", "ApprovalRequest", "Approve", "Batch", "Deny", "Rewrite", "Runtime", "ToolContext"]
+__all__ = ["Allow", "ApprovalRequest", "Approve", "Batch", "Deny", "ParentCall", "Rewrite", "Runtime", "ToolContext"]
