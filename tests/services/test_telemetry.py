@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from trio.testing import MockClock
 import toolrt
 from toolrt import WRITE, Claim, MemoryDisk, Registry, Runtime, Services, ToolCall, ToolContext, Workspace, sim
 from toolrt.errors import DefinitionRefused, ObserverWarning
+from toolrt.invariants.workloads import WORKLOADS
 from toolrt.model import SILENT
 from toolrt.services.telemetry import Counts, Telemetry
 
@@ -314,6 +317,50 @@ def test_simulation_has_virtual_times() -> None:
     sim.run(program)
     assert keeper.of("batch.opened")[0]["time"] == 100_000_000
     assert keeper.of("batch.ended")[0]["time"] == 300_000_000
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, set[str]]:
+    """The fields of every kind, as docs/reference/events.md lists them."""
+    text = Path(__file__).parents[2].joinpath("docs", "reference", "events.md").read_text(encoding="utf-8")
+    section = text[text.index("## What an observer is told") :]
+    found: dict[str, set[str]] = {}
+    for row in re.findall(r"^\| (`[^|]+) \| ([^|]*) \|", section, re.MULTILINE):
+        kinds, fields = (re.findall(r"`([^`]+)`", cell) for cell in row)
+        for kind in kinds:
+            found[kind] = {name for cell in fields for name in cell.split(", ")}
+    return found
+
+
+def test_reference_lists_every_kind_and_field(reference: dict[str, set[str]]) -> None:
+    """Of what the workloads of the laws, and what tools tell, give: no more and no less than the page says."""
+
+    @toolrt.tool
+    async def work(ctx: ToolContext) -> None:
+        with ctx.telemetry.span("block"):
+            ctx.telemetry.event("here")
+        ctx.emit(toolrt.FileChanged("a"))
+        ctx.emit(toolrt.DirectoryChanged("a"))
+        ctx.emit(toolrt.OutputChunk(0, "text"))
+        ctx.emit(toolrt.Diagnostics("a"))
+        ctx.emit(toolrt.Event())
+
+    def follow(changes: toolrt.LaneChanges) -> None:
+        raise OSError
+
+    keeper = Keeper()
+    for mix in WORKLOADS:
+        sim.run(mix.program(keeper), sim.RandomWalk(1))
+    run(Runtime(Registry([work]), services=Services(after_lane=[follow]), telemetry=keeper), ("work", {}))
+    common = {"time", "batch", "number"}
+    told: dict[str, set[str]] = {}
+    for kind, fields in keeper.told:
+        told.setdefault(kind, set()).update(set(fields) - common)
+    for kind in ("wait.began", "wait.ended"):
+        told[kind] -= {"blocked_by"}
+    for kind in ("span.began", "span.ended"):
+        told[kind] |= {"parent", "fields", "error", "left_open"}
+    assert told == {kind: fields for kind, fields in reference.items() if "toolrt." not in kind and kind[0] != "."}
 
 
 # What tools tell

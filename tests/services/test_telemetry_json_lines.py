@@ -120,6 +120,38 @@ def test_simulation_after_a_run_keeps_the_order(tmp_path: Path) -> None:
     assert [line["number"] for line in read(path)] == [fields["number"] for _, fields in keeper.told]
 
 
+def test_same_schedule_gives_the_same_bytes_in_two_processes(tmp_path: Path) -> None:
+    """Whatever the hash seed is: lines, spans and counts of an explored mix."""
+    program = """
+        import json, sys
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+        from toolrt import sim
+        from toolrt.invariants.workloads import WORKLOADS
+        from toolrt.services.telemetry import Counts, JsonLines, OtelSpans, Telemetry
+
+        exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        with Telemetry(counts := Counts(), JsonLines(sys.argv[1]), OtelSpans(provider)) as telemetry:
+            for mix in WORKLOADS:
+                sim.run(mix.program(telemetry), sim.RandomWalk(7))
+        with open(sys.argv[1], "a") as file:
+            for span in exporter.get_finished_spans():
+                print(span.name, span.start_time, span.end_time, sorted(span.attributes.items()), file=file)
+            print(json.dumps(counts.snapshot()), telemetry.failures, file=file)
+    """
+    texts = []
+    for seed in ("1", "2"):
+        path = tmp_path / seed
+        command = [sys.executable, "-c", textwrap.dedent(program), str(path)]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+        texts.append(path.read_bytes())
+    assert texts[0] == texts[1]
+    assert texts[0].count(b"\n") > 500
+    assert texts[0].endswith(b"(0, 0, 0)\n")
+
+
 # A slow disk
 
 

@@ -201,6 +201,29 @@ def test_batch_is_a_child_of_the_callers_span(run: Any, exported: Exported, tele
 
 
 @both_ways
+def test_spans_of_an_approval_check_are_children_of_the_wait_for_it(
+    run: Any, exported: Exported, telemetry: Telemetry
+) -> None:
+    """The check is a task of its own; what it lets through is not a child of it."""
+    tracer = exported.provider.get_tracer("tests")
+
+    async def check(request: toolrt.ApprovalRequest) -> toolrt.Allow:
+        with tracer.start_as_current_span("asking"):
+            await trio.sleep(1)
+        return toolrt.Allow()
+
+    @toolrt.tool
+    async def work(ctx: ToolContext) -> None:
+        with tracer.start_as_current_span("own"):
+            await trio.sleep(1)
+
+    runtime = Runtime(Registry([work]), approve=check, telemetry=telemetry)
+    run(lambda: runtime.run(asked("work")))
+    call = tree(exported.spans())[0][1][1]
+    assert sorted(map(str, call)) == sorted(map(str, ["execute_tool work", ["toolrt.wait approval", "asking"], "own"]))
+
+
+@both_ways
 def test_sub_batch_is_a_child_of_its_call(run: Any, exported: Exported, telemetry: Telemetry) -> None:
     """Inside the span that its tool has open."""
 

@@ -456,8 +456,6 @@ class LaneRun:
             answer = Deny(f"the approval check raised {tool.describe_error(error)}")
         if inspect.isawaitable(answer):
             call.scope = trio.CancelScope()
-            if self.batch.teller is not None:
-                self.batch.teller.waits_for_approval(call)
             cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
         else:
             self._answered(call, decision(answer))
@@ -465,6 +463,8 @@ class LaneRun:
     async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
         scope = call.scope
         verdict: Allow | Deny | Rewrite | None = None
+        if self.batch.teller is not None:
+            self.batch.teller.waits_for_approval(call)
         try:
             with scope:
                 verdict = decision(await answer)

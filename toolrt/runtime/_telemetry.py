@@ -2,8 +2,8 @@
 
 Rules.
     1. An observer is told what has happened, where it happened: ``batch.opened`` in the task that opened the batch,
-       ``call.started`` and what a tool tells in the tool's own task or thread.  So a context variable that an observer
-       sets at ``call.started`` is the tool's.
+       ``call.started`` and what a tool tells in the tool's own task or thread, ``wait.began`` for an approval in the
+       task of the check.  So a context variable that an observer sets at ``call.started`` is the tool's.
     2. An observer decides nothing.  What it raises is counted, said once as a warning, and goes no further.
     3. Of what a tool is given and gives, types and sizes are told: no input, no content, no text of an error.  What a
        tool tells of its own accord (`CallTelemetry`) is told as it is, cut to a bound.
@@ -185,7 +185,7 @@ class Teller:
             self._begin_wait(call, "claims", {"blocked_by": _blockers(call)})
 
     def waits_for_approval(self, call: TrackedCall) -> None:
-        """The approval check takes its time."""
+        """The approval check takes its time; called in its task."""
         self._begin_wait(call, "approval", {})
 
     def answered(self, call: TrackedCall, answer: str) -> None:

@@ -5,7 +5,8 @@ Rules.
        is a child of the span that was current where it was opened; its lanes are its children, calls those of their
        lane, waits those of their call; a wait for a lane, and a call that no lane took, are the batch's.
     2. While a tool runs its call's span is the current one, so every span that the tool makes itself, through whatever
-       library, is a child of it: in nurseries and in the threads that Trio starts, too.
+       library, is a child of it: in nurseries and in the threads that Trio starts, too.  So it is with the wait for an
+       approval, while an async check runs.
     3. Times are those of the runtime: virtual in a simulation, so that the same schedule gives the same spans in the
        same order.  (Their ids are the provider's: give it a generator with a seed.)
     4. A call's span ends when its lane has: only then can its outcome change no more.  The time it bears is that of the
@@ -215,7 +216,10 @@ class OtelSpans:
         links = [self._trace.Link(one.span.get_span_context()) for one in blockers if one is not None and one.span]
         attributes = {"toolrt.call": fields["call"], "toolrt.wait": fields["why"]}
         name = f"toolrt.wait {fields['why']}"
-        call.waits[fields["why"]] = self._start(name, parent, fields["time"], attributes, links=links)
+        span = call.waits[fields["why"]] = self._start(name, parent, fields["time"], attributes, links=links)
+        if fields["why"] == "approval":
+            # As for a tool: this is the task of the check, and ends with it.
+            self._context.attach(self._trace.set_span_in_context(span))
 
     def _wait_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
         batch.calls[fields["call"]].waits.pop(fields["why"]).end(fields["time"])

@@ -42,7 +42,7 @@ class Telemetry:
 
     Example::
 
-        with Telemetry(Counts(), JsonLines("calls.jsonl"), root=workspace.root) as telemetry:
+        with Telemetry(Counts(), JsonLines("calls.jsonl"), root="path/to/repo") as telemetry:
             runtime = toolrt.Runtime(registry, telemetry=telemetry)
             ...
     """
