@@ -233,6 +233,62 @@ def test_all_servers_are_ended_when_one_cannot_be_used() -> None:
         trio.run(main)
 
 
+_ONLY_LATER = {"error": {"code": -32022, "message": "too old", "data": {"supported": ["2026-07-28"]}}}
+
+
+def test_server_that_knows_only_later_revisions_is_asked_as_they_ask() -> None:
+    """Today's handshake first, and the later one where the server says so."""
+    later = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **later}
+    server = rough({"initialize": _ONLY_LATER, "discover": {"result": discovered}, "later": later})
+    assert outcome(server, ("r__echo", {"text": "a"})).results[0].content == "a"
+    with pytest.raises(InputRefused, match="its answer to server/discover is not what the protocol says"):
+        outcome(rough({"initialize": _ONLY_LATER, "discover": {"result": {}}}))
+
+
+def test_program_that_cannot_be_started_is_refused() -> None:
+    """By the system itself; the fixture counts what was opened for it."""
+    with pytest.raises(InputRefused, match=r"it cannot be started: .*Argument list too long"):
+        outcome(mcp.McpServer("r", [sys.executable, "x" * 5_000_000]))
+
+
+def test_input_is_held_against_the_servers_schema_as_deep_as_it_allows() -> None:
+    """Deeper is INVALID before anything is checked or sent."""
+    into = [{"properties": {"x": {"$ref": "#"}}} for _ in range(3)]
+    tool = _tool("echo", {"type": "object", "anyOf": into}, readOnlyHint=True)
+    deep: dict[str, Any] = {}
+    for _ in range(8):
+        deep = {"x": deep}
+    done = outcome(rough({"tools": [tool]}), ("r__echo", deep), ("r__echo", {"x": {}, "text": "a"}))
+    assert done.results[0].outcome is Outcome.INVALID
+    assert "input: expected at most 6 levels of nesting, got more" in str(done.results[0].error)
+    assert done.results[1].content == "a"
+
+
+def test_long_description_is_cut() -> None:
+    """What models are told of a tool is bounded."""
+
+    async def use(tools: mcp.McpTools) -> list[int]:
+        return [len(tool.description) for tool in tools]
+
+    assert connected(rough({"tools": [{**_tool(), "description": "x" * 20_000}]}), use) == [10_004]
+
+
+def test_tools_that_changed_and_are_not_told_are_not_called() -> None:
+    """Whether they are still what they were is not known."""
+    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+    async def use(tools: mcp.McpTools) -> tuple[Any, Any]:
+        await run(tools, _says(changed, _result(content=[])))
+        done = await run(tools, ("r__echo", {}))
+        return done.results[0].error, tools.changed
+
+    error, heard = connected(rough({"once": True}), use)
+    expected = "its tools have changed, and it does not say how: it answered tools/list with an error: no tools"
+    assert error == f"MCP server 'r': {expected} (code -32601)"
+    assert heard == ("r",)
+
+
 NOISY = {
     "garbage": {"garbage": ["hello", "{", "[]", "{}", '{"jsonrpc": "1.0"}', "\x00\x7f", "null"]},
     "garbage all the time": {"noise": ["DEBUG: answering", '{"jsonrpc": "2.0", "id": 99, "result": {}}']},

@@ -79,7 +79,8 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
             write(filled)
         return
     time.sleep(arguments.get("seconds", 0))
-    write({"id": number, "result": {"content": [{"type": "text", "text": str(arguments.get("text", ""))}]}})
+    content = [{"type": "text", "text": str(arguments.get("text", ""))}]
+    write({"id": number, "result": {"content": content, **config.get("later", {})}})
 
 
 def answer(message: dict[str, Any]) -> None:
@@ -97,9 +98,13 @@ def answer(message: dict[str, Any]) -> None:
         write(
             {"id": number, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}}
         )
+    elif method == "server/discover" and "discover" in config:
+        write({"id": number, **config["discover"]})
+    elif method == "tools/list" and config.get("once") and started:
+        write({"id": number, "error": {"code": -32601, "message": "no tools"}})
     elif method == "tools/list":
         started.append(0.0)
-        result: dict[str, Any] = {"tools": listed(len(started) - 1)}
+        result: dict[str, Any] = {"tools": listed(len(started) - 1), **config.get("later", {})}
         if config.get("pages"):
             result["nextCursor"] = "more"
         write({"id": number, "result": result})
