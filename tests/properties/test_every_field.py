@@ -108,6 +108,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("sums__add", {"a": 2, "b": 3}),
     ("parallel_edit_files", {"parts": PARTS}),
     ("run_command", {"command": "cat docs/missing.md"}),
+    ("run_command", {"command": "cat docs/gone.md"}),
     ("run_command", {"command": "cd docs/explanation && wc -l < rules-copy.md; echo counted as they are"}),
     ("write_file", {"path": "new/page.md", "content": "# New\n"}),
     ("survey", {"path": "/toolrt/model/_call.py"}),
@@ -116,9 +117,10 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("survey", {"path": "page.md"}),
 ]
 
-#: What the two commands write, as a shell does it; the test on the real checkout holds this against one.
+#: What the commands write, as a shell does it; the test on the real checkout holds this against one.
 RECORD = {
     "cat docs/missing.md": Recorded("cat: docs/missing.md: No such file or directory\n", status=1, seconds=0.3),
+    "cat docs/gone.md": Recorded("cat: docs/gone.md: No such file or directory\n", status=1, seconds=0.1),
     "wc -l < rules-copy.md; echo counted as they are": Recorded("3\ncounted as they are\n", seconds=0.1),
 }
 
@@ -223,18 +225,18 @@ def _expected(ending: Ending) -> None:
     contents = [content for _, _, content, _ in ending.results]
     assert outcomes == ["ok"] * len(CALLS), list(zip(names, ending.results, strict=True))
     assert "this read may answer 2000" in contents[0]
-    first, second, third = (contents[place] for place in (1, 8, 11))
+    first, second, third = (contents[place] for place in (1, 9, 12))
     assert first["identity"] == ["all", 1, "id1", ["all", 1, "id1"]]
     assert first["budgets"] == [2000, 4000]
-    assert (first["versions"], second["versions"], third["versions"]) == ([], [2], [7])
+    assert (first["versions"], second["versions"], third["versions"]) == ([], [2], [8])
     assert (first["errors"], second["errors"], second["hints"]) == (0, 1, 1)
     assert (first["working_dir"], second["working_dir"], third["working_dir"]) == (
         "None",
         "docs/explanation",
         "docs/explanation/new",
     )
-    assert "3\ncounted as they are\n[exit status 0; working directory docs/explanation; " in contents[6]
-    assert contents[10] == "# New\n"
+    assert "3\ncounted as they are\n[exit status 0; working directory docs/explanation; " in contents[7]
+    assert contents[11] == "# New\n"
     assert [part["outcome"] for part in contents[4]["parts"]] == ["ok", "ok", "error"]
     assert ending.state["surveyed"] == 3
     assert ending.state.error_signatures == ("cat: docs/missing.md: No such file or directory",)
