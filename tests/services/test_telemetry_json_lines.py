@@ -320,6 +320,29 @@ def test_part_of_a_line_that_cannot_be_taken_back_stands_alone(
     output.close()
 
 
+@pytest.mark.filterwarnings("ignore::toolrt.errors.ObserverWarning")
+def test_thread_that_cannot_start_fails_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried again with the next line; nothing is lost if there is one then, and all is counted if not."""
+    path = tmp_path / "calls.jsonl"
+    start, refusals = threading.Thread.start, [3]
+
+    def refused(thread: threading.Thread) -> None:
+        if refusals[0]:
+            refusals[0] -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with JsonLines(path) as lines:
+        assert all(result.ok for result in run(lines).results)
+        assert lines.flush(PATIENCE)
+    assert (lines.lost, len(read(path))) == (0, lines.written)
+    refusals[0] = 1000
+    with JsonLines(path) as lines:
+        assert all(result.ok for result in run(lines).results)
+    assert (lines.written, lines.lost > 20) == (0, True)
+
+
 # Ends
 
 

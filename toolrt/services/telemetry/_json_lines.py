@@ -147,8 +147,9 @@ class _Writer:
             self._waiting.append((kind, fields))
             if not probe.threads_inline:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._work, name="toolrt telemetry", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._work, name="toolrt telemetry", daemon=True)
+                    thread.start()  # if there can be none, the next line tries again
+                    self._thread = thread
                 elif len(self._waiting) == 1:
                     self._changed.notify_all()
                 return
@@ -200,6 +201,8 @@ class _Writer:
             self._changed.notify_all()
             if self._thread is not None:
                 return
+            self.lost += len(self._waiting)
+            self._waiting.clear()
         self._output.close()
 
     def close(self, patience: float) -> None:
