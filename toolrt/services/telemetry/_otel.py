@@ -50,6 +50,8 @@ class _Call:
     tool: str
     attributes: dict[str, Any]
     submitted: int
+    #: What its span says at the end.
+    result: dict[str, Any] = attrs.field(factory=dict)
     span: Span | None = None
     ended: int | None = None
     settled: int | None = None
@@ -191,8 +193,8 @@ class OtelSpans:
         found = {"toolrt.outcome": fields["outcome"], "toolrt.content.type": fields["content"]}
         found |= {"toolrt.content.size": fields["size"], "toolrt.error.size": fields["error_size"]}
         found |= {"error.type": fields["error"] or (fields["outcome"] if fields["outcome"] in _ERRORS else None)}
-        # A skip replaces what was known of the content.
-        call.attributes = {name: value for name, value in call.attributes.items() if name not in found} | found
+        # A skip replaces what was known before.
+        call.result = found
 
     def _ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
         batch.calls[fields["call"]].ended = fields["time"]
@@ -203,8 +205,8 @@ class OtelSpans:
         end = call.settled if call.ended is None else call.ended
         if call.span is None:
             call.span = self._call_span(call, batch.context, call.submitted, {})
-        call.span.set_attributes(_shown(call.attributes))
-        if call.attributes["toolrt.outcome"] in _ERRORS:
+        call.span.set_attributes(_shown(call.result))
+        if call.result["toolrt.outcome"] in _ERRORS:
             call.span.set_status(self._errors)
         call.span.end(end)
         call.settled = None
