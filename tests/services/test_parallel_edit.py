@@ -13,7 +13,7 @@ from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, ToolOutput, W
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import require
 from toolrt.invariants.oracle import run_one_by_one
-from toolrt.model import ApprovalRequest, BatchOutcome, Outcome, Progress
+from toolrt.model import ApprovalRequest, BatchOutcome, FileChanged, Outcome, Progress
 from toolrt.services import parallel_edit_tool
 from toolrt.workspace import HardLink, Symlink
 
@@ -182,6 +182,20 @@ async def test_progress_says_which_part() -> None:
         batch.seal()
         said = [update.message async for update in batch if isinstance(update, Progress)]
     assert sorted(map(str, said)) == [str({"path": path, "message": "half"}) for path in ("a.txt", "b.txt")]
+
+
+async def test_events_of_parts_are_handed_on_where_they_are_wanted() -> None:
+    """Which file changed, by which part; who did not ask for events sees none."""
+    parts = [{"path": path, "edits": [{"old": "one", "new": "1"}]} for path in ("a.txt", "missing.txt")]
+    for events in (True, False):
+        workspace = Workspace(MemoryDisk({"a.txt": "one"}))
+        runtime = Runtime(Registry([*workspace.tools(), parallel_edit_tool(workspace)]))
+        async with runtime.open_batch(batch_id="b", events=events) as batch:
+            batch.submit(ToolCall("c", "parallel_edit_files", {"parts": parts}))
+            batch.seal()
+            said = [update.message async for update in batch if isinstance(update, Progress)]
+        changed = FileChanged("a.txt", batch_id="b/0.1", call_index=0, call_id="c.0")
+        assert said == ([changed] if events else [])
 
 
 async def test_approval_is_asked_for_each_part() -> None:

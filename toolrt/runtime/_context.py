@@ -308,6 +308,14 @@ class ToolContext:
 
     # Telling
 
+    @property
+    def hands_events(self) -> bool:
+        """Whether the batch's reader wants the events of toolrt's own tools (``open_batch(events=True)``).
+
+        For a tool that opens a sub-batch and hands on what its calls tell.
+        """
+        return self._home.events
+
     def progress(self, message: Any) -> None:
         """Say what the call is doing, to whoever reads the batch's updates.
 

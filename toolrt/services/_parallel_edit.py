@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from toolrt.errors import DefinitionRefused
-from toolrt.model import READ, WRITE, Claim, Mode, Outcome, Progress, Registry, State, Tool, ToolCall, ToolOutput
+from toolrt.model import READ, WRITE, Claim, Event, Mode, Outcome, Progress, Registry, State, Tool, ToolCall, ToolOutput
 from toolrt.workspace import FileProblem, Workspace
 
 __all__ = ["EditPart", "parallel_edit_tool"]
@@ -184,13 +184,17 @@ class _ParallelEdit:
             raise problem
         known = () if ctx.registry is None else ctx.registry
         registry = Registry([self._part, *(tool for tool in known if tool.name != self._part.name)])
-        async with ctx.open_batch(registry=registry) as batch:
+        async with ctx.open_batch(registry=registry, events=getattr(ctx, "hands_events", False)) as batch:
             for number, input in enumerate(inputs):
                 batch.submit(ToolCall(f"{ctx.call_id}.{number}", self._part.name, input))
             batch.seal()
             async for update in batch:
                 if isinstance(update, Progress):
-                    ctx.progress({"path": paths[update.call_index], "message": update.message})
+                    said = update.message
+                    # An event names its call by itself, the part's.
+                    ctx.progress(
+                        said if isinstance(said, Event) else {"path": paths[update.call_index], "message": said}
+                    )
         return _report(paths, batch.outcome.results)
 
 
