@@ -102,13 +102,19 @@ class CodeIndex:
         Args:
             told: is told how far it is, now and then.
 
+        Raises:
+            DefinitionRefused: `embed` gave what is no vector.  What it raises is raised.
+
         Checkpoint: always.
 
         Example::
 
             nursery.start_soon(code.build, print)
         """
-        return await self._refreshed(told)
+        read = await self._index.refresh(told)
+        if self._embed is not None:
+            await self._embed_missing()
+        return read
 
     async def after_lane(self, changes: LaneChanges) -> None:
         """Read what a lane changed before the next one starts, for ``Services(after_lane=[code.after_lane])``.
@@ -117,8 +123,8 @@ class CodeIndex:
 
         Checkpoint: always, if the lane changed something.
         """
-        if changes.changes or changes.unknown:
-            await self._refreshed(None)
+        if changes.paths or changes.unknown:
+            await self._index.refresh()
 
     async def ask(
         self, question: Callable[[sqlite3.Connection, Graph], T], told: Callable[[Any], None] | None = None
@@ -130,7 +136,7 @@ class CodeIndex:
 
         Checkpoint: always.
         """
-        await self._refreshed(told)
+        await self._index.refresh(told)
         files = self._index.files
         if probe.sink is not None:
             probe.sink.access(("code",), False)
@@ -149,23 +155,20 @@ class CodeIndex:
 
         return await self._index.in_thread(asked)
 
-    async def _refreshed(self, told: Callable[[Any], None] | None) -> int:
-        read = await self._index.refresh(told)
-        if self._embed is not None:
-            await self._embed_missing()
-        return read
-
     # Vectors
 
     async def vector_of(self, query: str) -> Sequence[float] | None:
-        """The vector of a query; None without `embed`.
+        """The vector of a query, when all that is searched has its own; None without `embed`.
 
-        Raises: what `embed` raises; `DefinitionRefused` for what is no vector.
+        Raises:
+            DefinitionRefused: `embed` gave what is no vector.  What it raises is raised.
 
         Checkpoint: if there is an `embed`.
         """
         if self._embed is None:
             return None
+        await self._index.refresh()
+        await self._embed_missing()
         return (await self._embedded([query]))[0]
 
     async def _embedded(self, texts: list[str]) -> list[array[float]]:

@@ -321,10 +321,11 @@ class Graph:
             return []
         found = []
         for path in self.tree.mentioning(symbol.name):
-            for one in self.tree.facts(path).symbols:
-                if any(base.rpartition(".")[2] == symbol.name for base in one.bases) and target in self.bases(
-                    path, one
-                ):
+            facts = self.tree.facts(path)
+            names = {symbol.name} | _aliases(facts, {symbol.name})
+            for one in facts.symbols:
+                may_be = any(base.rpartition(".")[2].rstrip("[]") in names for base in one.bases)
+                if may_be and target in self.bases(path, one):
                     found.append(Target(path, one.ordinal))
         return found
 

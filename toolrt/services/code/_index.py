@@ -55,8 +55,13 @@ _FACTS_KEPT = 1024
 
 #: Files that are never text.
 _NO_TEXT = frozenset(
-    [".a", ".bin", ".bmp", ".bz2", ".class", ".db", ".dll", ".dylib", ".eot", ".exe", ".gif", ".gz", ".ico", ".jar", ".jpeg", ".jpg", ".lib", ".mo", ".mp3", ".mp4", ".o", ".obj", ".otf", ".parquet", ".pdf", ".pickle", ".pkl", ".png", ".pyc", ".pyd", ".pyo", ".so", ".sqlite", ".tar", ".tgz", ".ttf", ".wasm", ".webp", ".whl", ".woff", ".woff2", ".xz", ".zip", ".zst"]
-)
+    (
+        ".a", ".bin", ".bmp", ".bz2", ".class", ".db", ".dll", ".dylib", ".eot", ".exe", ".gif", ".gz", ".ico",
+        ".jar", ".jpeg", ".jpg", ".lib", ".mo", ".mp3", ".mp4", ".o", ".obj", ".otf", ".parquet", ".pdf", ".pickle",
+        ".pkl", ".png", ".pyc", ".pyd", ".pyo", ".so", ".sqlite", ".tar", ".tgz", ".ttf", ".wasm", ".webp", ".whl",
+        ".woff", ".woff2", ".xz", ".zip", ".zst",
+    )
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -88,7 +93,7 @@ class Index:
         self._lock = trio.Lock()
         #: All files that are known, by path; replaced as a whole.
         self.files: dict[str, FileRow] = {}
-        #: How often `files` was replaced: what is derived from it is of one age.
+        #: How often it was looked whether they are so.
         self.age = 0
         #: What could not be known, in words.
         self.notes: tuple[str, ...] = ()
@@ -158,9 +163,11 @@ class Index:
                 read += await self.in_thread(lambda batch=batch: self._keep(batch, known))  # type: ignore[misc]
                 if told is not None:
                     told(Building(start, len(wanted)))
-            if wanted or gone or not self.age:
-                self.files = await self.in_thread(lambda: self.store.files())
-                self.age += 1
+            if wanted or gone:
+                known = await self.in_thread(lambda: self.store.files())
+            # Also where nothing was to be read: another process may have.
+            self.files = known
+            self.age += 1
             return read
 
     async def _walked(self) -> dict[str, Stat]:

@@ -41,7 +41,7 @@ _WIDEST_ERROR = 2000
 
 #: How many reports a parse may make up to a place: these, and one for so many bytes before it.
 _REPORTS = 1500
-_BYTES_PER_REPORT = 45
+_BYTES_PER_REPORT = 25
 
 #: For how many a report counts that is made after an error.
 _AFTER_ERROR = 2

@@ -166,8 +166,8 @@ def _hit(connection: sqlite3.Connection, tree: Tree, sought: Sought, piece: int,
     facts = tree.facts(path)
     if 0 <= ordinal < len(facts.symbols):
         symbol = facts.symbols[ordinal]
-        own = set(words_of(symbol.name))
-        shared = len(own & sought.parts)
+        own = words_of(symbol.name)
+        shared = len(sought.parts.intersection(own)) or int("".join(own) in sought.parts)
         if shared:
             # The whole of a name that is all of the query counts most.
             exact = shared / max(len(own), len(sought.parts))
