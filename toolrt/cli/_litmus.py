@@ -20,6 +20,7 @@ from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._input import checked_target, write_target
 from toolrt.cli._options import Whole, at_least_one
+from toolrt.cli._play import play as play_it
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
 from toolrt.invariants.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
@@ -47,6 +48,7 @@ def litmus(
         Whole, Parameter(help="A program with more schedules and more classes than this is sampled.")
     ] = MOST,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
+    play: Annotated[bool, Parameter(help="Choose yourself who runs next, and try to break it.", negative=())] = False,
     html: Annotated[
         str | None, Parameter(help="Write a page: a schedule that goes wrong beside the nearest one that does not.")
     ] = None,
@@ -55,15 +57,21 @@ def litmus(
 
     Each program of the gallery has a story and an exact set of outcomes. With a name, its story and its source are
     shown, it is run under every schedule (or once for each class of them, or a sample, where there are too many), and
-    one that goes wrong is shown step by step. With --verify, every outcome that is stated has to come, no other may,
-    and the schedules and classes have to be as many as stated.
+    one that goes wrong is shown step by step. With --play you choose who runs next, and try to break it. With
+    --verify, every outcome that is stated has to come, no other may, and the schedules and classes have to be as many
+    as stated.
     """
     at_least_one("--most", most)
     if html is not None and (name is None or verify):
         raise InputRefused("--html", "a page shows one program", "Name it, without --verify.")
+    if play and (name is None or verify or json or html is not None):
+        raise InputRefused("--play", "one program is played, and nothing else", "Name it, without other options.")
     target = None if html is None else checked_target(html, "--html")
     programs = list(LITMUS.values()) if name is None else [_named(name)]
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
+    if play:
+        play_it(programs[0], screen, sys.stdin)
+        return Exit.OK
     if name is None and not verify:
         _list(screen)
         if json:

@@ -24,6 +24,7 @@ from toolrt.invariants.litmus._cancelled_in_line import CANCELLED_IN_LINE
 from toolrt.invariants.litmus._cancelling import CANCELLING
 from toolrt.invariants.litmus._cells import CELLS
 from toolrt.invariants.litmus._channels import CHANNELS
+from toolrt.invariants.litmus._game import Game, Hint, Option, Played
 from toolrt.invariants.litmus._laws import LAWS
 from toolrt.invariants.litmus._litmus import Count, Litmus
 from toolrt.invariants.litmus._locks import LOCKS
@@ -31,7 +32,21 @@ from toolrt.invariants.litmus._spaces import SPACES
 from toolrt.invariants.litmus._verify import MOST, Verified, in_order, method_of, verify
 from toolrt.invariants.litmus._waiting import WAITING
 
-__all__ = ["LITMUS", "MOST", "THEMES", "Count", "Litmus", "Verified", "in_order", "method_of", "verify"]
+__all__ = [
+    "LITMUS",
+    "MOST",
+    "THEMES",
+    "Count",
+    "Game",
+    "Hint",
+    "Litmus",
+    "Option",
+    "Played",
+    "Verified",
+    "in_order",
+    "method_of",
+    "verify",
+]
 
 #: The programs by theme.
 THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
