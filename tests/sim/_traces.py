@@ -6,8 +6,10 @@ pair by pair, and an order is closed under transitivity the slow way.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Awaitable, Callable
 from itertools import combinations
+from random import Random
 from typing import Any
 
 import attrs
@@ -172,3 +174,48 @@ def reduced(program: Program, accesses: str = "reported", **actors: Any) -> tupl
 
     report = sim.explore(program, strategy, look, **actors)
     return report, strategy.search, outcomes
+
+
+class InParts(sim.Search):
+    """The reduction in parts, as several processes would do it: each has a few executions, and any is the next."""
+
+    def __init__(self, accesses: str, seed: int) -> None:
+        self.whole: Any = sim.DPOR(accesses, samples=0).begin()
+        self.whole.divide()
+        self.draw = Random(seed)
+        self.parts: list[Any] = []
+        self.current: Any = self.whole
+        self.left = 1
+        #: How many parts there were at once.
+        self.most = 0
+
+    def begin(self) -> InParts:
+        return self
+
+    def policy(self) -> Any:
+        while True:
+            if self.current is not None and self.left:
+                policy = self.current.policy()
+                if policy is not None:
+                    return policy
+            if self.current is not None and self.current is not self.whole:
+                self.whole.take_back(pickle.loads(pickle.dumps(self.current)))
+            self.parts += map(pickle.loads, map(pickle.dumps, self.whole.lend(max(0, 3 - len(self.parts)))))
+            self.most = max(self.most, len(self.parts))
+            if not self.parts:
+                return None
+            self.current = self.parts.pop(self.draw.randrange(len(self.parts)))
+            self.left = self.draw.randint(1, 4)
+
+    def learn(self, execution: sim.Execution) -> None:
+        self.left -= 1
+        self.current.learn(execution)
+
+    def claim(self, executions: int, distinct: int) -> str:
+        return str(self.whole.claim(executions, distinct))
+
+    def complete(self) -> bool:
+        return bool(self.whole.complete())
+
+    def unfinished(self) -> str | None:
+        return str(self.whole.unfinished()) if self.whole.unfinished() else None

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 from _programs import OPERATIONS, THINGS, program_of
-from _traces import TooMany, count_traces, reduced
+from _traces import InParts, TooMany, count_traces, outcome_of, reduced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
@@ -324,6 +324,25 @@ REGRESSIONS: dict[str, tuple[Any, bool, dict[str, Any]]] = {
         False,
         {"clock": "explored", "clock_moves": 1},
     ),
+    "a value that sleeps beside others that do not": (
+        (
+            (1, (("nested_locks", 0), ("pick", 1))),
+            (None, (("get", 0), ("is_set", 1), ("wait", 1))),
+            (None, (("choose", 1),)),
+        ),
+        False,
+        {},
+    ),
+    "a deadline that comes for a scope that was left": (
+        ((1, (("pick", 1), ("pick", 0), ("add", 0))), (0, (("wait", 1),)), (None, (("now", 1), ("deadline", 1)))),
+        False,
+        {"clock": "explored", "clock_moves": 1},
+    ),
+    "a clock that was to move before what brings its deadline": (
+        ((1, (("sleep", 0), ("lock", 0))), (None, (("idle", 0), ("pick", 0)))),
+        True,
+        {**ANY, "clock": "explored", "clock_moves": 1},
+    ),
     "choices in a scope": (
         ((1, (("pick", 0), ("scoped", 0))), (1, (("scoped", 1), ("timeout", 0)))),
         True,
@@ -338,7 +357,8 @@ def _agrees(spec: Any, declared: bool, actors: dict[str, Any], limit: int) -> No
         counted = count_traces(program, declared, limit=limit, **actors)
     except TooMany:
         return
-    report, search, outcomes = reduced(program, "declared" if declared else "reported", **actors)
+    accesses = "declared" if declared else "reported"
+    report, search, outcomes = reduced(program, accesses, **actors)
     assert [seen for seen in counted.traces.values() if len(seen) > 1] == []
     assert outcomes == counted.outcomes
     assert report.claim.startswith("exhaustive(")
@@ -346,6 +366,13 @@ def _agrees(spec: Any, declared: bool, actors: dict[str, Any], limit: int) -> No
         assert report.executions == len(counted.traces)
     else:
         assert report.executions >= len(counted.traces)
+    in_parts: set[str] = set()
+    parts = InParts(accesses, counted.schedules)
+    report = sim.explore(program, parts, lambda execution: in_parts.add(outcome_of(execution)) or True, **actors)
+    assert in_parts == counted.outcomes
+    assert report.claim.startswith("exhaustive(")
+    if search.passes == 1:
+        assert report.executions == len(counted.traces)
 
 
 @pytest.mark.parametrize("name", REGRESSIONS)
@@ -382,5 +409,5 @@ _ACTORS = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(spec=_SPECS, declared=st.booleans(), actors=_ACTORS)
 def test_reduction_agrees_on_generated_programs(spec: Any, declared: bool, actors: dict[str, Any]) -> None:
-    """Law: same outcomes as every schedule, one execution of each trace, and one outcome for each trace."""
+    """Law: same outcomes as every schedule, and one execution of each trace, in one part and in several."""
     _agrees(spec, declared, actors, limit=400)

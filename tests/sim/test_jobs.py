@@ -93,6 +93,113 @@ def test_jobs_run_every_schedule_once(lengths: list[int], strategy: sim.Strategy
     assert shown(sim.explore(program, strategy, jobs=2)) == shown(sim.explore(program, strategy))
 
 
+def reduced(report: sim.Report) -> dict[str, Any]:
+    """What a reduction shows whoever runs which trace: not which of its schedules, nor in which order."""
+    counts = (report.executions, report.failed, report.undecided, report.complete)
+    return {**shown(report), "counts": counts, "outcomes": report.outcomes, "failures": len(report.failures)}
+
+
+@pytest.mark.parametrize("strategy", [sim.DPOR(), sim.DPOR("declared")], ids=str)
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("lost_update", (3, 1)), ("reorder", (4,)), ("dining", (3,)), ("bounded_buffer", (2, 2))]
+)
+def test_jobs_reduce_as_one_job_does(programs, name: str, arguments, strategy: sim.Strategy) -> None:
+    """One execution of each trace whoever runs it: the same verdict, claim, counts and outcomes."""
+    program, check = getattr(programs, name)(*arguments)
+    assert reduced(sim.explore(program, strategy, check, jobs=3)) == reduced(sim.explore(program, strategy, check))
+
+
+def test_jobs_reduce_with_a_cancel_and_a_clock() -> None:
+    """What else can happen is divided like anything else."""
+
+    async def program() -> tuple[int, bool]:
+        cell = sim.Cell(0, "x")
+
+        async def add() -> None:
+            seen = cell.get()
+            await checkpoint()
+            cell.set(seen + 1 + sim.choose(2))
+
+        with trio.move_on_after(1) as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(add)
+                nursery.start_soon(add)
+        return cell.get(), scope.cancelled_caught
+
+    for actors in ({"cancel_at": "any"}, {"clock": "explored", "clock_moves": 1}):
+        one, two = (sim.explore(program, sim.DPOR(), fine, jobs=jobs, **actors) for jobs in (1, 2))  # type: ignore[arg-type]
+        assert reduced(one) == reduced(two)
+        assert one.complete
+
+
+def test_jobs_share_the_traces() -> None:
+    """Each of the processes runs some of them."""
+
+    async def program() -> int:
+        cell = sim.Cell(0, "x")
+
+        async def add() -> None:
+            for _ in range(2):
+                seen = cell.get()
+                await checkpoint()
+                cell.set(seen + 1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(add)
+        return os.getpid()
+
+    report = sim.explore(program, sim.DPOR(), fine, jobs=2)
+    assert report.claim == "exhaustive(traces=762)"
+    assert len(report.outcomes) == 3
+    assert report.outcomes[os.getpid()] == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_reduction_is_gone_on_with(jobs: int, programs, tmp_path: Path) -> None:
+    """Sittings of 100 executions show in the end what one sitting does; then the file is gone."""
+    program, _ = programs.reorder(4)
+    path = tmp_path / "search"
+    sittings = 0
+    while not sittings or path.exists():
+        report = sim.explore(program, sim.DPOR(), fine, 100, jobs, checkpoint=path)
+        sittings += 1
+    assert sittings > 2
+    assert reduced(report) == reduced(sim.explore(program, sim.DPOR(), fine))
+
+
+def test_jobs_leave_out_no_outcome_where_a_step_withholds_what_decides() -> None:
+    """Whether it is noticed depends on which process sees what; the outcomes do not."""
+
+    async def program() -> None:
+        cell, queue, waiting = sim.Cell(0, "x"), [], []
+
+        async def take() -> None:
+            while not queue:
+                event = trio.Event()
+                waiting.append(event)
+                await event.wait()
+            queue.pop()
+            await checkpoint()
+
+        async def put() -> None:
+            queue.append(1)
+            if waiting:
+                waiting.pop().set()
+
+        async def write() -> None:
+            cell.set(1)
+
+        async with trio.open_nursery() as nursery:
+            for task in (take, put, write):
+                nursery.start_soon(task)
+
+    report = sim.explore(program, sim.DPOR(), fine, jobs=2)
+    assert report.complete
+    assert report.claim.startswith("exhaustive(")
+    assert report.outcomes.keys() == sim.explore(program, sim.DPOR(), fine).outcomes.keys()
+
+
 def test_jobs_take_the_cancel_along(programs) -> None:
     """Exploring cancels is divided like anything else."""
     program, _ = programs.lost_update(2, 1)
@@ -172,12 +279,11 @@ class _Mine(sim.RandomWalk):
         return _Mine(index)
 
 
-@pytest.mark.parametrize("strategy", [sim.DPOR(), sim.Random(_Mine(1), 10)], ids=str)
 @pytest.mark.parametrize("more", [{"jobs": 2}, {"checkpoint": "never-made"}])
-def test_strategy_that_cannot_be_divided_is_refused(strategy: sim.Strategy, more: dict[str, Any]) -> None:
-    """DPOR's next execution depends on all others; nobody knows what a stranger's policy depends on."""
+def test_strategy_that_cannot_be_divided_is_refused(more: dict[str, Any]) -> None:
+    """Nobody knows what a stranger's policy depends on."""
     with pytest.raises(DefinitionRefused, match="cannot be divided"):
-        sim.explore(pid, strategy, **more)
+        sim.explore(pid, sim.Random(_Mine(1), 10), **more)
 
 
 def test_program_that_cannot_be_sent_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

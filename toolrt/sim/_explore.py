@@ -182,7 +182,7 @@ def explore(
             violations; ``None`` and ``[]`` are no complaint, but an execution with an error is then a failure;
             exactly ``True`` says that all is well.  None: an execution fails when it has an error.
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
-        jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`,
+        jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`, `DPOR`,
             `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the
             process that ran them.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
@@ -260,13 +260,14 @@ def _divided(
     arguments: str,
 ) -> Report:
     search = strategy.begin()
-    if not isinstance(search, Shared) or not search.asks_nobody:
+    if not isinstance(search, Shared) or not search.can_be_divided:
         raise DefinitionRefused(
             "strategy with jobs or checkpoint",
-            "Exhaustive, Bounded, Portfolio, or Random with a policy of toolrt's own (what DPOR runs next depends on "
-            "all that was run before, so it cannot be divided)",
+            "Exhaustive, Bounded, DPOR, Portfolio, or Random with a policy of toolrt's own (what another depends on "
+            "nobody knows, so it cannot be divided)",
             strategy,
         )
+    search.divide()
     kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy))
     exploration = Divided(task, search, jobs, budget, progress, kept)
     found = exploration.run()

@@ -384,6 +384,8 @@ class Reports:
 
         def moved(things: Things, self: Any, deadline: float) -> None:
             things.touched.append(((*things.name(self), "deadline"), True))
+            if things.timed:
+                imply(things, things.name(self))
             if deadline <= trio.current_time():
                 # It expires before the next step, as part of this one.
                 cancels(things, self)
@@ -464,6 +466,9 @@ class Reports:
             if status is not None:
                 imply(things, things.scope_of(status))
                 imply(things, things.scope_of(status._parent))
+            if things.timed and not things.is_fresh(self):
+                # A deadline that is set afterwards is none that the clock could move to.
+                imply(things, (*things.name(self), "deadline"))
 
         self._before(scope, "_close", close)
 

@@ -22,7 +22,9 @@ is `_dpor_tree`'s; here are its contract with an exploration and its claims.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+import os
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -32,8 +34,8 @@ from toolrt.sim._execution import Execution
 from toolrt.sim._paths import task_of
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.strategies._dpor_tree import Tree
-from toolrt.sim.strategies._strategy import Redundant, Search
+from toolrt.sim.strategies._dpor_tree import Branches, Observed, Sleep, Tree, let_one_begin
+from toolrt.sim.strategies._strategy import Redundant, Shared
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
@@ -85,10 +87,47 @@ class DPOR:
         return DPORSearch(declared, self.samples if declared else 0)
 
 
-class DPORSearch(Search):
-    """One exploration by `DPOR`."""
+@attrs.define
+class _Place:
+    """A place that several parts begin with: what is to be run from there is chosen by the whole search."""
+
+    #: The places up to this one.
+    above: tuple[int, ...]
+    #: A tree that came through here, and the number of the step.
+    tree: Tree
+    index: int
+    #: Who sleeps here, what is to be run, and who can step.
+    sleep: Sleep
+    left: Branches
+    enabled: tuple[str, ...]
+    #: Who was run from here, and whether it is known what that touched.
+    begun: dict[str, bool] = attrs.Factory(dict)
+
+    def next(self) -> Tree | None:
+        """Give a tree of the next that is to be run from here; None when there is none, or not yet."""
+        if not all(self.begun.values()):
+            # Whoever is run later sleeps until something conflicts with what was run before.
+            return None
+        while self.left:
+            name = next(iter(self.left))
+            del self.left[name]
+            if name not in self.sleep and name not in self.begun:
+                self.begun[name] = False
+                return self.tree.branch(self.index, name, dict(self.sleep))
+        return None
+
+
+class DPORSearch(Shared):
+    """One exploration by `DPOR`.
+
+    In parts: a part has a tree whose first nodes are others' too.  What its races ask for at those is told to the whole
+    search when the part comes back, which runs each branch of such a place as a part, asleep for whatever was begun
+    there before; so a trace is run once whoever runs it.  No part plans ahead, because no part has seen all steps.
+    """
 
     def __init__(self, declared: bool, samples: int) -> None:
+        # Only a sample may have a schedule twice.
+        self.repeats = bool(samples)
         self._declared = declared
         self._samples = samples
         self._tree = Tree(declared)
@@ -105,6 +144,15 @@ class DPORSearch(Search):
         self._sampled = 0
         # Asked for the text of a value otherwise.
         self.asks_nobody = not samples
+        # In parts: the places that several begin with, what is left of parts, how many are lent out, and whether any
+        # were; for a part, the places it begins with.
+        self._places: list[_Place] = []
+        self._back: list[DPORSearch] = []
+        self._lent = 0
+        self._is_divided = self._is_part = False
+        self._above: tuple[int, ...] = ()
+        # What all parts of one search have in common.
+        self._name = ""
 
     def policy(self) -> Policy | None:
         """Give the policy of the next execution, or None when there is none."""
@@ -114,6 +162,8 @@ class DPORSearch(Search):
             self.redundant += 1
             tree.take_in(given.scheduler, given.offered)
             self._given = None
+        if tree.done and self._is_part:
+            return None
         if tree.done and tree.again:
             # A reduction by what steps withheld may have missed a trace: once more, by all that each step touched.
             self.passes += 1
@@ -162,9 +212,121 @@ class DPORSearch(Search):
         """Say why not every trace was run, as far as anybody can tell."""
         if self.doubts:
             return "; ".join(sorted(self.doubts))
-        if not self._tree.done or self._tree.again or self._sampled < self._samples:
+        left = self._back or self._lent or any(place.left for place in self._places)
+        if left or not self._tree.done or self._tree.again or self._sampled < self._samples:
             return "the budget ran out"
         return None
+
+    # ------------------------------------------------------------------ in parts
+
+    @property
+    def can_be_divided(self) -> bool:
+        """It can: it asks values for their text only."""
+        return True
+
+    def divide(self) -> None:
+        """Be done in parts from now on; nothing was run yet."""
+        self._is_divided = True
+        self._name = os.urandom(8).hex()
+        self._tree.be_careful()
+
+    def place(self, execution: Execution) -> tuple[Any, ...]:
+        """Say where `execution` comes among all: by its choices, as who runs what is chance."""
+        return execution.choices
+
+    def lend(self, parts: int) -> list[Shared]:
+        """Give away what is left; see `Shared`."""
+        if not self._tree.done and self._is_divided and not self._places and not self._lent and not self._back:
+            self._back.append(self._part(self._tree, ()))
+        lent: list[DPORSearch] = []
+        while len(lent) < parts and (part := self._next_part()) is not None:
+            lent.append(part)
+        while len(lent) < parts and any(map(self._share, lent)):
+            while len(lent) < parts and (part := self._next_part()) is not None:
+                lent.append(part)
+        if not lent and not self._lent and not self._back and self.unfinished() is not None and not self.doubts:
+            # The rest is run as if by itself.
+            rest = copy.copy(self)
+            rest._places, rest._is_divided, rest.divisible = [], False, False
+            lent.append(rest)
+        self._lent += len(lent)
+        return list(lent)
+
+    def take_back(self, part: Shared) -> None:
+        """Take back what is left of a part; see `Shared`."""
+        assert isinstance(part, DPORSearch)
+        self._lent -= 1
+        if not part._is_part:
+            for name in ("_tree", "traces", "passes", "redundant", "doubts", "_outcomes", "_sampled"):
+                setattr(self, name, getattr(part, name))
+            return
+        self.traces += part.traces
+        self.redundant += part.redundant
+        self.doubts |= part.doubts
+        self._outcomes |= part._outcomes
+        part.traces = part.redundant = 0
+        part.doubts, part._outcomes = set(), set()
+        tree = part._tree
+        for index, moves in tree.found:
+            place = self._places[part._above[index]]
+            let_one_begin(place.sleep, place.left, place.begun, place.enabled, moves)
+        tree.found = []
+        if part._above and tree.last in (last := self._places[part._above[-1]]).begun:
+            sleepers = tree.sleepers()
+            last.begun[tree.last] = tree.done or sleepers is not None
+            last.sleep.update((who, footprint) for who, footprint in (sleepers or {}).items() if who not in last.sleep)
+        if tree is not self._tree:
+            self._tree.learn_from(tree)
+        if not tree.done:
+            self._back.append(part)
+        elif not self._back and not self._lent:
+            self._tree.done = True
+
+    def _part(self, tree: Tree, above: tuple[int, ...]) -> DPORSearch:
+        part = copy.copy(self)
+        part._tree, part._above, part._is_part = tree, above, True
+        part._places, part._back, part._given = [], [], None
+        part.traces = part.redundant = 0
+        part.doubts, part._outcomes = set(), set()
+        return part
+
+    def _next_part(self) -> DPORSearch | None:
+        if self._back:
+            return self._back.pop()
+        for number, place in enumerate(self._places):
+            if (tree := place.next()) is not None:
+                return self._part(tree, (*place.above, number))
+        return None
+
+    def _share(self, part: DPORSearch) -> bool:
+        """Let a part give up the first branches it has left, which others may run; say whether there were any."""
+        shared = part._tree.share() if part.divisible else None
+        if shared is None:
+            return False
+        tree, given = shared
+        for sleep, left, enabled in given:
+            self._places.append(_Place(part._above, tree, len(part._above), sleep, left, enabled))
+            part._above = (*part._above, len(self._places) - 1)
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_given": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._is_part:
+            self._tree.observe_with(_observed_by(self._name))
+
+
+# What the parts of one search that this process runs have observed, and whose they are.
+_observed: tuple[str, Observed] = ("", {})
+
+
+def _observed_by(name: str) -> Observed:
+    global _observed
+    if _observed[0] != name:
+        _observed = name, {}
+    return _observed[1]
 
 
 class _Follow:
@@ -231,9 +393,14 @@ class _Follow:
                 self.diverged = not self._tree.need_not_step(task)
         if not sleep:
             return 0
-        for choice, task in enumerate(enabled):
-            if task not in sleep:
+        # Whoever can choose everything comes first: some of the values of a step say nothing of the others.
+        partly = {who[0] for who in sleep if type(who) is tuple}
+        awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
+        for choice in awake:
+            if enabled[choice] not in partly:
                 return choice
+        if awake:
+            return awake[0]
         self.offered = enabled
         raise Redundant
 

@@ -33,6 +33,8 @@ Labels of such steps cannot be relied on.  Not every one is found: what decides 
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolrt.errors import Deadlock
@@ -43,7 +45,7 @@ from toolrt.sim.strategies._dpor_steps import NOTHING, WILD, Events, Footprint, 
 if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
 
-__all__ = ["Tree"]
+__all__ = ["Branches", "Move", "Observed", "Path", "Sleep", "Tree", "let_one_begin"]
 
 
 #: What makes a step one and not another: its task and its number among that task's, with what was chosen up to then.
@@ -60,6 +62,10 @@ Branches = dict[str, tuple[Footprint, "Branches", tuple[int, ...]]]
 _Versions = dict[Resource, tuple[bool, int, int]]
 
 
+#: By what a step knew when it began: what it touched, and who had touched that before.
+Observed = dict[int, list[tuple[Footprint, _Versions]]]
+
+
 class Path(NamedTuple):
     """The beginning of an execution."""
 
@@ -69,6 +75,21 @@ class Path(NamedTuple):
     known: int
     #: What steps choose, by their place.
     chosen: dict[int, tuple[int, ...]]
+
+
+class Move(NamedTuple):
+    """One step of what is to be run from a place."""
+
+    #: Who steps.
+    name: str
+    #: What the step touches.
+    footprint: Footprint
+    #: What it chooses.
+    chosen: tuple[int, ...]
+    #: True when nothing of it has to come before.
+    can_begin: bool
+    #: True when what it touches there is not known: this is all it ever has.
+    is_guess: bool
 
 
 class _Node:
@@ -157,11 +178,15 @@ class Tree:
         self.careful = False
         #: True once a step touched different things although nothing it touched was different: it does not say all.
         self.withholds = False
-        # By what a step knew when it began: what it touched, and who had touched that before.
-        self._observed: dict[int, list[tuple[Footprint, _Versions]]] = {}
+        self._observed: Observed = {}
         self._observations = 0
         # The steps that may have done anything.
         self._wild: list[int] = []
+        # So many of the first nodes are others' too: what they choose is chosen here, but for the last, which is this
+        # tree's own but for its other branches.
+        self._base = 0
+        #: What is to be run from those: where, and what.
+        self.found: list[tuple[int, list[Move]]] = []
         #: True when nothing is left to run.
         self.done = False
         #: The beginning of the next execution.
@@ -196,6 +221,8 @@ class Tree:
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
                     for first in node.races:
                         self._turn_round(first, second)
+        if self._chooses:
+            self._let_others_begin(kept + 1)
         if scheduler.offers is not None or scheduler.canceller is not None:
             self._let_others_step(events, kept, offered or ())
             if not redundant:
@@ -325,7 +352,7 @@ class Tree:
         observed = self._observed.setdefault(knew, [])
         known = False
         for other, seen in observed:
-            if other is footprint:
+            if other is footprint or (other.pairs == footprint.pairs and other.anything is footprint.anything):
                 known = known or seen == saw
             elif self._same(other, seen, footprint, saw):
                 self.withholds = True
@@ -396,18 +423,16 @@ class Tree:
             index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
         ]
         sequence.append(second)
-        if place.name in self._may:
-            # It need not step at all, so that it steps later has to be said.
-            self._plan(place, sequence, second, place.name)
-        else:
-            self._plan(place, sequence, second)
+        # Who need not step at all is said to step later.
+        self._plan(first, sequence, second, place.name if place.name in self._may else "")
 
-    def _plan(self, place: _Node, sequence: list[int], second: int = -1, finally_: str = "") -> None:
-        """See to it that `sequence` is run from `place`, and then a step of `finally_`.
+    def _plan(self, first: int, sequence: list[int], second: int = -1, finally_: str = "") -> None:
+        """See to it that `sequence` is run from where `first` was, and then a step of `finally_`.
 
         What `second` would touch there is not known: all that it ever has, then.
         """
         nodes = self._nodes
+        place = nodes[first]
         if finally_:
             # Of its step nothing is known.
             phantom = _Node({}, {})
@@ -416,39 +441,35 @@ class Tree:
             self._ever[phantom.key] = WILD
             sequence.append(len(nodes))
             nodes.append(phantom)
-        # Where guesses were wrong, that somebody could be put first is no reason: so may be what is to be run.
-        least = 0 if self.careful else -1
-        for who, footprint in place.sleep.items():
-            at = self._starts(who, footprint, sequence, second)
-            if at is not None and at >= least:
-                break
-        else:
-            if self.careful:
-                self._let_one_begin(place, sequence, second)
+        if self.careful:
+            moves = self._moves(sequence, second)
+            if first < self._base:
+                self.found.append((first, moves))
             else:
-                self._insert(place.tree, sequence, second)
+                let_one_begin(place.sleep, place.tree, (), place.enabled, moves)
+        elif all(self._starts(who, footprint, sequence, second) is None for who, footprint in place.sleep.items()):
+            self._insert(place, sequence, second)
         if finally_:
             nodes.pop()
 
-    def _let_one_begin(self, place: _Node, sequence: list[int], second: int) -> None:
-        """See to it that one of those that can begin `sequence` does."""
+    def _moves(self, sequence: list[int], second: int) -> list[Move]:
         nodes = self._nodes
         within = _mask(sequence)
-        names = []
-        for at, index in enumerate(sequence):
+        moves = []
+        for index in sequence:
             node = nodes[index]
-            if node.before & within & ~(1 << index):
-                continue
-            if index == second and any(
-                self._ever[node.key].conflicts_with(nodes[other].footprint) for other in sequence[:at]
-            ):
-                continue
-            if node.name in place.tree:
-                return
-            if node.name not in place.sleep:
-                names.append(node.name)
-        if names:
-            place.tree[names[0]] = _anybody()
+            footprint = self._ever[node.key] if index == second else node.footprint
+            can_begin = not node.before & within & ~(1 << index)
+            moves.append(Move(node.name, footprint, node.chosen, can_begin, index == second))
+        return moves
+
+    def _let_others_begin(self, begin: int) -> None:
+        """Where some values of a step sleep, and a plan let it be the first, let all others step, too."""
+        for node in self._nodes[begin:]:
+            if any(type(who) is tuple and who[0] == node.name for who in node.sleep):
+                for name in node.enabled:
+                    if name != node.name and name not in self._may and name not in node.sleep:
+                        node.tree.setdefault(name, _anybody() if self.careful else (WILD, {}, ()))
 
     def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
         """Let who could step and did not do so where it last could."""
@@ -464,10 +485,10 @@ class Tree:
                 if (
                     (name in may or (name == canceller and is_last))
                     and name != node.name
-                    and (name not in after or (name is CLOCK and idle))
+                    and (name not in after or (name == CLOCK and idle))
                     and name not in node.sleep
                     and name not in node.tree
-                    and not (name is CLOCK and node.enabled[0] is CLOCK)
+                    and not name == node.enabled[0] == CLOCK
                     # Of several scopes one is cancelled: the others are where none was.
                     and not (cancels and name.startswith(CANCEL))
                 ):
@@ -497,7 +518,7 @@ class Tree:
         begin = 0
         for rest in sorted(set(map(events.at, scheduler.rests))):
             # An idle clock is the last step before its rest.
-            end = rest - 1 if nodes[rest - 1].name is CLOCK and nodes[rest - 1].enabled[0] is CLOCK else rest
+            end = rest - 1 if nodes[rest - 1].name == nodes[rest - 1].enabled[0] == CLOCK else rest
             if rest > kept:
                 later = 0
                 for first in reversed(range(begin, end)):
@@ -508,7 +529,7 @@ class Tree:
 
     def _let_time_pass_before(self, first: int, rest: int) -> None:
         """Let time pass before `first`, on which nothing depends that comes before `rest`."""
-        self._plan(self._nodes[first], list(range(first + 1, rest)), finally_=CLOCK)
+        self._plan(first, list(range(first + 1, rest)), finally_=CLOCK)
 
     def _starts(self, who: Any, footprint: Footprint, sequence: list[int], second: int) -> int | None:
         """Say where in `sequence` a step of `who` could be taken out and put first: -1 for beside it, None for no.
@@ -527,8 +548,8 @@ class Tree:
         # Beside it only where it is certain to step, and to choose this, some day.
         return -1 if chosen is None and name not in self._may else None
 
-    def _insert(self, tree: Branches, sequence: list[int], second: int) -> None:
-        nodes = self._nodes
+    def _insert(self, place: _Node, sequence: list[int], second: int) -> None:
+        nodes, tree = self._nodes, place.tree
         at_root = True
         while tree:
             within = _mask(sequence)
@@ -548,6 +569,9 @@ class Tree:
         if not tree and not at_root:
             # A leaf: whatever follows it will be run.
             return
+        if at_root and nodes[sequence[0]].name not in place.enabled:
+            # The clock, or a cancel, that was made possible by what it was to come before.
+            return
         for index in sequence:
             below = {}
             node = nodes[index]
@@ -565,6 +589,9 @@ class Tree:
                 self._forget(node)
             if node.open:
                 break
+            if len(nodes) <= self._base:
+                self.done = True
+                return
             self._let_sleep(node)
             # What was put here before it was known what its first step would touch may be asleep by now.
             for name in [name for name in node.tree if name in node.sleep]:
@@ -605,6 +632,8 @@ class Tree:
     def _let_sleep(self, node: _Node) -> None:
         """Whatever the step chooses has been run from here."""
         name, sleep = node.name, node.sleep
+        if node.is_live:
+            node.done[node.chosen] = node.footprint
         if node.done.keys() == {()}:
             sleep[name] = node.footprint
             return
@@ -615,6 +644,99 @@ class Tree:
             if type(who) is tuple and who[0] == name:
                 everything = self._footprints.joint(everything, footprint)
         sleep[name] = everything
+
+    # ------------------------------------------------------------------ in parts
+
+    def be_careful(self) -> None:
+        """Guess nothing: another tree may know more.  Call it before anything was taken in."""
+        self.careful = True
+
+    def share(self) -> tuple[Tree, list[tuple[Sleep, Branches, tuple[str, ...]]]] | None:
+        """Give up the first branches that are left.
+
+        Returns:
+            The tree as it was, for `branch`; and for each of its nodes that becomes others' too who sleeps there once
+            this tree has gone on, what is to be run, and who could step.  None when there is nothing, or not yet.
+        """
+        nodes, base = self._nodes, self._base
+        if base and nodes[base - 1].open:
+            return None
+        for index in range(base, min(self._kept, len(nodes))):
+            if nodes[index].open:
+                return None
+            if nodes[index].tree:
+                break
+        else:
+            return None
+        before = self.copy()
+        given = []
+        for node in nodes[base : index + 1]:
+            sleeper = _Node(dict(node.sleep), {})
+            sleeper.name, sleeper.done, sleeper.footprint = node.name, dict(node.done), node.footprint
+            sleeper.chosen, sleeper.is_live = node.chosen, True
+            self._let_sleep(sleeper)
+            given.append((sleeper.sleep, node.tree, node.enabled))
+            node.tree = {}
+        self._base = index + 1
+        return before, given
+
+    def branch(self, index: int, name: str, sleep: Sleep) -> Tree:
+        """Give a tree of what begins as this does up to node `index`, and then with a step of `name`."""
+        tree = self.copy()
+        nodes = tree._nodes
+        while len(nodes) > index:
+            node = nodes.pop()
+            if node.is_live:
+                tree._forget(node)
+        node = _Node(sleep, {})
+        node.name = name
+        nodes.append(node)
+        tree._kept, tree._base, tree.done = index, index + 1, False
+        tree.path = Path(
+            (*(above.name for above in nodes[:-1]), name),
+            index,
+            {place: above.chosen for place, above in enumerate(nodes[:-1]) if above.chosen},
+        )
+        return tree
+
+    def copy(self) -> Tree:
+        """Give another one that is the same."""
+        made: Tree = pickle.loads(pickle.dumps(self))
+        return made
+
+    def sleepers(self) -> Sleep | None:
+        """Give who may sleep, where the last of the others' nodes is, because of this tree; None when nobody knows."""
+        node = self._nodes[self._base - 1]
+        if node.open or not (node.is_live or self.done):
+            # Not all that it can choose was run as far as to see what it touches.
+            return None
+        before = node.sleep
+        node.sleep = dict(before)
+        self._let_sleep(node)
+        given, node.sleep = node.sleep, before
+        return given
+
+    @property
+    def last(self) -> str:
+        """Who steps where the last of the others' nodes is."""
+        return self._nodes[self._base - 1].name
+
+    def learn_from(self, other: Tree) -> None:
+        """Take over what `other` knows of all steps."""
+        for key, footprint in other._ever.items():
+            known = self._ever.get(key)
+            self._ever[key] = footprint if known is None else self._footprints.joint(known, footprint)
+        self._may |= other._may
+        self._chooses |= other._chooses
+        self.withholds |= other.withholds
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was observed is compared within one process: hashes mean nothing in another one.
+        return {**self.__dict__, "_observed": {}, "_observations": 0}
+
+    def observe_with(self, observed: Observed) -> None:
+        """Compare what is observed with what other trees in this process have."""
+        self._observed, self._observations = observed, len(observed)
 
     def _forget(self, node: _Node) -> None:
         node.is_live = False
@@ -629,9 +751,39 @@ class Tree:
             self._users[resource].pop()
 
 
+def let_one_begin(
+    sleep: Sleep, tree: Branches, begun: Container[str], enabled: tuple[str, ...], moves: list[Move]
+) -> None:
+    """See to it that one of those that can begin `moves` does, unless somebody who sleeps or has begun is one.
+
+    That somebody could be put first because nothing of it is in the way is no reason: what the others touch is a guess.
+    """
+    for who, footprint in sleep.items():
+        name, chosen = (who, None) if type(who) is str else who
+        for move in moves:
+            if move.name == name:
+                if chosen is None or chosen == move.chosen:
+                    return
+                break
+            if footprint.conflicts_with(move.footprint):
+                break
+    names = []
+    for at, move in enumerate(moves):
+        if not move.can_begin:
+            continue
+        if move.is_guess and any(move.footprint.conflicts_with(other.footprint) for other in moves[:at]):
+            continue
+        if move.name in tree or move.name in begun:
+            return
+        if move.name not in sleep and move.name in enabled:
+            names.append(move.name)
+    if names:
+        tree[names[0]] = _anybody()
+
+
 def _could_at_rest(node: _Node, name: str) -> bool:
     """Say whether `name` could have stepped instead of the clock, when it moved because nothing else could happen."""
-    return node.name is CLOCK and node.enabled[0] is CLOCK and name in node.enabled
+    return node.name == node.enabled[0] == CLOCK and name in node.enabled
 
 
 def _sleep_on(sleep: Sleep, name: str, footprint: Footprint) -> Sleep:

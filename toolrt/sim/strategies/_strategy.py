@@ -67,6 +67,14 @@ class Shared(Search):
     #: True when what is left of this part can be divided again.
     divisible = True
 
+    def divide(self) -> None:
+        """Be done in parts from now on; called before anything was run."""
+
+    @property
+    def can_be_divided(self) -> bool:
+        """Say whether it can be done in parts: where it calls code of the user's nobody knows what that depends on."""
+        return self.asks_nobody
+
     @abstractmethod
     def place(self, execution: Execution) -> tuple[Any, ...]:
         """Say where `execution`, of which nothing was learned yet, comes among all: places can be compared."""
