@@ -21,7 +21,7 @@ from toolrt.invariants._law import Predicate, Violation
 from toolrt.invariants._world import World
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.invariants.script import Brief, Scripted
-from toolrt.model import State, Telemetry
+from toolrt.model import Observer, State
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 from toolrt.runtime import Batch, Runtime
 
@@ -124,7 +124,7 @@ class Mix(Brief):
         calls = [call.lasting(rank + 1) for call, rank in zip(self.calls, ranks, strict=True)]
         return attrs.evolve(self, calls=calls)
 
-    def program(self, telemetry: Telemetry | None = None) -> Callable[[], Awaitable[Ending]]:
+    def program(self, telemetry: Observer | None = None) -> Callable[[], Awaitable[Ending]]:
         """A program for `toolrt.sim`: one execution of the mix, with a world of its own.
 
         Args:

@@ -15,7 +15,7 @@ from toolrt.model._event import (
 )
 from toolrt.model._registry import Registry
 from toolrt.model._schema import Mismatch
-from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Services, Telemetry, ToolTelemetry
+from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Observer, Services, ToolTelemetry
 from toolrt.model._state import State, WorkingDir
 from toolrt.model._tool import Arguments, Tool, reads_only, tool
 from toolrt.model._update import BatchOutcome, Progress, RejectedModifier, ResultReady, StateMerged, Update
@@ -44,6 +44,7 @@ __all__ = [
     "Mismatch",
     "Mode",
     "Modifier",
+    "Observer",
     "Outcome",
     "OutputChunk",
     "ParentCall",
@@ -56,7 +57,6 @@ __all__ = [
     "Severity",
     "State",
     "StateMerged",
-    "Telemetry",
     "Tool",
     "ToolCall",
     "ToolOutput",

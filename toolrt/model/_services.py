@@ -29,14 +29,14 @@ __all__ = [
     "FileService",
     "HistoryService",
     "LaneChanges",
+    "Observer",
     "Services",
     "Silent",
-    "Telemetry",
     "ToolTelemetry",
 ]
 
 
-class Telemetry(Protocol):
+class Observer(Protocol):
     """Observes a runtime (``Runtime(telemetry=...)``); it decides nothing.
 
     It is told one thing at a time, where it happens; a tool's worker thread may be that.  It must not block: a call
@@ -150,7 +150,7 @@ class Services:
     #: Language servers.
     lsp: Any = None
     #: Whoever observes; never None.
-    telemetry: Telemetry = attrs.field(default=SILENT, validator=_check_telemetry)
+    telemetry: Observer = attrs.field(default=SILENT, validator=_check_telemetry)
     #: Called one after the other when a lane that changed files has ended, before the next starts: sync functions, or
     #: async ones, which hold the next lane back until they are done.  What they raise is told to `telemetry` and
     #: changes nothing else.  After a cancel an async one gets as far as its first checkpoint.

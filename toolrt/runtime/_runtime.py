@@ -13,10 +13,10 @@ from toolrt.model import (
     AfterLane,
     Approve,
     BatchOutcome,
+    Observer,
     Registry,
     Services,
     State,
-    Telemetry,
     Tool,
     ToolCall,
 )
@@ -57,7 +57,7 @@ class Runtime:
         approve: Approve | None = None,
         timeout: float | None = None,
         services: Services | None = None,
-        telemetry: Telemetry | None = None,
+        telemetry: Observer | None = None,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a toolrt.Registry", registry)
@@ -105,7 +105,7 @@ class Runtime:
         self._batches = 0
 
     @property
-    def telemetry(self) -> Telemetry | None:
+    def telemetry(self) -> Observer | None:
         """Who is told what happens; None: nobody."""
         return None if self.services.telemetry is SILENT else self.services.telemetry
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import trio
 
-from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, OutputChunk, Telemetry
+from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, Observer, OutputChunk
 from toolrt.order import Status, TrackedCall
 from toolrt.runtime._observer import Clock, Desk
 from toolrt.runtime._tool_telemetry import HERE, CallTelemetry, name_of, text_of
@@ -68,7 +68,7 @@ class Teller:
         batch_id: the batch.
     """
 
-    def __init__(self, observer: Telemetry, desk: Desk, batch_id: str) -> None:
+    def __init__(self, observer: Observer, desk: Desk, batch_id: str) -> None:
         self._observer = observer
         self._desk = desk
         self._batch_id = batch_id

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from toolrt import model
 from toolrt.errors import DefinitionRefused, ObserverWarning
+from toolrt.model import Observer
 from toolrt.services.telemetry._scrub import Scrubber
 
 __all__ = ["Telemetry"]
@@ -48,7 +48,7 @@ class Telemetry:
     """
 
     def __init__(
-        self, *sinks: model.Telemetry, root: str | os.PathLike[str] | None = None, secrets: Iterable[str] = ()
+        self, *sinks: Observer, root: str | os.PathLike[str] | None = None, secrets: Iterable[str] = ()
     ) -> None:
         for sink in sinks:
             if isinstance(sink, type) or not callable(getattr(sink, "event", None)):
