@@ -40,7 +40,7 @@ from toolrt import (
 )
 from toolrt.invariants import MUTANTS, patched, require
 from toolrt.model import SILENT
-from toolrt.runtime import _after_lane
+from toolrt.runtime import _after_lane, _batch
 from toolrt.services import Recorded, RecordedShell, _shell
 from toolrt.services._signatures import HINT, remembering
 from toolrt.testing import schedules
@@ -356,6 +356,52 @@ def _that_may_fail(tell: Any) -> Any:
     return tell_it
 
 
+def changes_under_cancel() -> None:
+    """Whenever the batch is cancelled, services have heard of every file that is not what it was."""
+
+    async def program() -> Any:
+        workspace = Workspace(MemoryDisk({"a": "1", "b": "1"}))
+        told: list[str] = []
+
+        async def refresh(changes: LaneChanges) -> None:
+            told.extend(changes.paths)
+            await trio.sleep(1)
+
+        given = Services(after_lane=[_slow, refresh])
+        before = workspace.snapshot()
+        with sim.scope("the batch"):
+            await Runtime(Registry(workspace.tools()), services=given).run(
+                calls_of(
+                    ("write_file", {"path": "a", "content": "2"}),
+                    ("write_file", {"path": "c", "content": "2"}),
+                    ("change_dir", {"path": "."}),
+                    ("edit_file", {"path": "b", "old": "1", "new": "2"}),
+                )
+            )
+        after = workspace.snapshot()
+        return sorted(path for path in {*before, *after} if before.get(path) != after.get(path)), told
+
+    def check(execution: sim.Execution) -> list[str]:
+        assert execution.error is None, execution.error
+        require(execution.trace)
+        changed, told = execution.value
+        return [f"{path} changed and nobody was told" for path in changed if path not in told]
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=5), 300), check, cancel_at="the batch")
+    assert report.verdict is sim.PASS, f"{report}\n{report.failures[0].explain() if report.failures else ''}"
+    assert len(report.outcomes) > 3, report.outcomes
+
+
+def _told_when_all_is_well(tell: Any) -> Any:
+    """Services hear of a lane only if nobody cancelled it."""
+
+    async def tell_them(batch: Any, lane: Any) -> None:
+        if batch.cancel_reason is None:
+            await tell(batch, lane)
+
+    return tell_them
+
+
 # The read budget
 
 SIZES = {"small": 100, "large": 12_000, "huge": 26_000}
@@ -574,6 +620,7 @@ RULES: dict[str, Callable[[], None]] = {
     "working directory": working_directories,
     "events": events_in_order,
     "lane changes": lane_changes,
+    "lane changes, cancelled": changes_under_cancel,
     "read budget": read_shares,
     "read cache": cached_shares,
     "file store": stored_contents,
@@ -590,6 +637,10 @@ VARIANTS: dict[str, tuple[str, Variant]] = {
     "changes are told by who finished first": (
         "lane changes",
         lambda: patched(_after_lane, "changes_of", _as_told),
+    ),
+    "a cancelled lane is not told of": (
+        "lane changes, cancelled",
+        lambda: patched(_batch, "tell_services", _told_when_all_is_well),
     ),
     "a service that fails fails the batch": ("lane changes", lambda: patched(_after_lane, "_tell", _that_may_fail)),
     "the share depends on the reads so far": (
