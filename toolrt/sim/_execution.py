@@ -78,12 +78,12 @@ class Execution:
     @property
     def choices(self) -> tuple[int, ...]:
         """The choices alone, one for each step: cheaper than `schedule`."""
-        return tuple(step[2] for step in self._raw_steps)
+        return tuple([step[2] for step in self._raw_steps])
 
     @property
     def enabled(self) -> tuple[tuple[str, ...], ...]:
         """The paths of the tasks that could run, for each step, in canonical order: cheaper than `schedule`."""
-        return tuple(step[1] for step in self._raw_steps)
+        return tuple([step[1] for step in self._raw_steps])
 
     @property
     def outcome(self) -> Any:

@@ -320,6 +320,8 @@ def _exploration(
     failures: list[Failure] = []
     first: Execution | None = None
     alone = check is None and search.asks_nobody and progress is None
+    # When nobody is shown an execution, what its steps touched is for the policy alone.
+    shown = check is not None or not search.asks_nobody
     began = time.perf_counter()
     told, end = began, inf if budget.seconds is None else began + budget.seconds
 
@@ -341,13 +343,16 @@ def _exploration(
         if policy is None:
             break
         try:
-            execution = yield Job(program, policy, step_limit, executions, alone)
+            # The first is held against another run of it at the end.
+            reports = shown or first is None or getattr(policy, "reads_accesses", True)
+            execution = yield Job(program, policy, step_limit, executions, alone, reports)
         except Redundant:
             continue
         search.learn(execution)
         first = first or execution
         executions += 1
-        schedules.add(fingerprint(execution.choices))
+        choices = execution.choices
+        schedules.add(fingerprint(choices))
         key = execution.outcome
         try:
             outcomes[key] = outcomes.get(key, 0) + 1
@@ -358,6 +363,10 @@ def _exploration(
         undecided += judgement.undecided
         failed += judgement.failed
         if judgement.failed and len(failures) < FAILURES_KEPT:
+            if not reports:
+                again = yield Job(program, Choices(choices), step_limit, execution.index, alone)
+                if again.choices == choices and again.outcome == execution.outcome:
+                    execution = again
             failures.append(Failure(program, check, step_limit, execution, judgement, arguments))
     tell(time.perf_counter())
     unfinished, difference = search.unfinished(), None

@@ -26,7 +26,7 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Any
 
@@ -40,7 +40,7 @@ from toolrt.sim._offers import Offers
 from toolrt.sim._paths import CLOCK, key_of_path
 from toolrt.sim._record import Record, checked_choice
 from toolrt.sim._roster import Actor, RawStep, in_order
-from toolrt.sim._trio_internals import Seam, can_step_inside
+from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, can_step_inside
 from toolrt.sim._trio_internals_things import Things, begun_under
 from toolrt.sim._waiting import waits_for
 from toolrt.sim.policies._policy import Policy, RunInfo
@@ -77,6 +77,33 @@ class Scheduler(Record):
         pass_limit: how many passes in a row others may have; the step limit, or 10,000, when None.
     """
 
+    __slots__ = (
+        "_broken",
+        "_clock_moved_at",
+        "_ended",
+        "_handed",
+        "_harness",
+        "_harness_is_next",
+        "_harness_woken",
+        "_limit",
+        "_pass_limit",
+        "_passes_of_others",
+        "_passes_since",
+        "_patience",
+        "_pause_at",
+        "_program",
+        "_statuses",
+        "_unwinding_left",
+        "canceller",
+        "error",
+        "left_nothing",
+        "others_ran",
+        "rests",
+        "spare",
+        "spoiled",
+        "value",
+    )
+
     def __init__(
         self,
         seam: Seam,
@@ -95,9 +122,14 @@ class Scheduler(Record):
         self._limit = info.step_limit
         self._pass_limit = pass_limit or max(info.step_limit, _LEAST_PASS_LIMIT)
         self._harness = harness
+        self._harness_woken = False
 
         self.value: Any = None
         self.error: BaseException | None = None
+        # The root task has ended, or nobody waits for it any more.
+        self._ended = False
+        #: True when the program has ended by itself and nothing is left of it: the harness was not woken.
+        self.left_nothing = False
         #: True when tasks were closed by force: the Trio run may be in any state.
         self.spoiled = False
         #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
@@ -115,15 +147,23 @@ class Scheduler(Record):
         self._passes_of_others = 0
         self._passes_since = 0
         self._patience = _PASSES_BEFORE_TURNS
+        self._pause_at = min(self._limit, _STEPS_BETWEEN_VISITS)
+        # The task that Trio is stepping for it; whether Trio is to step the harness alone next; whether nothing of
+        # this works any more.
+        self._handed: Actor | None = None
+        self._harness_is_next = False
+        self._broken = False
 
         things.actors = self._actors
         things.actor_of = self._actors.__getitem__
         attach = getattr(policy, "attach", None)
+        # Who swaps steps asks under what they began.
+        self._statuses: list[Any] | None = None
         if attach is not None:
+            self._statuses = self.begun_under
             attach(self)
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
-        self._passes: Generator[list[Task], None, None] = self._schedule()
 
     # ------------------------------------------------------------------ the program's root task
 
@@ -151,12 +191,16 @@ class Scheduler(Record):
             self.over = True
             self.value = value
             self.error = error
-        self._wake_harness()
+        self._ended = True
+        if self._running is None:
+            # Nobody will look whether it has ended.
+            self._wake_harness()
 
     def _wake_harness(self) -> None:
-        harness, self._harness = self._harness, None  # type: ignore[assignment]
-        if harness is not None:
-            self._seam.wake(harness)
+        self._ended = True
+        if not self._harness_woken:
+            self._harness_woken = True
+            self._seam.wake(self._harness)
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -164,141 +208,151 @@ class Scheduler(Record):
         """Take the runnable tasks of one pass of Trio's loop; leave in `batch` those that Trio is to step."""
         self._seam.runq.extend(batch)
         batch.clear()
+        if self._running is not None and self._handed is None:
+            # Trio has stepped a task of an execution that is over.
+            self._running = None
+            if self._ended:
+                self._wake_harness()
         try:
-            batch.extend(next(self._passes))
+            if not self._broken:
+                self._schedule(batch)
         except BaseException as error:  # noqa: ASYNC103
             self._break(error)
-            batch[:] = next(self._passes)
+        if self._broken:
+            # Let Trio step whatever there is: the program is gone, the harness is not.
+            batch[:] = self._seam.runq
+            self._seam.runq.clear()
 
-    def _schedule(self) -> Generator[list[Task], None, None]:
-        """Step tasks until Trio is needed; yield those that Trio is to step, and go on once it has.
+    def _schedule(self, batch: list[Task]) -> None:
+        """Step tasks until Trio is needed; leave in `batch` those that it is to step before it asks again.
 
         Trio is needed for tasks that are not the program's, for callbacks, for a visit now and then, and for
         every single step when its loop is not the one that `Seam.step` was written for.
         """
         # The hottest loop there is: what is read at every step is in a local name, and little is a call.
-        seam, clock, actors, runq, tasks = (
-            self._seam,
-            self._clock,
-            self._actors,
-            self._seam.runq,
-            self._seam.tasks,
-        )
+        seam, clock, actors, runq = self._seam, self._clock, self._actors, self._seam.runq
         callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
-        inside, step_inside, has_due = can_step_inside(), seam.step, seam.has_due
+        inside, step_inside = can_step_inside(), seam.step
         steps, touched, strangers = self.steps, self._touched, self._strangers
-        statuses, implied = self.begun_under, self.things.implied
+        statuses, implied = self._statuses, self.things.implied
         ready, keys, names, pick = self._ready, self._keys, self._names, self._policy.choose
-        pause_at = min(self._limit, _STEPS_BETWEEN_VISITS)
+        take = self._take
+        handed, self._handed = self._handed, None
+        if self._harness_is_next:
+            self._harness_is_next = False
+            batch.extend(strangers)
+            strangers.clear()
+            return
+        # A deadline may have come while others ran.
+        look_for_due = True
         while True:
-            while runq:
-                self._take(runq.popleft())
-            if (strangers or callbacks or callbacks_once) and not self._has_its_turn():
-                self._count_pass_of_others()
-                self.others_ran = self.others_ran or (bool(steps) and self._harness is not None)
-                # Whatever Trio does before it asks again is nobody's step.
-                self._origin = -1
-                self._spawner = None
-                if self._harness is None and len(strangers) > 1:
-                    # The harness ends tasks that are left: none of them may be in the pass it runs in.
-                    yield self._all_but_the_harness()
-                elif len(strangers) > 1:
-                    # Whatever woke them may have done it in the order of a set.
-                    strangers.sort(key=seam.age_of)
-                yield strangers
-                strangers.clear()
-                continue
-            if has_due(clock.now):
-                seam.expire(clock.now)
-                continue
-            last_ready = self._last_ready
-            offers = self.offers
-            if not last_ready and not ready and (offers is None or not self._can_be_cancelled(offers)):
-                if self._harness is None:
-                    yield []
-                else:
+            if handed is None:
+                while runq:
+                    take(runq.popleft())
+                if (strangers or callbacks or callbacks_once) and not self._has_its_turn():
+                    self._hand_over_strangers(batch)
+                    return
+                if look_for_due:
+                    if seam.has_due(clock.now):
+                        seam.expire(clock.now)
+                        continue
+                    look_for_due = False
+                last_ready = self._last_ready
+                offers = self.offers
+                if not last_ready and not ready and (offers is None or not self._can_be_cancelled(offers)):
+                    if self._ended:
+                        return
                     self._rest()
-                continue
-
-            if self.given_up:
-                yield from self._unwind(inside)
-                continue
-            index = len(steps)
-            if index >= pause_at:
-                if index >= self._limit:
-                    self._give_up(self._step_limit_reached(index))
+                    continue
+                if self.given_up:
+                    look_for_due = True
+                    if self._unwind(batch, inside):
+                        return
+                    continue
+                index = len(steps)
+                if index >= self._pause_at:
+                    if index >= self._limit:
+                        self._give_up(self._step_limit_reached(index))
+                        continue
+                    self._pause_at = min(self._limit, index + _STEPS_BETWEEN_VISITS)
+                    return
+                last: Any = self._last
+                if not last_ready:
+                    enabled = tuple(names)
+                    if self.spare is not None and enabled == self.spare and not self._ended:
+                        enabled = (CLOCK, *enabled)
+                elif names:
+                    enabled = (last.name, *names)
                 else:
-                    pause_at = min(self._limit, index + _STEPS_BETWEEN_VISITS)
-                    yield []
-                continue
-            last: Any = self._last
-            if not last_ready:
-                enabled = tuple(names)
-                if self.spare is not None and enabled == self.spare and self._harness is not None:
-                    enabled = (CLOCK, *enabled)
-            elif names:
-                enabled = (last.name, *names)
-            else:
-                enabled = last.alone
-            if offers is not None and self._harness is not None and enabled[:1] != (CLOCK,):
-                enabled = offers.beside(enabled)
-            try:
-                choice = pick(enabled, index)
-                if type(choice) is not int or not 0 <= choice < len(enabled):
-                    choice = checked_choice(choice, enabled, self._policy)
-            except BaseException as error:  # noqa: ASYNC103
-                self.fault = error
-                self._give_up(None)
-                continue  # noqa: ASYNC104
-            if enabled[0] is CLOCK and choice == 0:
-                self._note_other(CLOCK, enabled, 0)
-                self._rest()
-                continue
-            if offers is not None and offers.has(enabled[choice]):
-                self._note_other(enabled[choice], enabled, choice, offers.announce(enabled[choice]))
-                # What it wakes has it for a cause.
+                    enabled = last.alone
+                if offers is not None and not self._ended and enabled[:1] != (CLOCK,):
+                    enabled = offers.beside(enabled)
+                try:
+                    choice = pick(enabled, index)
+                    if type(choice) is not int or not 0 <= choice < len(enabled):
+                        choice = checked_choice(choice, enabled, self._policy)
+                except BaseException as error:  # noqa: ASYNC103
+                    self.fault = error
+                    self._give_up(None)
+                    continue  # noqa: ASYNC104
+                if enabled[0] is CLOCK and choice == 0:
+                    self._note_other(CLOCK, enabled, 0)
+                    self._rest()
+                    continue
+                if offers is not None and offers.has(enabled[choice]):
+                    self._note_other(enabled[choice], enabled, choice, offers.announce(enabled[choice]))
+                    # What it wakes has it for a cause.
+                    self._origin = index
+                    if offers.take(enabled[choice]):
+                        self._move_clock()
+                    continue
+                if enabled[0] is CLOCK:
+                    actor: Actor = self._pop_first()
+                elif not last_ready:
+                    actor = ready.pop(choice)
+                    del keys[choice], names[choice]
+                    self._last = actor
+                elif choice == 0:
+                    self._last_ready = False
+                    actor = last
+                else:
+                    actor = ready.pop(choice - 1)
+                    del keys[choice - 1], names[choice - 1]
+                    place = bisect_left(keys, last.key)
+                    keys.insert(place, last.key)
+                    ready.insert(place, last)
+                    names.insert(place, last.name)
+                    self._last_ready = False
+                    self._last = actor
+                causes: tuple[int, ...] = ()
+                if actor.cause >= 0:
+                    if steps[actor.cause][0] is not actor:
+                        causes = (actor.cause,)
+                    actor.cause = -1
+                if actor.exits:
+                    causes = self._with_joined(actor, causes)
+
+                task = actor.task
+                self._running = self._spawner = actor
+                if statuses is not None:
+                    statuses.append(begun_under(task))
+                # What the step spawns and wakes has it for a cause.
                 self._origin = index
-                if offers.take(enabled[choice]):
-                    self._move_clock()
-                continue
-            if enabled[0] is CLOCK:
-                actor: Actor = self._pop_first()
-            elif not last_ready:
-                actor = ready.pop(choice)
-                del keys[choice], names[choice]
-                self._last = actor
-            elif choice == 0:
-                self._last_ready = False
-                actor = last
+                self._making = (enabled, choice, causes)
+                if not inside:
+                    self._handed = actor
+                    batch.append(task)
+                    return
             else:
-                actor = ready.pop(choice - 1)
-                del keys[choice - 1], names[choice - 1]
-                place = bisect_left(keys, last.key)
-                keys.insert(place, last.key)
-                ready.insert(place, last)
-                names.insert(place, last.name)
-                self._last_ready = False
-                self._last = actor
-            causes: tuple[int, ...] = ()
-            if actor.cause >= 0:
-                if steps[actor.cause][0] is not actor:
-                    causes = (actor.cause,)
-                actor.cause = -1
-            if actor.exits:
-                causes = self._with_joined(actor, causes)
-
-            task = actor.task
-            self._running = self._spawner = actor
-            statuses.append(begun_under(task))
-            # What the step spawns and wakes has it for a cause.
-            self._origin = index
-            self._making = (enabled, choice, causes)
-            goes_on = False
+                actor, task, index, offers = handed, handed.task, len(steps), self.offers
+                enabled, choice, causes = self._making
+            how = 0
             try:
-                if inside:
-                    goes_on = step_inside(task)
+                if handed is None:
+                    how = step_inside(task)
                 else:
-                    yield [task]
+                    handed = None
+                    how = seam.how_it_went(task)
             finally:
                 # A step that breaks Trio's loop is a step all the same: a replay has to get there.
                 self._running = None
@@ -314,38 +368,43 @@ class Scheduler(Record):
                     self.implied[index] = tuple(implied)
                     implied.clear()
                 steps.append((actor, enabled, choice, noted, clock.now, causes))
-            if goes_on:
+            if how >= DUE:
+                look_for_due = True
+                how -= DUE
+            if how == GOES_ON:
                 self._last_ready = True
                 continue
             if offers is not None and (more := offers.parks()):
                 self.implied[index] = (*self.implied.get(index, ()), *more)
-            if task not in tasks:
+            if how == ENDED:
                 nursery: Any = task.parent_nursery
                 owner = actors.get(nursery.parent_task)
                 if owner is not None:
                     owner.exits.setdefault(nursery, []).append(index)
+                elif self._ended and not self._harness_woken:
+                    if strangers or self.given_up or not seam.is_clean(self._nursery):
+                        self._wake_harness()
+                    else:
+                        self.left_nothing = True
+                        return
 
-    def _pass_on(self) -> Generator[list[Task], None, None]:
-        """Let Trio step whatever there is: the program is gone, the harness is not."""
-        while True:
-            tasks = list(self._seam.runq)
-            self._seam.runq.clear()
-            yield tasks
-
-    def _unwind(self, inside: bool) -> Generator[list[Task], None, None]:
-        """Take one step of an execution that is over: by choice 0, and unrecorded."""
+    def _unwind(self, batch: list[Task], inside: bool) -> bool:
+        """Take one step of an execution that is over, by choice 0, and unrecorded; say whether Trio is to take it."""
         self._unwinding_left -= 1
         if self._unwinding_left < 0:
             self._close_by_force()
-            return
+            return False
         actor = self._pop_first()
         self._running = self._spawner = actor
         self._origin = -1
-        if inside:
-            self._last_ready = self._seam.step(actor.task)
-        else:
-            yield [actor.task]
+        if not inside:
+            batch.append(actor.task)
+            return True
+        self._last_ready = self._seam.step(actor.task) % DUE == GOES_ON
         self._running = None
+        if self._ended:
+            self._wake_harness()
+        return False
 
     # ------------------------------------------------------------------ one step
 
@@ -357,13 +416,13 @@ class Scheduler(Record):
 
     def _can_be_cancelled(self, offers: Offers) -> bool:
         """Say whether a scope may be cancelled although nothing can run."""
-        return bool(offers.open) and not self.given_up and self._harness is not None
+        return bool(offers.open) and not self.given_up and not self._ended
 
     # ------------------------------------------------------------------ while others run
 
     def _has_its_turn(self) -> bool:
         """Say whether the program steps next although others can run."""
-        if self._passes_of_others < self._patience or not (self._last_ready or self._ready) or self._harness is None:
+        if self._passes_of_others < self._patience or not (self._last_ready or self._ready) or self._ended:
             return False
         self._patience = 1
         self._passes_of_others = 0
@@ -371,7 +430,7 @@ class Scheduler(Record):
 
     def _count_pass_of_others(self) -> None:
         """Count a pass in which no task of the program steps; too many end the execution."""
-        if self._harness is None:
+        if self._ended:
             return
         if self.given_up:
             self._unwinding_left -= 1
@@ -388,6 +447,25 @@ class Scheduler(Record):
             others = sorted(task.name for task in self._seam.strangers() if task not in self._actors)
             stood_still = self._seam.next_deadline() < inf and self._clock_moved_at != steps
             self._give_up(StepLimit(self._limit, self._waiting(), stood_still, steps, others))
+
+    def _hand_over_strangers(self, batch: list[Task]) -> None:
+        """Have Trio step the tasks that are not the program's, and call what is to be called."""
+        self._count_pass_of_others()
+        self.others_ran = self.others_ran or (bool(self.steps) and not self._ended)
+        # Whatever Trio does before it asks again is nobody's step.
+        self._origin = -1
+        self._spawner = None
+        strangers = self._strangers
+        if self._ended and len(strangers) > 1:
+            # The harness ends tasks that are left: none of them may be in the pass it runs in.
+            batch.extend(self._all_but_the_harness())
+            self._harness_is_next = True
+            return
+        if len(strangers) > 1:
+            # Whatever woke them may have done it in the order of a set.
+            strangers.sort(key=self._seam.age_of)
+        batch.extend(strangers)
+        strangers.clear()
 
     def _all_but_the_harness(self) -> list[Task]:
         """Leave the harness alone among those that are not the program's; give the others."""
@@ -467,7 +545,12 @@ class Scheduler(Record):
         if not self.over:
             self.over = True
             self.error = error
-        self._passes.close()
+        actor, self._handed = self._handed, None
+        if actor is not None:
+            enabled, choice, causes = self._making
+            if self.things.implied:
+                self.implied[len(self.steps)] = tuple(self.things.implied)
+            self.steps.append((actor, enabled, choice, in_order(self._touched), self._clock.now, causes))
 
     def _give_up(self, error: BaseException | None) -> None:
         if not self.over:
@@ -492,7 +575,7 @@ class Scheduler(Record):
 
     def _break(self, error: BaseException) -> None:
         """Trio's own machinery failed under this program (an abort function raised, say)."""
-        self._passes = self._pass_on()
+        self._broken = True
         if not self.over:
             self.over = True
             self.error = error

@@ -40,6 +40,7 @@ from toolrt.sim._trio_internals import (
     seam_of_this_run,
 )
 from toolrt.sim._trio_internals_accesses import Reports
+from toolrt.sim._trio_internals_things import Things
 from toolrt.sim.policies._policy import Policy, RunInfo
 
 __all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "checked_job", "current_scheduler", "simulate"]
@@ -51,6 +52,9 @@ DEFAULT_STEP_LIMIT = 10_000
 
 # Callbacks that are left at the end of an execution may call for others that often.
 _PASSES_FOR_CALLBACKS = 100
+
+# Trio's loop is visited at least this often, in steps, also when one small execution follows another.
+_STEPS_BETWEEN_VISITS = 1_000
 
 # Async generators that are left at the end of an execution may take so many passes to close.
 _PASSES_FOR_GENERATORS = 1_000
@@ -76,6 +80,8 @@ class Job:
     #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
     #: run for it is a twentieth of a small execution.
     caller_is_not_asked: bool = False
+    #: False when nobody wants to know what the steps touched, nor any event: they are then not reported.
+    reports: bool = True
     #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
     pass_limit: int | None = None
     #: Collects where in the source each step ran, and each access was made; None: nobody wants to know.
@@ -147,13 +153,19 @@ class _Host:
         self._reports = Reports()
         self.seam: Seam | None = None
         self.scheduler: Scheduler | None = None
+        # The harness's task, and the nursery in which it has programs begin.
+        self._main: Task | None = None
+        self._nursery: trio.Nursery | None = None
+        # Who observed before the execution, and whether garbage was collected.
+        self._observed_by: tuple[probe.Sink | None, bool] = (None, False)
+        self._collecting = False
         # The task that closes async generators, and the passes it may still take.
         self._closer: Task | None = None
         self._closing_left = 0
 
     def run(self) -> Any:
         # The driver is asked for its first job before anything is replaced: it may refuse its arguments.
-        self._advance(outcome.Value(None))
+        self._advance(None)
         while self._answer is None:
             check_supported()
             _current.append(self)
@@ -161,7 +173,7 @@ class _Host:
                 # Even when Trio itself fails, whoever observed before observes again.
                 with (
                     controlled(self._tick, lambda: self.seam),
-                    self._reports.installed(),
+                    self._reports.confined(),
                     probe.observed_by(probe.sink, inline=probe.threads_inline),
                 ):
                     trio.run(self._harness, clock=self._clock)
@@ -182,10 +194,14 @@ class _Host:
         self._advance(_result(job, scheduler))
 
     @trio.lowlevel.disable_ki_protection
-    def _advance(self, result: outcome.Outcome[Any]) -> None:
+    def _advance(self, result: Execution | BaseException | None) -> None:
         """Give the driver what came of its job, and take the next one or its answer."""
         try:
-            self._job = result.send(self._driver)
+            if isinstance(result, BaseException):
+                self._job = self._driver.throw(result)
+            else:
+                # None begins it.
+                self._job = self._driver.send(result)  # type: ignore[arg-type]
         except StopIteration as stop:
             self._answer = outcome.Value(stop.value)
         except BaseException as error:  # noqa: ASYNC103
@@ -197,6 +213,8 @@ class _Host:
             return False
         if self.scheduler is not None:
             self.scheduler.tick(batch)
+            if self.scheduler.left_nothing:
+                self._go_on(seam, batch)
         elif self._closer is not None:
             self._closing_left -= 1
             if self._closing_left < 0:
@@ -248,13 +266,14 @@ class _Host:
     async def _harness(self) -> None:
         """Do jobs until the driver has answered or the Trio run is spoiled."""
         self.seam = seam = seam_of_this_run()
-        harness = trio.lowlevel.current_task()
+        self._main = harness = trio.lowlevel.current_task()
         fit = True
         while fit and self._answer is None:
             # One nursery serves many executions; one that was given up was cancelled with its nursery.
             left = False
             try:
                 async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
                     with trio.CancelScope(shield=True):
                         fresh = True
                         while fit and fresh and self._answer is None:
@@ -267,51 +286,96 @@ class _Host:
 
     @trio.lowlevel.enable_ki_protection
     async def _execute(self, seam: Seam, harness: Task, nursery: trio.Nursery) -> tuple[bool, bool]:
-        """Do the next job; say whether the Trio run, and whether the nursery, can be used again."""
-        job = self._job
-        assert job is not None
-        self._clock.now = 0.0
-        steps: list[RawStep] = []
-        info = RunInfo(job.index, job.step_limit, steps)
-        try:
-            job.policy.start(info)
-        except Exception as error:
-            self._hand_over(seam, outcome.Error(error))
+        """Do jobs up to one that leaves something; say whether the Trio run, and the nursery, can be used again."""
+        if not self._begin(seam, harness, nursery):
             return True, True
-        things = self._reports.new_things()
-        if hasattr(job.policy, "attach"):
-            self._reports.imply_too()
-        if job.places is not None:
-            job.places.collect_from(things, steps)
-        scheduler = Scheduler(
-            seam, self._clock, job.program, job.policy, info, steps, nursery, harness, things, job.pass_limit
-        )
-        collecting = gc.isenabled()
-        gc.disable()
         try:
-            with probe.observed_by(scheduler, inline=True):
-                self.scheduler = scheduler
-                self._reports.things = things
-                nursery.start_soon(scheduler.root, name="main")
-                await _until_ended(scheduler)
-                if seam.callbacks or seam.callbacks_once:
-                    await _until_called(seam)
-                self.scheduler = None
-                if seam.has_async_generators() and not await self._close_async_generators(seam, nursery):
-                    scheduler.spoiled = True
+            scheduler = await self._until_woken()
+            if scheduler is None:
+                return True, True
+            if seam.callbacks or seam.callbacks_once:
+                await _until_called(seam)
+            self.scheduler = None
+            if seam.has_async_generators() and not await self._close_async_generators(seam, nursery):
+                scheduler.spoiled = True
         finally:
-            self.scheduler = self._reports.things = None
-            if collecting:
-                gc.enable()
+            self._restore()
         if seam.strangers():
             # System tasks that the program spawned have no nursery that would have ended them.
             seam.kill_strangers()
             scheduler.spoiled = True
         seam.sweep()
-        self._hand_over(seam, _result(job, scheduler))
+        self._hand_over(seam, _result(self._job, scheduler))
         return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
 
-    def _hand_over(self, seam: Seam, result: outcome.Outcome[Any]) -> None:
+    @trio.lowlevel.enable_ki_protection
+    async def _until_woken(self) -> Scheduler | None:
+        """Wait for an execution that leaves something, or for the end; Ctrl-C ends the one that runs."""
+        try:
+            await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.SUCCEEDED)
+        except KeyboardInterrupt as interrupt:
+            assert self.scheduler is not None
+            self.scheduler.abandon(interrupt)
+            await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
+        return self.scheduler
+
+    def _begin(self, seam: Seam, harness: Task, nursery: trio.Nursery) -> bool:
+        """Begin the next execution; say whether there was another one to begin."""
+        while self._answer is None:
+            job = self._job
+            assert job is not None
+            self._clock.now = 0.0
+            steps: list[RawStep] = []
+            info = RunInfo(job.index, job.step_limit, steps)
+            things = self._reports.new_things() if job.reports else Things({}, [])
+            try:
+                job.policy.start(info)
+                self._reports.begin(things if job.reports else None)
+                if hasattr(job.policy, "attach"):
+                    self._reports.imply_too()
+                if job.places is not None:
+                    job.places.collect_from(things, steps)
+                scheduler = Scheduler(
+                    seam, self._clock, job.program, job.policy, info, steps, nursery, harness, things, job.pass_limit
+                )
+            except BaseException as error:  # noqa: ASYNC103
+                self._hand_over(seam, error)
+                continue  # noqa: ASYNC104
+            self.scheduler = scheduler
+            self._observed_by = probe.sink, probe.threads_inline
+            probe.sink, probe.threads_inline = scheduler if job.reports else None, True
+            self._collecting = gc.isenabled()
+            gc.disable()
+            seam.spawn(scheduler.root, nursery, "main", harness)
+            return True
+        return False
+
+    def _restore(self) -> None:
+        """Let whoever observed before observe again, and garbage be collected."""
+        self.scheduler = self._reports.things = None
+        probe.sink, probe.threads_inline = self._observed_by
+        if self._collecting:
+            self._collecting = False
+            gc.enable()
+
+    def _go_on(self, seam: Seam, batch: list[Task]) -> None:
+        """Do the jobs that follow, as long as nothing is left of each: the harness need not be woken for them."""
+        harness, nursery = self._main, self._nursery
+        assert harness is not None
+        assert nursery is not None
+        steps = 0
+        while self.scheduler is not None and self.scheduler.left_nothing:
+            scheduler = self.scheduler
+            steps += len(scheduler.steps)
+            self._restore()
+            seam.sweep()
+            self._hand_over(seam, _result(self._job, scheduler))
+            if not self._begin(seam, harness, nursery):
+                seam.wake(harness)
+            elif steps < _STEPS_BETWEEN_VISITS:
+                self.scheduler.tick(batch)
+
+    def _hand_over(self, seam: Seam, result: Execution | BaseException) -> None:
         if self._job is not None and self._job.caller_is_not_asked:
             self._advance(result)
         else:
@@ -319,15 +383,6 @@ class _Host:
 
 
 @trio.lowlevel.enable_ki_protection
-async def _until_ended(scheduler: Scheduler) -> None:
-    """Wait until `scheduler` wakes the harness; Ctrl-C ends the execution first."""
-    try:
-        await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.SUCCEEDED)
-    except KeyboardInterrupt as interrupt:
-        scheduler.abandon(interrupt)
-        await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
-
-
 async def _until_called(seam: Seam) -> None:
     """Let Trio's loop call the callbacks that are left; those that never end are dropped by `Seam.sweep`."""
     for _ in range(_PASSES_FOR_CALLBACKS):
@@ -336,23 +391,22 @@ async def _until_called(seam: Seam) -> None:
         await trio.lowlevel.cancel_shielded_checkpoint()
 
 
-def _result(job: Job, scheduler: Scheduler) -> outcome.Outcome[Any]:
+def _result(job: Job | None, scheduler: Scheduler) -> Execution | BaseException:
     """Give the execution, or what has to be raised instead."""
-    fault = scheduler.fault or _interrupt_in(scheduler.error)
+    assert job is not None
+    error = scheduler.error
+    fault = scheduler.fault or (None if error is None else _interrupt_in(error))
     if fault is None and (finish := getattr(job.policy, "finish", None)) is not None:
         try:
             finish(len(scheduler.steps))
-        except Exception as error:
-            fault = error
+        except BaseException as raised:  # noqa: ASYNC103
+            fault = raised
     if fault is not None:
-        return outcome.Error(fault)
-    stopped = isinstance(scheduler.error, StepLimit)
-    return outcome.Value(
-        Execution(scheduler.value, scheduler.error, scheduler.steps, scheduler.events, stopped, job.index)
-    )
+        return fault
+    return Execution(scheduler.value, error, scheduler.steps, scheduler.events, isinstance(error, StepLimit), job.index)
 
 
-def _interrupt_in(error: BaseException | None) -> BaseException | None:
+def _interrupt_in(error: BaseException) -> BaseException | None:
     """Give the Ctrl-C that ended the program, also when a nursery has wrapped it."""
     if isinstance(error, KeyboardInterrupt):
         return error

@@ -49,6 +49,9 @@ class Judgement:
         )
 
 
+_FINE, _WRONG = Judgement(failed=False), Judgement(failed=True)
+
+
 def _types(error: BaseException | None) -> frozenset[type]:
     if isinstance(error, BaseExceptionGroup):
         return frozenset().union(*map(_types, error.exceptions))
@@ -72,17 +75,17 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     if isinstance(error, StepLimit) and (error.time_stood_still or error.starved):
         return Judgement(failed=False, undecided=True)
     if check is None:
-        return Judgement(failed=error is not None)
+        return _FINE if error is None else _WRONG
     try:
         answer = check(execution)
     except AssertionError as complaint:
         return Judgement(failed=True, violations=(complaint,))
     if answer is True:
-        return Judgement(failed=False)
+        return _FINE
     if answer is False:
         return Judgement(failed=True, violations=("the check returned False",))
     if answer is None:
-        return Judgement(failed=error is not None)
+        return _FINE if error is None else _WRONG
     if isinstance(answer, Iterable) and not isinstance(answer, str | bytes):
         violations = tuple(answer)
         return Judgement(failed=bool(violations) or error is not None, violations=violations)

@@ -11,7 +11,7 @@ These two come after all tasks.
 
 from __future__ import annotations
 
-__all__ = ["CANCEL", "CLOCK", "ROOT", "key_of_path", "task_of"]
+__all__ = ["CANCEL", "CLOCK", "ROOT", "Path", "key_of_path", "task_of"]
 
 ROOT = "main"
 
@@ -52,3 +52,31 @@ def task_of(path: str) -> str:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
+
+
+class Path:
+    """What a task is called.  All executions of one Trio run share these: they mostly have the same tasks."""
+
+    __slots__ = ("_children", "alone", "key", "name")
+
+    def __init__(self, key: tuple[int, ...], name: str) -> None:
+        #: How it is sorted.
+        self.key = key
+        self.name = name
+        #: The list of its name.
+        self.alone = (name,)
+        self._children: list[Path] = []
+
+    def child(self, number: int) -> Path:
+        """Give the path of the task that it spawns after so many others."""
+        children = self._children
+        if number < len(children):
+            return children[number]
+        path = Path((*self.key, number), f"{self.name}.{number}")
+        if number == len(children) < _CHILDREN_KEPT:
+            children.append(path)
+        return path
+
+
+# A task's further children get new paths in each execution.
+_CHILDREN_KEPT = 1_000

@@ -20,6 +20,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._offers import Offers
+from toolrt.sim._paths import Path
 from toolrt.sim._roster import Actor, RawStep, Roster, in_order
 from toolrt.sim._trio_internals import Seam
 from toolrt.sim._trio_internals_things import Things, begun_under
@@ -30,6 +31,26 @@ __all__ = ["Record", "checked_choice"]
 
 class Record(Roster, ABC):
     """What is kept of one execution."""
+
+    __slots__ = (
+        "_clock",
+        "_divided",
+        "_making",
+        "_others",
+        "_policy",
+        "_touched",
+        "begun_under",
+        "choices_within",
+        "cut_within",
+        "events",
+        "fault",
+        "given_up",
+        "implied",
+        "offers",
+        "over",
+        "steps",
+        "things",
+    )
 
     def __init__(
         self,
@@ -141,7 +162,7 @@ class Record(Roster, ABC):
         """Keep a step that is no task's, with what it has reported."""
         actor = self._others.get(name)
         if actor is None:
-            actor = self._others[name] = Actor(None, (), name, -1)  # type: ignore[arg-type]
+            actor = self._others[name] = Actor(None, Path((), name), -1)  # type: ignore[arg-type]
         self.begun_under.append(None)
         touched = self._touched
         noted = in_order(touched) if touched else ()

@@ -17,7 +17,7 @@ from trio.lowlevel import Task
 
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._paths import ROOT
+from toolrt.sim._paths import Path
 from toolrt.sim._trio_internals import Seam
 
 __all__ = ["Actor", "RawStep", "Roster", "in_order"]
@@ -26,14 +26,15 @@ __all__ = ["Actor", "RawStep", "Roster", "in_order"]
 class Actor:
     """A task of the program, as the scheduler sees it."""
 
-    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "spawned", "task")
+    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "path", "spawned", "task")
 
-    def __init__(self, task: Task, key: tuple[int, ...], name: str, cause: int) -> None:
+    def __init__(self, task: Task, path: Path, cause: int) -> None:
         self.task = task
-        self.key = key
-        self.name = name
+        self.path = path
+        self.key = path.key
+        self.name = path.name
         #: The enabled list when it alone can run.
-        self.alone = (self.name,)
+        self.alone = path.alone
         #: How many tasks it has spawned.
         self.spawned = 0
         #: How many things it has made that are named by their maker.
@@ -55,6 +56,22 @@ class Roster:
         seam: the Trio run it happens in.
         nursery: the harness's, in which the root task is spawned.
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_actors",
+        "_keys",
+        "_last",
+        "_last_ready",
+        "_names",
+        "_nursery",
+        "_origin",
+        "_ready",
+        "_running",
+        "_seam",
+        "_spawner",
+        "_strangers",
+    )
 
     def __init__(self, seam: Seam, nursery: trio.Nursery) -> None:
         self._seam = seam
@@ -111,8 +128,7 @@ class Roster:
         if nursery is None:
             return None
         if not self._actors and nursery is self._nursery:
-            key: tuple[int, ...] = ()
-            name = ROOT
+            path: Path = self._seam.root_path
         else:
             parent = self._actors.get(nursery.parent_task)
             if parent is None and nursery is not self._nursery:
@@ -122,10 +138,9 @@ class Roster:
             parent = self._spawner or parent
             if parent is None:
                 return None
-            key = (*parent.key, parent.spawned)
-            name = f"{parent.name}.{parent.spawned}"
+            path = parent.path.child(parent.spawned)
             parent.spawned += 1
-        actor = self._actors[task] = Actor(task, key, name, self._origin)
+        actor = self._actors[task] = Actor(task, path, self._origin)
         return actor
 
     def _key_of(self, task: Task) -> tuple[int, ...]:

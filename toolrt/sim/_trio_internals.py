@@ -27,7 +27,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
 from types import ModuleType
@@ -38,10 +38,14 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated, UnsupportedTrio
+from toolrt.sim._paths import ROOT, Path
 from toolrt.sim._trio_internals_accesses import REQUIRED as _REQUIRED_BY_ACCESSES
 from toolrt.sim._trio_internals_order import AliveInOrder, expire_in_path_order, recalculate_in_path_order
 
 __all__ = [
+    "DUE",
+    "ENDED",
+    "GOES_ON",
     "Seam",
     "can_step_inside",
     "check_supported",
@@ -241,6 +245,8 @@ class Seam:
         self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
         #: Gives whether a task belongs to the simulated program; set by the host for each execution.
         self.owns: Callable[[Task | None], bool] = lambda task: False
+        #: The path of every execution's first task.
+        self.root_path = Path((), ROOT)
         # Trio keeps these in a set ordered by address; they are closed in the order of their first iteration.
         runner.asyncgens.alive = AliveInOrder()
         self._baseline = frozenset(runner.tasks)
@@ -296,6 +302,26 @@ class Seam:
     def wake(self, task: Task) -> None:
         """Make a parked task runnable."""
         self.runner.reschedule(task)
+
+    def spawn(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> None:
+        """Spawn a task in `nursery` from anywhere in this run, in a copy of the context of `like`."""
+        self.runner.spawn_impl(root, (), nursery, name, context=like.context.copy())
+
+    def is_clean(self, nursery: trio.Nursery) -> bool:
+        """Say whether all is as it was when the run began, and `nursery` can be used again."""
+        private: Any = nursery.cancel_scope
+        return not (
+            self.runq
+            or self.callbacks
+            or self.callbacks_once
+            or len(self.tasks) > len(self._baseline)
+            or self.runner.asyncgens.alive.data
+            or private._cancel_called
+        )
+
+    def how_it_went(self, task: Task) -> int:
+        """Say how the step of `task` went that Trio has just taken, as `step` does."""
+        return PARKED if task in self.tasks else ENDED
 
     def is_closed(self, nursery: trio.Nursery) -> bool:
         """Say whether the body and every child of `nursery` have ended."""
@@ -413,23 +439,25 @@ def _due_checker(deadlines: Any) -> Callable[[float], bool]:
     return has_due
 
 
-def _stepper(runner: Any) -> Callable[[Any], bool]:
-    """Make the function that runs a task of `runner` to its next checkpoint, as one turn of Trio's loop does.
+#: How a step went: its task waits (or Trio has put it into the run queue), has merely passed a checkpoint and is in no
+#: queue, or has ended.  `DUE` is added when a deadline may have come.
+PARKED, GOES_ON, ENDED, DUE = 0, 1, 2, 4
 
-    It returns True when the task merely passed a checkpoint: it can run again, and was not put into the run
-    queue.
-    """
-    # A closure, because this runs once for every step: what never changes is looked up once.
-    context = _run.GLOBAL_RUN_CONTEXT
-    instruments = runner.instruments
+
+def _stepper(runner: Any) -> Callable[[Any], int]:
+    """Make the function that runs a task of `runner` to its next checkpoint, as one turn of Trio's loop does."""
+    # A closure, because this runs once for every step: what never changes is looked up once.  The dictionary is this
+    # thread's part of Trio's, and is filled and emptied but never replaced.
+    context = _run.GLOBAL_RUN_CONTEXT.__dict__
+    instruments, deadlines = runner.instruments, runner.deadlines
     hooks = instruments.data
     frames_to_drop = range(1 + _run.CONTEXT_RUN_TB_FRAMES)
     passed_checkpoint = _traps.CancelShieldedCheckpoint
     parked_message = _traps.WaitTaskRescheduled
     detached_message = _traps.PermanentlyDetachCoroutineObject
 
-    def step(task: Any) -> bool:
-        context.task = task
+    def step(task: Any) -> int:
+        context["task"] = task
         if "before_task_step" in hooks:
             instruments.call("before_task_step", task)
         resume = task._next_send_fn
@@ -437,7 +465,7 @@ def _stepper(runner: Any) -> Callable[[Any], bool]:
         task._next_send_fn = task._next_send = None
         ended: Any = None
         message: Any = None
-        goes_on = False
+        how = PARKED
         try:
             message = task.context.run(resume, value)
         except StopIteration as stop:
@@ -453,12 +481,14 @@ def _stepper(runner: Any) -> Callable[[Any], bool]:
         # Not inside the except blocks: what is raised from here must not get `error` as its context.
         if ended is not None:
             runner.task_exited(task, ended)
+            how = ENDED
         else:
             task._schedule_points += 1
             if message is passed_checkpoint:
-                task._next_send_fn = task.coro.send
+                # Whoever was sent the like before is not about to be thrown into.
+                task._next_send_fn = resume if value is _PASSED else task.coro.send
                 task._next_send = _PASSED
-                goes_on = True
+                how = GOES_ON
                 if "task_scheduled" in hooks:
                     instruments.call("task_scheduled", task)
             elif type(message) is parked_message:
@@ -470,6 +500,7 @@ def _stepper(runner: Any) -> Callable[[Any], bool]:
                 task._attempt_delivery_of_any_pending_cancel()
             elif type(message) is detached_message:
                 runner.task_exited(task, message.final_outcome)
+                how = ENDED
             else:
                 foreign = TypeError(
                     f"Trio got an unknown message {message!r} from a task: it awaited something made for "
@@ -480,8 +511,8 @@ def _stepper(runner: Any) -> Callable[[Any], bool]:
                 task._next_send_fn = task.coro.throw
         if "after_task_step" in hooks:
             instruments.call("after_task_step", task)
-        del context.task
-        return goes_on
+        del context["task"]
+        return how + DUE if deadlines._heap else how
 
     return step
 

@@ -137,6 +137,10 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
 )
 
 
+# After so many executions that nobody wanted to know about, Trio's own primitives are put back.
+_UNWANTED_MOST = 20
+
+
 class Reports:
     """Replaces what has to report; one for each simulation."""
 
@@ -150,6 +154,8 @@ class Reports:
         self._quiet = False
         self._replaced: list[tuple[Any, str, Any]] = []
         self._implying = False
+        # So many executions in a row have not wanted to know.
+        self._unwanted = 0
 
     def imply_too(self) -> None:
         """Report what is implied as well, until the end of the block: a third of all the cost, for who asks."""
@@ -161,22 +167,40 @@ class Reports:
         """Give an empty record for the next execution."""
         return Things(self._outside, self._kept)
 
+    def begin(self, things: Things | None) -> None:
+        """Let Trio's primitives report to `things` from here on; None: nobody wants to know.
+
+        What replaces Trio's own is put in when it is first wanted, and taken out when it was not for a while: both
+        take as long as a small execution.
+        """
+        self.things = things
+        if things is not None:
+            self._unwanted = 0
+            if not self._replaced:
+                self._replace_sync()
+                self._replace_channels()
+                self._replace_scopes()
+                self._replace_nurseries()
+                self._replace_run_variables()
+        elif self._replaced:
+            self._unwanted += 1
+            if self._unwanted == _UNWANTED_MOST:
+                self._put_back()
+
     @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Let Trio's primitives report inside the block."""
+    def confined(self) -> Iterator[None]:
+        """Take out at the end of the block whatever was put in."""
         try:
-            self._replace_sync()
-            self._replace_channels()
-            self._replace_scopes()
-            self._replace_nurseries()
-            self._replace_run_variables()
             yield
         finally:
             self.things = None
-            self._implying = False
-            for holder, name, value in reversed(self._replaced):
-                setattr(holder, name, value)
-            self._replaced.clear()
+            self._put_back()
+
+    def _put_back(self) -> None:
+        self._implying = False
+        for holder, name, value in reversed(self._replaced):
+            setattr(holder, name, value)
+        self._replaced.clear()
 
     # ------------------------------------------------------------------ how
 

@@ -58,6 +58,21 @@ def begun_under(task: Task) -> Any:
 class Things:
     """Trio's objects in one execution: what each is called, and what the running step did with them."""
 
+    __slots__ = (
+        "_counts",
+        "_kept",
+        "_kept_outside",
+        "_names",
+        "_outside",
+        "actor_of",
+        "actors",
+        "fresh",
+        "implied",
+        "nursery_scopes",
+        "timed",
+        "touched",
+    )
+
     def __init__(self, outside: dict[int, Resource], kept: list[Any]) -> None:
         #: What the running step touched of its own accord, and what follows from where it runs.
         self.touched: list[Access] = []

@@ -25,6 +25,9 @@ class Choices:
         DefinitionRefused: it is not a sequence of integers.
     """
 
+    #: What steps touch decides nothing here.
+    reads_accesses = False
+
     def __init__(self, choices: Sequence[int] = ()) -> None:
         try:
             self._choices = tuple(choices)

@@ -14,6 +14,9 @@ __all__ = ["Fifo"]
 class Fifo:
     """Let the task that has been runnable for longest step next."""
 
+    #: What steps touch decides nothing here.
+    reads_accesses = False
+
     def __init__(self) -> None:
         self._queue: dict[str, None] = {}
         self._last: str | None = None

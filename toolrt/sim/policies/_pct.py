@@ -39,6 +39,9 @@ class PCT:
         DefinitionRefused: the depth is not a number of 1 or more, or the seed is not an integer.
     """
 
+    #: What steps touch decides nothing here.
+    reads_accesses = False
+
     def __init__(self, depth: int, seed: int) -> None:
         if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
             raise DefinitionRefused("PCT(depth, seed)", "a depth of 1 or more", depth)

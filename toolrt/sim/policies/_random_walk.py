@@ -24,6 +24,9 @@ class RandomWalk:
         DefinitionRefused: the seed is not an integer.
     """
 
+    #: What steps touch decides nothing here.
+    reads_accesses = False
+
     def __init__(self, seed: int) -> None:
         #: The seed it was made with.
         self.seed = checked_seed("RandomWalk(seed)", seed)
@@ -39,7 +42,10 @@ class RandomWalk:
 
     def derive(self, index: int) -> RandomWalk:
         """Give the walk for execution `index` of a sample that starts from this seed."""
-        return RandomWalk(seed_of(self.seed, index))
+        # Made without looking at the seed again: a sample makes one for each of its executions.
+        derived = object.__new__(RandomWalk)
+        derived.seed = seed_of(self.seed, index)
+        return derived
 
     def __repr__(self) -> str:
         return f"RandomWalk(seed={self.seed})"

@@ -37,6 +37,9 @@ class URW:
         DefinitionRefused: the seed is not an integer.
     """
 
+    #: What steps touch decides nothing here.
+    reads_accesses = False
+
     def __init__(self, seed: int) -> None:
         #: The seed it was made with.
         self.seed = checked_seed("URW(seed)", seed)

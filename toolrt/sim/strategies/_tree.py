@@ -83,6 +83,8 @@ _Branch = tuple[tuple[int, ...], tuple[tuple[str, ...], ...], int, int]
 class _Prefix:
     """Makes the choices of a prefix, then choice 0."""
 
+    reads_accesses = False
+
     def __init__(self, choices: tuple[int, ...], branch_at: int, branch: int) -> None:
         self._choices = choices
         self._branch_at = branch_at
