@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -76,6 +77,25 @@ def test_run_refuses_a_server_that_cannot_be_used(
     assert ended.code == 2
     assert said in ended.err
     assert not (shop / "made.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["--deny", "a__*:"], 1), (["--deny", "b__*:"], 0), (["--allow", "a__echo:"], 0), (["--allow", "read_file:"], 1)],
+)
+def test_run_rules_speak_of_tools_without_paths(
+    toolrt: Any,
+    shop: Path,
+    written: Callable[..., Path],
+    options: list[str],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rule with nothing behind its colon is about every call of a tool."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    given = written(("a__echo", {"text": "hi"}))
+    ended = toolrt("run", given, "--workspace", shop, "--mcp", f"a={ROUGH}", *options)
+    assert ended.code == code, ended
 
 
 def test_interrupted_run_leaves_no_server(shop: Path, written: Callable[..., Path], tmp_path: Path) -> None:

@@ -74,10 +74,13 @@ def _rule(option: str, text: str, answer: Any) -> Rule:
     if not colon:
         tool, path = "*", text
     try:
-        return Rule(tool, path, answer)
+        # Nothing behind the colon: every call of the tool, also of one that has no paths, such as an MCP server's.
+        return Rule(tool, None if colon and tool and not path else path, answer)
     except DefinitionRefused as error:
         raise InputRefused(
-            f"{option} {on_one_line(text, 200)}", str(error), "Write PATTERN or TOOL:PATTERN, such as edit_file:src/**."
+            f"{option} {on_one_line(text, 200)}",
+            str(error),
+            "Write PATTERN or TOOL:PATTERN, such as edit_file:src/**, or TOOL: for all of its calls.",
         ) from None
 
 

@@ -146,12 +146,15 @@ class Connection:
     async def _list(self, attempt: _Attempt, session: Session) -> None:
         async with attempt.listing:
             if session.changed:
-                session.changed = False
+                session.changed, known = False, False
                 try:
                     attempt.listed = await session.tools()
+                    known = True
                 except Unanswered as error:
-                    session.changed = True
                     raise Unsent(f"its tools have changed, and it does not say how: {error}") from None
+                finally:
+                    # Who was cancelled meanwhile leaves the question to the next.
+                    session.changed = session.changed or not known
 
     async def _connected(self) -> tuple[_Attempt, Session]:
         """The present session; a new one where that is lost, which may be lost as well by then."""
