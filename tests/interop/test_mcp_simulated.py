@@ -292,6 +292,23 @@ def test_read_only_tool_is_ordered_with_the_owners_files() -> None:
     assert sim.run(lambda: program(False)).value == 1.0
 
 
+def test_rules_about_paths_do_not_speak_of_a_servers_tools() -> None:
+    """Trusted or not: only a rule without a path does."""
+    from toolrt import Permissions, Rule
+
+    async def program(trusted: bool, path: str | None) -> Outcome:
+        workspace = Workspace(MemoryDisk({"a.txt": "one\n"}))
+        permissions = Permissions(workspace, [Rule("*", path, "deny")], default="allow")
+        server = mcp.McpServer("x", server=_record(), trusted=trusted)
+        async with mcp.connect([server], owner=workspace) as tools:
+            runtime = Runtime(Registry([*workspace.tools(), *tools]), approve=permissions)
+            return (await runtime.run(calls_of(("x__get", {"key": "k"})))).results[0].outcome
+
+    for trusted in (False, True):
+        assert sim.run(lambda trusted=trusted: program(trusted, "**/a.txt")).value is Outcome.OK
+        assert sim.run(lambda trusted=trusted: program(trusted, None)).value is Outcome.DENIED
+
+
 def test_simulation_refuses_a_program_and_says_what_to_do() -> None:
     """No process is started; the text names the double."""
 

@@ -46,6 +46,11 @@ class _McpTool(Tool):
     #: How deep an input may be nested.
     levels: int = attrs.field(default=0, kw_only=True)
 
+    @property
+    def declares(self) -> bool:
+        """Never: lane policies ask `is_safe`, and no rule about paths speaks of what a stranger reads."""
+        return False
+
     def decode(self, input: object) -> Arguments | list[Mismatch]:
         """See `Tool.decode`."""
         if isinstance(input, dict) and deeper_than(input, self.levels):
