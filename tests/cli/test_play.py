@@ -62,11 +62,17 @@ def test_play_ends_with_its_input(toolrt: Any) -> None:
     assert ended.out.count("Who runs next?") == 1
 
 
-@pytest.mark.parametrize(
-    "arguments", [(), ("lock_2", "--verify"), ("lock_2", "--json"), ("lock_2", "--html", "page.html")]
-)
+@pytest.mark.parametrize("arguments", [(), ("lock_2", "--verify"), ("lock_2", "--json")])
 def test_play_wants_one_program_and_nothing_else(toolrt: Any, arguments: tuple[str, ...]) -> None:
     """Exit 2, before anything is shown."""
     ended = toolrt("litmus", *arguments, "--play")
     assert (ended.code, ended.out) == (2, "")
     assert "--play" in ended.err
+
+
+def test_play_writes_a_page(toolrt: Any, tmp_path: Any) -> None:
+    """With --html the game is a page, and nothing is asked."""
+    page = tmp_path / "page.html"
+    ended = toolrt("litmus", "lost_update_2x1", "--play", "--html", page)
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    assert "You are the scheduler" in page.read_text()

@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.view import _traces as traces
@@ -127,6 +127,7 @@ def _odd_traces(draw: st.DrawFn) -> Trace:
     return Trace(events, steps, {"ended": draw(_TEXTS)}, {"details": draw(_JSON)})
 
 
+@settings(deadline=None)
 @given(trace=_odd_traces())
 def test_trace_from_elsewhere_is_drawn_whatever_is_in_it(trace: Trace) -> None:
     """No trace breaks a picture, or gets out of the form that it is drawn in."""

@@ -23,7 +23,7 @@ from toolrt.cli._options import Whole, at_least_one
 from toolrt.cli._play import play as play_it
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
-from toolrt.invariants.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
+from toolrt.invariants.litmus import LITMUS, MOST, THEMES, Game, Litmus, Verified, in_order, method_of
 from toolrt.invariants.litmus import verify as verified
 
 __all__ = ["litmus"]
@@ -64,11 +64,14 @@ def litmus(
     at_least_one("--most", most)
     if html is not None and (name is None or verify):
         raise InputRefused("--html", "a page shows one program", "Name it, without --verify.")
-    if play and (name is None or verify or json or html is not None):
-        raise InputRefused("--play", "one program is played, and nothing else", "Name it, without other options.")
+    if play and (name is None or verify or json):
+        raise InputRefused("--play", "one program is played, and nothing else", "Name it, with --html at most.")
     target = None if html is None else checked_target(html, "--html")
     programs = list(LITMUS.values()) if name is None else [_named(name)]
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
+    if play and target is not None:
+        write_target(target, view.play(Game(programs[0])).html.rstrip(), "--html")
+        return Exit.OK
     if play:
         play_it(programs[0], screen, sys.stdin)
         return Exit.OK

@@ -9,9 +9,9 @@ from toolrt.view._chart import By, Scale
 from toolrt.view._chrome import chrome
 from toolrt.view._mermaid import mermaid
 from toolrt.view._shiviz import shiviz
-from toolrt.view._show import Page, show
+from toolrt.view._show import HasTree, Page, play, show
 from toolrt.view._source import HasTrace
 from toolrt.view._svg import svg
 from toolrt.view._text import text
 
-__all__ = ["By", "HasTrace", "Page", "Scale", "chrome", "mermaid", "shiviz", "show", "svg", "text"]
+__all__ = ["By", "HasTrace", "HasTree", "Page", "Scale", "chrome", "mermaid", "play", "shiviz", "show", "svg", "text"]

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -21,10 +21,11 @@ from toolrt.trace import Trace
 from toolrt.view._document import document_of
 from toolrt.view._short import one_line
 
-__all__ = ["page_of"]
+__all__ = ["page_of", "play_of"]
 
-#: The parts of the script, in the order they build on each other.
-_SCRIPTS = ("base.js", "model.js", "steps.js", "calls.js", "table.js", "panel.js", "app.js")
+#: The parts of each page's script, in the order they build on each other.
+_PAGE = ("base.js", "model.js", "steps.js", "calls.js", "table.js", "panel.js", "app.js")
+_PLAY = ("base.js", "play.js")
 
 #: What ends a script block, begins a comment or a tag, or is no line break in JSON but one in JavaScript.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -32,27 +33,37 @@ _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 def page_of(traces: Sequence[Trace], names: Sequence[str], title: str) -> str:
     """Give the page for one trace, or for two to be compared."""
-    style, script = _asset("page.css"), _script()
+    title = one_line(title, 200)
+    return _filled("page.html", _PAGE, title, document_of(traces, names, title))
+
+
+def play_of(tree: Mapping[str, Any], title: str) -> str:
+    """Give the page on which a program is scheduled by hand; `tree` is all there is to play."""
+    return _filled("play.html", _PLAY, one_line(title, 200), tree)
+
+
+def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[str, Any]) -> str:
+    style, script = _asset("page.css"), _script(scripts)
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {
         "policy": html.escape(policy),
-        "title": html.escape(one_line(title, 200)),
+        "title": html.escape(title),
         "style": style,
         "script": script,
-        "document": _block(document_of(traces, names, one_line(title, 200))),
+        "document": _block(document),
     }
     # What is filled in is never looked at again: a trace may well hold "{{script}}".
     filled = []
-    for piece in _asset("page.html").split("{{"):
+    for piece in _asset(page).split("{{"):
         name, end, rest = piece.partition("}}")
         filled.append(parts[name] + rest if end else piece)
     return "".join(filled)
 
 
-def _block(document: dict[str, Any]) -> str:
+def _block(document: Mapping[str, Any]) -> str:
     """Write JSON that stands in an HTML document as it is."""
     text = json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPED.items():
@@ -61,8 +72,8 @@ def _block(document: dict[str, Any]) -> str:
 
 
 @cache
-def _script() -> str:
-    return "\n".join(_asset(name) for name in _SCRIPTS)
+def _script(names: tuple[str, ...]) -> str:
+    return "\n".join(_asset(name) for name in names)
 
 
 @cache

@@ -1,34 +1,35 @@
-"""`show`: the page, for a notebook and for a file."""
+"""`show` and `play`: pages, for a notebook and for a file."""
 
 from __future__ import annotations
 
 import html
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Protocol
 
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
-from toolrt.view._page import page_of
+from toolrt.view._page import page_of, play_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
-__all__ = ["Page", "show"]
+__all__ = ["HasTree", "Page", "play", "show"]
 
 
 class Page:
     """One self-contained HTML page.  A notebook shows it as the value of a cell; `save` writes it to a file."""
 
-    def __init__(self, traces: Sequence[Trace], names: Sequence[str], title: str) -> None:
-        self._traces = tuple(traces)
-        self._names = tuple(names)
+    def __init__(self, draw: Callable[[], str], title: str, about: str) -> None:
+        self._draw = draw
         self._title = title
+        self._about = about
 
     @cached_property
     def html(self) -> str:
         """The whole page; it loads nothing, and nothing that a tool or a model wrote can run in it."""
-        return page_of(self._traces, self._names, self._title)
+        return self._draw()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to `path`, in UTF-8, and give the path.
@@ -49,7 +50,7 @@ class Page:
         )
 
     def __repr__(self) -> str:
-        return f"<Page {self._title!r}: {', '.join(map(repr, self._traces))}>"
+        return f"<Page {self._title!r}: {self._about}>"
 
 
 def show(
@@ -94,4 +95,42 @@ def show(
         names = ("one", "other")[: len(traces)]
     if isinstance(names, str) or len(names) != len(traces) or not all(isinstance(name, str) for name in names):
         raise DefinitionRefused("show(names)", f"{len(traces)} texts", names)
-    return Page(traces, names, title)
+    return Page(lambda: page_of(traces, names, title), title, ", ".join(map(repr, traces)))
+
+
+class HasTree(Protocol):
+    """A game: whatever gives all there is to play, as `toolrt.invariants.litmus.Game` does."""
+
+    def tree(self) -> Mapping[str, Any]:
+        """Every schedule, what they have in common told once."""
+
+
+def play(game: HasTree) -> Page:
+    """Give a page on which a person is the scheduler of a small program, and tries to make it go wrong.
+
+    All schedules of the program are in the page, which runs nothing: so a hint is never wrong, and the proof that there
+    is nothing to find is all of them.
+
+    Args:
+        game: a `toolrt.invariants.litmus.Game`.
+
+    Returns:
+        The page; nothing is written yet.
+
+    Raises:
+        DefinitionRefused: `game` is no game.
+        MisuseError: the program has too many schedules.
+
+    Checkpoint: never.
+
+    Example:
+        >>> from toolrt import view
+        >>> from toolrt.invariants.litmus import LITMUS, Game
+        >>> view.play(Game(LITMUS["lost_update_2x1"]))
+        <Page 'lost_update_2x1': 6 schedules>
+    """
+    if not callable(getattr(game, "tree", None)):
+        raise DefinitionRefused("play(game)", "a litmus Game", game)
+    tree = game.tree()
+    title = str(tree["name"])
+    return Page(lambda: play_of(tree, title), title, f"{len(tree['ends']):,} schedules")

@@ -11,7 +11,7 @@ and `Game.proof` through all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,8 @@ import attrs
 from toolrt import sim
 from toolrt.errors import MisuseError
 from toolrt.invariants.litmus._litmus import Litmus
-from toolrt.invariants.litmus._verify import MOST, Verified, verify
-from toolrt.trace import Step
+from toolrt.invariants.litmus._verify import MOST, Verified, in_order, verify
+from toolrt.trace import Step, stable_text
 
 __all__ = ["Game", "Hint", "Option", "Played"]
 
@@ -216,7 +216,7 @@ class Game:
         """
         place = len(self._choices)
         if not self.over:
-            for count, execution in enumerate(self._ways(), 1):
+            for count, execution in enumerate(self._ways(self._choices), 1):
                 if self.litmus.read(execution) in self.litmus.wrong:
                     return Hint(execution.trace.steps[place].task, False)
                 if count == _MOST_WAYS:
@@ -228,6 +228,31 @@ class Game:
         if self._verified is None:
             self._verified = verify(self.litmus, most)
         return self._verified
+
+    def tree(self, most: int = 2_000) -> dict[str, Any]:
+        """Give all there is to play, as JSON values: what `toolrt.view.play` makes a page of.
+
+        Args:
+            most: of a program with more schedules than this nothing is given.
+
+        Raises:
+            MisuseError: it has more.
+        """
+        tree = _Tree()
+        for count, execution in enumerate(self._ways((), details=True), 1):
+            if count > most:
+                raise MisuseError(f"litmus {self.litmus.name}: it has more than {most:,} schedules; play it here")
+            outcome = self.litmus.read(execution)
+            tree.add(execution, stable_text(outcome), outcome in self.litmus.wrong)
+        return {
+            "name": self.litmus.name,
+            "story": self.litmus.story,
+            "source": self.litmus.source,
+            "wrong": [stable_text(outcome) for outcome in in_order(self.litmus.wrong)],
+            "nodes": tree.nodes,
+            "ends": tree.ends,
+            "classes": len(tree.classes),
+        }
 
     # ---- running
 
@@ -242,12 +267,12 @@ class Game:
         if self.over:
             self._seen.add(_class_of(self._played))
 
-    def _ways(self) -> Iterator[sim.Execution]:
-        """Give every execution that begins like this one, the simplest first."""
-        fixed = len(self._choices)
-        choices: list[int] | None = list(self._choices)
+    def _ways(self, begun: Sequence[int], details: bool = False) -> Iterator[sim.Execution]:
+        """Give every execution that begins like this, the simplest first."""
+        fixed = len(begun)
+        choices: list[int] | None = list(begun)
         while choices is not None:
-            execution = sim.run(self.litmus.program, sim.Choices(choices))
+            execution = sim.run(self.litmus.program, sim.Choices(choices), details=details)
             yield execution
             made, enabled = execution.choices, execution.enabled
             choices = None
@@ -255,6 +280,31 @@ class Game:
                 if made[place] + 1 < len(enabled[place]):
                     choices = [*made[:place], made[place] + 1]
                     break
+
+
+class _Tree:
+    """Every schedule of a program, what they have in common told once."""
+
+    def __init__(self) -> None:
+        #: For each step its task, what it does, and the steps that may come next, by their place here; first the first.
+        self.nodes: list[list[Any]] = []
+        #: For each step that is a last one: the outcome as text, whether it is the bug, and the number of its class.
+        self.ends: dict[str, list[Any]] = {}
+        self.classes: dict[Any, int] = {}
+
+    def add(self, execution: sim.Execution, outcome: str, wrong: bool) -> None:
+        values = _values(execution)
+        at = -1
+        for step in execution.trace.steps:
+            after = self.nodes[at][2] if at >= 0 else ([0] if self.nodes else [])
+            known = next((node for node in after if self.nodes[node][0] == step.task), None)
+            if known is None:
+                known = len(self.nodes)
+                self.nodes.append([step.task, _does(step, values), []])
+                if at >= 0:
+                    after.append(known)
+            at = known
+        self.ends[str(at)] = [outcome, wrong, self.classes.setdefault(_class_of(execution), len(self.classes))]
 
 
 def _class_of(execution: sim.Execution) -> Any:

@@ -181,7 +181,7 @@ toolrt.App = class App {
       first: () => this.goTo(0), back: () => this.goTo(this.moment - 1), forward: () => this.goTo(this.moment + 1),
       last: () => this.goTo(this.length - 1), play: () => this.play(this.playing === null),
       "zoom-in": () => this.zoom(1.5), "zoom-out": () => this.zoom(1 / 1.5), "zoom-fit": () => this.zoom(0),
-      "to-parting": () => this.toParting(), "to-race": () => this.toRace(), theme: () => this.nextTheme(),
+      "to-parting": () => this.toParting(), "to-race": () => this.toRace(), theme: () => toolrt.nextTheme(),
       "help-open": () => byId("help").showModal(),
     };
     for (const [id, action] of Object.entries(act)) byId(id).addEventListener("click", action);
@@ -203,15 +203,6 @@ toolrt.App = class App {
     for (const view of this.views) view.zoom(factor);
   }
 
-  nextTheme() {
-    const root = document.documentElement;
-    const order = ["auto", "dark", "light"];
-    const next = order[(order.indexOf(root.dataset.theme || "auto") + 1) % 3];
-    if (next === "auto") delete root.dataset.theme;
-    else root.dataset.theme = next;
-    document.getElementById("theme").textContent = `Theme: ${next}`;
-  }
-
   key(event) {
     const target = event.target;
     if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
@@ -224,7 +215,7 @@ toolrt.App = class App {
       ArrowUp: () => (this.view === "calls" ? this.nextCall(-1) : this.goTo(this.moment - 1)),
       Home: () => this.goTo(0), End: () => this.goTo(this.length - 1),
       " ": () => this.play(this.playing === null), "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
-      0: () => this.zoom(0), d: () => this.toParting(), r: () => this.toRace(), t: () => this.nextTheme(),
+      0: () => this.zoom(0), d: () => this.toParting(), r: () => this.toRace(), t: () => toolrt.nextTheme(),
       a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
       1: () => tabs[0] && tabs[0].click(), 2: () => tabs[1] && tabs[1].click(), 3: () => tabs[2] && tabs[2].click(),
     };

@@ -43,8 +43,8 @@ toolrt.seconds = function seconds(value) {
   return `${+value.toPrecision(6)} s`;
 };
 
-toolrt.count = function count(number, word) {
-  return `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+toolrt.count = function count(number, word, more = `${word}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? word : more}`;
 };
 
 toolrt.written = function written(value) {
@@ -90,6 +90,15 @@ toolrt.Rows = class Rows {
       after = row.element;
     }
   }
+};
+
+toolrt.nextTheme = function nextTheme() {
+  const root = document.documentElement;
+  const order = ["auto", "dark", "light"];
+  const next = order[(order.indexOf(root.dataset.theme || "auto") + 1) % 3];
+  if (next === "auto") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  document.getElementById("theme").textContent = `Theme: ${next}`;
 };
 
 // Calls `draw` once before the next frame, however often it is asked.
