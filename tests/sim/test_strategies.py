@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 import trio
@@ -363,6 +364,62 @@ def test_estimate_of_a_program_without_choices_is_one() -> None:
     estimate = sim.estimate(checkpoint)
     assert (estimate.schedules, estimate.error) == (1.0, 0.0)
     assert str(estimate).startswith("one schedule, of up to 2 steps")
+
+
+@pytest.mark.parametrize(
+    ("actors", "schedules"),
+    [
+        ({"cancel_at": "any"}, 4),
+        ({"cancel_at": "work"}, 2),
+        ({"clock": "explored", "clock_moves": 1}, 2),
+        ({"cancel_at": "work", "clock": "explored"}, 7),
+    ],
+)
+def test_estimate_counts_what_else_may_happen(actors: dict[str, Any], schedules: int) -> None:
+    """A cancel, a named scope and the clock are branches, as they are for the exploration; and it says so."""
+
+    async def program() -> None:
+        with trio.move_on_after(1), sim.scope("work"):
+            await checkpoint()
+        await checkpoint()
+
+    assert sim.explore(program, sim.Exhaustive(), lambda execution: True, **actors).executions == schedules
+    estimate = sim.estimate(program, 400, **actors)
+    assert estimate.schedules == pytest.approx(schedules, rel=0.15)
+    assert f" with {estimate.actors}, of up to" in str(estimate)
+
+
+def test_estimate_counts_choices() -> None:
+    """What a program chooses is a branch, too."""
+
+    async def program() -> int:
+        return sim.choose(3) + sim.choose(2)
+
+    assert sim.estimate(program).schedules == 6
+
+
+def test_estimate_shares_the_time_among_processes(programs) -> None:
+    """Four take a quarter of it; how many schedules there are does not depend on it."""
+    program, _ = programs.reorder(4)
+    estimate = sim.estimate(program, jobs=4)
+    assert estimate.seconds == pytest.approx(estimate.schedules / estimate.rate / 4)
+    assert "executions/s in each of 4 processes" in str(estimate)
+    assert estimate.schedules == sim.estimate(program).schedules
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ({"jobs": 0}, "jobs"),
+        ({"clock": "now"}, "clock"),
+        ({"clock_moves": 0}, "clock_moves"),
+        ({"cancel_at": 1}, "cancel_at"),
+    ],
+)
+def test_estimate_refuses_what_it_cannot_do(arguments: dict[str, Any], what: str) -> None:
+    """Before anything is run."""
+    with pytest.raises(DefinitionRefused, match=what):
+        sim.estimate(checkpoint, **arguments)
 
 
 def test_estimate_is_reproducible(programs) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 import unittest
 from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -24,9 +26,7 @@ from toolrt.testing._given import fresh
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
 
-QUICK = settings(
-    max_examples=30, database=None, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
-)
+QUICK = settings(max_examples=30, database=None, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
 async def bump(cell: sim.Cell[int]) -> None:
@@ -109,15 +109,102 @@ def test_cancel_at_any_step_is_explored_too() -> None:
     assert "cancel" in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"cancel_at": "all"}, {"cancel_at": "any", "strategy": "dpor"}])
-def test_cancel_at_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
-    """DPOR does not know this actor."""
+@pytest.mark.parametrize("strategy", ["exhaustive", "dpor"])
+def test_named_scope_is_cancelled_too(strategy: str) -> None:
+    """A scope that may be cancelled inside of the test."""
+
+    @testing.explored(strategy=strategy, cancel_at="work")
+    async def finishes() -> None:
+        with sim.scope("work") as scope:
+            await trio.lowlevel.checkpoint()
+        assert not scope.cancelled_caught
+
+    with settings_of(None), pytest.raises(AssertionError) as caught:
+        finishes()
+    assert "cancel.0" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize("strategy", ["exhaustive", "dpor"])
+def test_time_beside_work_is_explored_too(strategy: str) -> None:
+    """A timeout that cuts work that goes on is found, and replayed with the clock it was found with."""
+
+    @testing.explored(strategy=strategy, clock="explored", clock_moves=1)
+    async def in_time() -> None:
+        with trio.move_on_after(1) as scope:
+            await trio.lowlevel.checkpoint()
+        assert not scope.cancelled_caught
+
+    with settings_of(None), pytest.raises(AssertionError) as caught:
+        in_time()
+    text = "".join(caught.value.__notes__)
+    assert "with clock_moves<=1" in text
+    assert "clock" in text.splitlines()[-1] or "moves to 1" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"cancel_at": ""}, "cancel_at"),
+        ({"clock": "real"}, "clock"),
+        ({"clock": "explored", "clock_moves": 0}, "clock_moves"),
+        ({"jobs": 0}, "jobs"),
+        ({"jobs": "2"}, "jobs"),
+    ],
+)
+def test_actor_or_number_of_processes_that_cannot_be_is_refused(options: dict[str, Any], what: str) -> None:
+    """Before the test is run."""
+    runs: list[int] = []
 
     @testing.explored(**options)
     async def nothing() -> None:
+        runs.append(1)
+
+    with pytest.raises(DefinitionRefused, match=what):
+        nothing()
+    assert not runs
+
+
+def test_processes_share_the_executions(tmp_path: Path) -> None:
+    """Others than this one run some of them."""
+    file = tmp_path / "pids"
+
+    @testing.explored(strategy="exhaustive", jobs=2)
+    async def notes() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(trio.lowlevel.checkpoint)
+        with file.open("a") as out:
+            out.write(f"{os.getpid()}\n")
+
+    with settings_of(None):
+        notes()
+    pids = file.read_text().split()
+    # All 90, and the first once more to see whether the test is controlled.
+    assert len(pids) == 91
+    assert len(set(pids)) > 1
+
+
+def test_processes_find_a_failure(tmp_path: Path) -> None:
+    """It is run again here, made simple, and raised as the test raised it."""
+
+    @testing.explored(strategy="dpor", jobs=2)
+    async def loses() -> None:
+        assert await count(2) == 2
+
+    with settings_of(None), pytest.raises(AssertionError) as caught:
+        loses()
+    assert "1 preemption" in "".join(caught.value.__notes__)
+
+
+def test_processes_of_examples_are_refused() -> None:
+    """Each example would begin its own."""
+
+    @given(st.integers())
+    @testing.explored(jobs=2)
+    async def nothing(number: int) -> None:
         pass
 
-    with pytest.raises(DefinitionRefused):
+    with pytest.raises(DefinitionRefused, match="@given"):
         nothing()
 
 

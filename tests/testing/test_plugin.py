@@ -75,6 +75,35 @@ async def test_value():
     assert "the check returned False" in output
 
 
+def test_explored_test_takes_a_clock_a_scope_and_processes(tmp_path: Path) -> None:
+    """What else can happen, and who runs it, are arguments of the marker; what is found is replayed."""
+    text = """
+import pytest, trio
+from toolrt import sim
+
+@pytest.fixture
+async def ready():
+    await trio.lowlevel.checkpoint()
+    yield True
+
+@pytest.mark.explore(strategy="dpor", clock="explored", clock_moves=1, cancel_at="work", jobs=2)
+async def test_it(ready):
+    with trio.move_on_after(1) as late, sim.scope("work") as work:
+        await trio.lowlevel.checkpoint()
+    assert not late.cancelled_caught or work.cancelled_caught
+"""
+    code, output = _pytest(tmp_path, text)
+    assert code == 1, output
+    assert "with cancel_at=work, clock_moves<=1" in output
+    assert "clock" in output.partition("--explore-replay")[2]
+    for option in ("clock='now'", "clock_moves=0", "jobs=0", "cancel_at=3"):
+        text = f"import pytest\n@pytest.mark.explore({option})\nasync def test_it(): pass\n"
+        code, output = _pytest(tmp_path, text)
+        assert code == 1, output
+        assert option.partition("=")[0] in output
+        assert "expected" in output
+
+
 def test_explored_test_of_a_class_with_fixtures_and_parameters(tmp_path: Path) -> None:
     """Methods, sync fixtures and parameters work as they do elsewhere."""
     text = """

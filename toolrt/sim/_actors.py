@@ -26,8 +26,20 @@ from toolrt.sim._host import Driver, Job, current_scheduler, simulate
 from toolrt.sim._offers import Offers
 from toolrt.sim.policies._choices import Choices
 
-__all__ = ["CANCELLED", "arguments_for", "enters_scope", "with_actors", "with_clock"]
+__all__ = [
+    "CANCELLED",
+    "DEFAULT_CLOCK_MOVES",
+    "arguments_for",
+    "checked_jobs",
+    "enters_scope",
+    "named_actors",
+    "with_actors",
+    "with_clock",
+]
 
+
+#: So often the clock may move early, unless the caller says otherwise: most bugs need one deadline, or two in a row.
+DEFAULT_CLOCK_MOVES = 2
 
 _Program = Callable[[], Awaitable[Any]]
 
@@ -132,6 +144,23 @@ def enters_scope(program: _Program, name: str, step_limit: int) -> bool:
 
     simulate(driver())
     return seen[0].entered
+
+
+def checked_jobs(jobs: object) -> int:
+    """Give the number of processes.
+
+    Raises:
+        DefinitionRefused: it is none.
+    """
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
+    return jobs
+
+
+def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int) -> list[str]:
+    """Give what else may happen, as a claim says it."""
+    named = [f"cancel_at={cancel_at}"] if cancel_at is not None else []
+    return named if clock is None else [*named, f"clock_moves<={clock_moves}"]
 
 
 def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 from toolrt.errors import DefinitionRefused
+from toolrt.sim._actors import DEFAULT_CLOCK_MOVES, checked_jobs, named_actors, with_actors, with_clock
 from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, checked_job, simulate
 from toolrt.sim.policies._random_walk import RandomWalk
 
@@ -42,21 +43,28 @@ class Estimate:
     stopped: int
     #: The longest of them, in steps.
     steps: int
-    #: Executions a second, in wall seconds.
+    #: Executions a second in one process, in wall seconds.
     rate: float
+    #: How many processes would share them.
+    jobs: int = 1
+    #: What else may happen in each of them, as a claim says it; "" for nothing.
+    actors: str = ""
 
     @property
     def seconds(self) -> float:
-        """How many wall seconds it would take to run every schedule once."""
-        return self.schedules / self.rate
+        """How many wall seconds all would take, if each process has a processor of its own."""
+        return self.schedules / (self.rate * self.jobs)
 
     def __str__(self) -> str:
         if self.schedules == 1 and not self.error:
             text = "one schedule"
         else:
             text = f"about {figure(self.schedules)} schedules (give or take {figure(self.error)})"
+        if self.actors:
+            text += f" with {self.actors}"
         text += f", of up to {self.steps:,} steps; all of them would take {duration(self.seconds)}"
-        text += f" at {self.rate:,.0f} executions/s ({self.samples} samples)"
+        each = f" in each of {self.jobs} processes" if self.jobs > 1 else ""
+        text += f" at {self.rate:,.0f} executions/s{each} ({self.samples} samples)"
         if self.stopped:
             text += f"; the step limit ended {self.stopped} of the samples, so there are more"
         return text
@@ -68,14 +76,24 @@ def estimate(
     seed: int = 0,
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
+    cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
+    jobs: int = 1,
 ) -> Estimate:
     """Estimate how many schedules `program` has, and how long it would take to run all.
+
+    What else may happen, and what the program chooses (`choose`, `faults`), are branches as for `explore`.
 
     Args:
         program: an async function without arguments.
         samples: how many executions to look at, 1 or more.
         seed: an integer; each seed is another sample.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
+        cancel_at: as `explore` takes it.
+        clock: the same.
+        clock_moves: the same.
+        jobs: how many processes would run them, 1 or more; the estimate is made by this one.
 
     Returns:
         The estimate.  The number is the same for the same seed, the rate is the machine's.
@@ -99,7 +117,10 @@ def estimate(
     """
     if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
         raise DefinitionRefused("samples", "a number of executions, 1 or more", samples)
-    first = checked_job(program, RandomWalk(seed), step_limit)
+    checked_jobs(jobs)
+    checked_job(program, RandomWalk(seed), step_limit)
+    actors = ", ".join(named_actors(cancel_at, clock, clock_moves))
+    first = checked_job(with_actors(with_clock(program, clock, clock_moves), cancel_at), RandomWalk(seed), step_limit)
 
     def driver() -> Driver[Estimate]:
         logs: list[float] = []
@@ -117,7 +138,8 @@ def estimate(
         top = max(logs)
         parts = [math.exp(log - top) for log in logs]
         spread = statistics.stdev(parts) / math.sqrt(samples) if samples > 1 else 0.0
-        return Estimate(_times(statistics.fmean(parts), top), _times(spread, top), samples, stopped, longest, rate)
+        schedules, error = _times(statistics.fmean(parts), top), _times(spread, top)
+        return Estimate(schedules, error, samples, stopped, longest, rate, jobs, actors)
 
     return simulate(driver())
 

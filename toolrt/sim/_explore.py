@@ -10,7 +10,15 @@ from math import inf
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
-from toolrt.sim._actors import arguments_for, enters_scope, with_actors, with_clock
+from toolrt.sim._actors import (
+    DEFAULT_CLOCK_MOVES,
+    arguments_for,
+    checked_jobs,
+    enters_scope,
+    named_actors,
+    with_actors,
+    with_clock,
+)
 from toolrt.sim._cell import OUTSIDE
 from toolrt.sim._checkpoint import Checkpoint
 from toolrt.sim._divided import PROGRESS_EVERY, Budget, Divided
@@ -30,9 +38,6 @@ from toolrt.trace import Access, Step, stable_text
 __all__ = ["explore", "replay", "run"]
 
 Program = Callable[[], Awaitable[Any]]
-
-#: So often the clock may move early, unless the caller says otherwise: most bugs need one deadline, or two in a row.
-DEFAULT_CLOCK_MOVES = 2
 
 # A replay lets system tasks and callbacks have so many passes between two steps of its schedule.
 _REPLAY_PASS_LIMIT = 1_000_000
@@ -211,8 +216,7 @@ def explore(
 
     Checkpoint: never (it is not async).
     """
-    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
-        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
+    checked_jobs(jobs)
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
         raise DefinitionRefused("seconds", "wall seconds above 0, or None", seconds)
     if progress is not None and not callable(progress):
@@ -242,11 +246,8 @@ def explore(
         # A name that is nobody's is cancelled nowhere.
         report.verdict, report.complete = Verdict.INCONCLUSIVE, False
         report.unfinished = f"the simplest schedule enters no scope named {cancel_at!r}"
-    with_ = [f"cancel_at={cancel_at}"] if cancel_at is not None else []
-    if clock is not None:
-        with_.append(f"clock_moves<={clock_moves}")
-    if with_:
-        report.claim += f" with {', '.join(with_)}"
+    if actors := named_actors(cancel_at, clock, clock_moves):
+        report.claim += f" with {', '.join(actors)}"
     return report
 
 

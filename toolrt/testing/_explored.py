@@ -29,7 +29,7 @@ from toolrt.testing._given import CONTROL, Example, current_example, fresh, repl
 from toolrt.testing._saved import Hypotheses, Saved
 from toolrt.testing._strategy import chosen
 
-__all__ = ["NotShown", "Plan", "Wrong", "explore", "explored"]
+__all__ = ["NotShown", "Plan", "Wrong", "checked", "explore", "explored"]
 
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
@@ -61,16 +61,54 @@ class Plan:
     check: Check | None = None
     #: The number of steps after which an execution is stopped; None: what `sim.explore` has.
     step_limit: int | None = None
-    #: "any": the test is cancelled at any of its steps, too; None: it is not.
+    #: "any": the test is cancelled at any of its steps, too; a name: a `sim.scope` of that name is; None: neither.
     cancel_at: str | None = None
+    #: "explored": time may move before any step at which a deadline is pending; None: when nothing can run.
+    clock: str | None = None
+    #: How often it may, 1 or more; None: what `sim.explore` has.
+    clock_moves: int | None = None
+    #: How many processes share the executions, 1 or more; with more than one a failure does not end it early.
+    jobs: int = 1
     #: A schedule: only this one is run.
     replay: str | None = None
 
     @property
     def how(self) -> dict[str, Any]:
-        """The rest of what `sim.explore` takes."""
+        """The rest of what `sim.explore` takes, whoever runs it."""
         limit = {} if self.step_limit is None else {"step_limit": self.step_limit}
-        return {"cancel_at": self.cancel_at, **limit}
+        return {**self.actors, **limit}
+
+    @property
+    def actors(self) -> dict[str, Any]:
+        """What else may happen, as `sim.explore` and `sim.replay` take it."""
+        moves = {} if self.clock_moves is None else {"clock_moves": self.clock_moves}
+        return {"cancel_at": self.cancel_at, "clock": self.clock, **moves}
+
+
+def checked(plan: Plan, is_given: bool) -> tuple[sim.Strategy, int | None]:
+    """Give the strategy of `plan`, and the most executions it may take.
+
+    Args:
+        plan: the plan.
+        is_given: whether Hypothesis picks the workload.
+
+    Raises:
+        DefinitionRefused: an option is not what it must be, or does not go with another; the test was not run.
+    """
+    strategy, most = chosen(plan.strategy, plan.executions, plan.seed)
+    # Whoever explores says what these must be.
+    sim.run(_nothing, **plan.actors)
+    if not isinstance(plan.jobs, int) or isinstance(plan.jobs, bool) or plan.jobs < 1:
+        raise DefinitionRefused("jobs", "a number of processes, 1 or more", plan.jobs)
+    if plan.jobs > 1 and is_given:
+        # Each example would begin processes of its own, and what one draws the others do not know.
+        expected = "1 (run whole tests side by side, as pytest-xdist does)"
+        raise DefinitionRefused("jobs with @given", expected, plan.jobs)
+    return strategy, most
+
+
+async def _nothing() -> None:
+    pass
 
 
 def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str]) -> sim.Report | None:
@@ -121,12 +159,15 @@ def _explore(
         if known.failures:
             _fail(program, plan, known, saved, again, example)
     saved.tried()
-    strategy, most = chosen(plan.strategy, plan.executions, plan.seed, plan.cancel_at)
-    search = _UntilFailure(strategy, plan.check)
-    began = time.perf_counter()
-    report = sim.explore(program, search, search.check, most, **plan.how)
-    if example is not None:
-        example.spent(time.perf_counter() - began, search.slowest)
+    strategy, most = checked(plan, example is not None)
+    if plan.jobs > 1:
+        report = sim.explore(program, strategy, plan.check, most, plan.jobs, **plan.how)
+    else:
+        search = _UntilFailure(strategy, plan.check)
+        began = time.perf_counter()
+        report = sim.explore(program, search, search.check, most, **plan.how)
+        if example is not None:
+            example.spent(time.perf_counter() - began, search.slowest)
     if report.failures:
         _fail(program, plan, report, saved, again, example)
     if report.verdict is not sim.PASS:
@@ -254,7 +295,7 @@ def _of_minimal(program: Program, plan: Plan, failure: sim.Failure, example: Exa
     if example is not None:
         example.loud()
     try:
-        execution = sim.replay(program, failure.minimal, cancel_at=plan.cancel_at)
+        execution = sim.replay(program, failure.minimal, **plan.actors)
     except ReplayDiverged as diverged:
         failure.error.add_note(f"\nNot controlled: the same schedule gave something else the second time. {diverged}")
         return failure.error
@@ -303,6 +344,9 @@ def explored(
     check: Check | None = ...,
     step_limit: int | None = ...,
     cancel_at: str | None = ...,
+    clock: str | None = ...,
+    clock_moves: int | None = ...,
+    jobs: int = ...,
 ) -> Callable[[Test], Callable[..., None]]: ...
 def explored(test: Any = None, /, **options: Any) -> Any:
     """Make a sync test of an async one: a call explores it.
@@ -318,7 +362,12 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         seed: what named strategies draw from; 0 by default.
         check: as `toolrt.sim.explore` takes it.
         step_limit: steps after which an execution is stopped.
-        cancel_at: "any" has the test cancelled at any of its steps, too, which is no failure by itself.
+        cancel_at: "any" has the test cancelled at any of its steps, too, which is no failure by itself; a name has a
+            `sim.scope` of that name cancelled.
+        clock: "explored" lets time move before any step at which a deadline is pending, too.
+        clock_moves: how often it may; 2 by default.
+        jobs: how many processes share the executions, 1 by default; with more than one all are run, also after one has
+            failed, and what the test writes into memory stays in the process that ran it.  Not under ``@given``.
 
     Raises:
         DefinitionRefused: an option is unknown, or the test is not async.

@@ -44,20 +44,14 @@ _SEARCHES: dict[str, Callable[[], sim.Strategy]] = {
 NAMES = ("portfolio", *_SAMPLERS, *_SEARCHES)
 
 
-def chosen(
-    wanted: sim.Strategy | str | None, executions: int | None, seed: int, cancel_at: str | None = None
-) -> tuple[sim.Strategy, int | None]:
+def chosen(wanted: sim.Strategy | str | None, executions: int | None, seed: int) -> tuple[sim.Strategy, int | None]:
     """Give the strategy that is `wanted`, and the most executions it may take.
 
     Raises:
-        DefinitionRefused: no strategy has that name, a number is none, or it does not go with `cancel_at`.
+        DefinitionRefused: no strategy has that name, or a number is none.
     """
     if executions is not None and (not isinstance(executions, int) or isinstance(executions, bool) or executions < 1):
         raise DefinitionRefused("executions", "a number of executions, 1 or more", executions)
-    if cancel_at not in (None, "any"):
-        raise DefinitionRefused("cancel_at", '"any" or None', cancel_at)
-    if cancel_at is not None and (isinstance(wanted, sim.DPOR) or wanted == "dpor"):
-        raise DefinitionRefused("strategy with cancel_at", "exhaustive, bounded or a sample", wanted)
     if wanted is None or isinstance(wanted, str):
         return _named("portfolio" if wanted is None else wanted.lower(), executions, seed)
     if isinstance(wanted, type) or not callable(getattr(wanted, "begin", None)):

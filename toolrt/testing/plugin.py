@@ -33,15 +33,24 @@ import pytest
 from hypothesis import HealthCheck
 
 from toolrt.errors import DefinitionRefused
-from toolrt.testing._explored import NotShown, Plan, Wrong, explore
+from toolrt.testing._explored import NotShown, Plan, Wrong, checked, explore
 from toolrt.testing._fixtures import Recipe, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
 from toolrt.testing._saved import Directory, Hypotheses, Place, Saved
-from toolrt.testing._strategy import chosen
 
 __all__: list[str] = []
 
-_OPTIONS = ("strategy", "executions", "seed", "check", "step_limit", "cancel_at")
+_OPTIONS = (
+    "strategy",
+    "executions",
+    "seed",
+    "check",
+    "step_limit",
+    "cancel_at",
+    "clock",
+    "clock_moves",
+    "jobs",
+)
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
 _recipes_key = pytest.StashKey[list[Recipe]]()
@@ -102,7 +111,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
     try:
         plan = _plan(marker, pyfuncitem.config)
-        chosen(plan.strategy, plan.executions, plan.seed, plan.cancel_at)
+        checked(plan, is_given=hasattr(pyfuncitem.obj, "hypothesis"))
     except DefinitionRefused as refused:
         text = str(refused)
     else:
