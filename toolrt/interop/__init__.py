@@ -1,8 +1,11 @@
-"""Ways in and out: provider formats, sync and asyncio callers, recording a production run.
+"""Ways in and out: provider formats, MCP servers, sync and asyncio callers, recording a production run.
 
 Formats lead from a model's response to calls, and from results to the message that answers it.  They work on plain
 JSON values; no provider's SDK is needed, and an SDK's request types are plain dictionaries that fit.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from toolrt.interop._format import Format, named_format
 from toolrt.interop._json import MAX_NESTING
@@ -12,12 +15,16 @@ from toolrt.interop._response import Response, read_response
 from toolrt.interop._sync import run_sync
 from toolrt.interop._text import MAX_RESPONSE_BYTES, parse_response
 
+if TYPE_CHECKING:
+    from toolrt.interop import mcp
+
 __all__ = [
     "MAX_NESTING",
     "MAX_RESPONSE_BYTES",
     "Format",
     "Rendered",
     "Response",
+    "mcp",
     "named_format",
     "parse_response",
     "read_response",
@@ -26,3 +33,10 @@ __all__ = [
     "render_tools",
     "run_sync",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`toolrt.interop.mcp`, when it is first asked for: few programs need it."""
+    if name == "mcp":
+        return importlib.import_module("toolrt.interop.mcp")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
