@@ -152,6 +152,19 @@ def test_batch_on_a_server_of_this_process_ends_alike_under_every_schedule() -> 
     assert seconds == 2.0
 
 
+def test_every_trace_of_a_batch_on_a_record_ends_alike() -> None:
+    """Not a sample: one execution of each, and there are few."""
+
+    async def program() -> Any:
+        async with mcp.connect([mcp.McpServer("x", server=_record(), trusted=True)]) as tools:
+            calls = [("x__add", {"a": 1, "b": 2}), ("x__get", {"key": "k"}), ("x__put", {"key": "k", "value": "v"})]
+            return tuple(result.content for result in (await run(tools, *calls)).results)
+
+    report = sim.explore(program, sim.DPOR(), lambda one: invariants.check(one.trace) or None, max_executions=1_000)
+    assert report.complete
+    assert list(report.outcomes) == [("3", "v", "kept")]
+
+
 def test_sdk_alone_tells_progress_in_any_order() -> None:
     """Why progress is taken from the stream: the SDK starts a task for each message, and they change places."""
     from mcp.client import Client
