@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 import trio
@@ -266,6 +267,34 @@ def test_pos_learns_what_steps_touch() -> None:
     outcomes = sim.explore(program, sim.Random(sim.POS(seed=0), 600), _any).outcomes
     assert set(outcomes) == {("a", "b"), ("b", "a")}
     assert 240 < outcomes["a", "b"] < 360
+
+
+def _draws_again(touched: tuple[tuple[tuple[str, ...], bool], ...]) -> bool:
+    """Say whether a task that was woken from a lock draws again after another task's step."""
+    policy = sim.POS(seed=3)
+    steps: list[Any] = []
+    policy.start(sim.RunInfo(0, 100, steps))
+
+    def step(enabled: tuple[str, ...], name: str, *accesses: tuple[tuple[str, ...], bool]) -> None:
+        policy._priorities[name] = 2.0
+        assert enabled[policy.choose(enabled, len(steps))] == name
+        steps.append((None, enabled, 0, accesses, 0.0, ()))
+
+    step(("main.0", "main.1"), "main.0", (("Lock", "main", "0"), True))
+    # It is woken by what comes next.
+    step(("main.1",), "main.1", (("Lock", "main", "0"), True))
+    step(("main.0", "main.1"), "main.1", *touched)
+    before = policy._priorities["main.0"]
+    policy.choose(("main.0", "main.1"), len(steps))
+    return bool(policy._priorities["main.0"] != before)
+
+
+def test_pos_knows_what_a_task_has_waited_for() -> None:
+    """A step that was never seen is not taken to conflict with all when its task goes on with a lock."""
+    assert not _draws_again(((("cell", "x"), True),))
+    assert _draws_again(((("Lock", "main", "0"), True),))
+    # Nobody knows what a silent step does.
+    assert _draws_again(())
 
 
 @pytest.mark.parametrize("reported", [True, False])

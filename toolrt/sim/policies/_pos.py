@@ -7,9 +7,10 @@ that do not conflict do not dilute the sample, and a partial order is drawn with
 slower than that of an order of steps.
 
 Differences from the paper.  What a step is going to touch is not known before it runs: Trio's tasks announce
-nothing.  Taken instead is what the same step (the same task's path, the same number) touched last time in this
-sample; one that was never seen conflicts with everything, and so does one that reported no access (which makes
-the first execution a random walk).  A task that can run is parked on nothing, so nothing can be told from that.
+nothing.  A task that waited goes on with what it waited for, which its step before has reported: a lock's next holder
+touches the lock.  Taken besides is what the same step (the same task's path, the same number) touched last time in this
+sample.  One of which neither is known conflicts with everything, and so does one that reported no access (which makes
+the first execution of a program without locks and the like a random walk).
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from toolrt.sim.policies._seeds import checked_seed, seed_of
 __all__ = ["POS"]
 
 _Footprint = tuple[tuple[Resource, bool], ...]
+
+# The kinds of things that tasks park on.
+_WAITED_FOR = frozenset(
+    ("Event", "Lock", "StrictFIFOLock", "Semaphore", "CapacityLimiter", "Condition", "ParkingLot", "MemoryChannel")
+)
 
 # Steps whose footprints are remembered; a program with more of them is remembered in part.
 _MOST_FOOTPRINTS = 100_000
@@ -53,12 +59,14 @@ class POS:
         # The priority of each enabled task's next step, and how many steps each task has made.
         self._priorities: dict[str, float] = {}
         self._made: dict[str, int] = {}
+        # What each task waits for, or goes on with when it is its turn.
+        self._parked: dict[str, _Footprint] = {}
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick the step of the highest priority."""
         priorities = self._priorities
         if step and self._steps:
-            self._after(self._steps[-1])
+            self._after(self._steps[-1], enabled)
         best, highest = 0, -1.0
         for index, name in enumerate(enabled):
             priority = priorities.get(name)
@@ -69,10 +77,15 @@ class POS:
         self._chosen = enabled[best]
         return best
 
-    def _after(self, step: tuple[object, ...]) -> None:
+    def _after(self, step: tuple[object, ...], enabled: tuple[str, ...]) -> None:
         """Let the steps that conflict with the one just made draw again."""
         touched: _Footprint = step[3]  # type: ignore[assignment]
-        name, made, seen = self._chosen, self._made, self._footprints
+        name, made, seen, parked = self._chosen, self._made, self._footprints, self._parked
+        parked.pop(name, None)
+        if name not in enabled:
+            waits_for = tuple(access for access in touched if access[0][0] in _WAITED_FOR)
+            if waits_for:
+                parked[name] = waits_for
         number = made.get(name, 0)
         made[name] = number + 1
         if len(seen) < _MOST_FOOTPRINTS:
@@ -83,14 +96,14 @@ class POS:
             priorities.clear()
             return
         for other in list(priorities):
-            next_touched = seen.get((other, made.get(other, 0)))
+            next_touched = parked.get(other, ()) + seen.get((other, made.get(other, 0)), ())
             if not next_touched or _conflict(touched, next_touched):
                 del priorities[other]
 
     def finish(self, steps: int) -> None:
         """Remember the last step's footprint."""
         if steps and self._steps:
-            self._after(self._steps[-1])
+            self._after(self._steps[-1], ())
 
     def sample(self) -> POS:
         """Give the same with nothing seen yet."""
