@@ -173,7 +173,7 @@ toolrt.App = class App {
       : this.ended(this.runs[0]);
     const hasCalls = this.runs.some((run) => run.calls.length);
     const views = [...(hasCalls ? [["calls", "Calls"]] : []), ["steps", this.runs.some((run) => run.hasSteps) ? "Steps" : "Events"], ["table", "Table"]];
-    byId("tabs").replaceChildren(...views.map(([view, title], number) => element("button", { type: "button", role: "tab", "data-view": view, title: `Key ${number + 1}`, onclick: () => this.open(view) }, title)));
+    byId("tabs").replaceChildren(...views.map(([view, title], number) => element("button", { type: "button", role: "tab", "aria-controls": "panes", "data-view": view, title: `Key ${number + 1}`, onclick: () => this.open(view) }, title)));
     const slider = byId("slider");
     slider.max = String(this.length - 1);
     slider.addEventListener("input", () => this.goTo(Number(slider.value)));

@@ -20,6 +20,7 @@ toolrt.StepsView = class StepsView {
       "aria-rowcount": run.length + 1,
       "aria-colcount": run.columns.length + 1,
       "aria-readonly": true,
+      "aria-activedescendant": `here-${side}`,
     }, this.sheet);
     this.draw = toolrt.oncePerFrame(() => this.drawNow());
     this.scroll.addEventListener("scroll", this.draw, { passive: true });
