@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -12,8 +12,10 @@ from toolrt.invariants._mix import Mix
 from toolrt.invariants._mutant import Mutant, patched
 from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Scripted, SeeState, Sleep, SubBatch
 from toolrt.order import ClaimTable
+from toolrt.runtime import _lane
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._inside import Inside
+from toolrt.runtime._lane import LaneRun
 
 __all__ = ["SUB_BATCHES"]
 
@@ -58,6 +60,16 @@ def _any_number(free: Any) -> property:
 
 def _one_at_a_time(free: Any) -> property:
     return property(lambda self: int(self.running == 0))
+
+
+def _children_first(hand_out: Function) -> Function:
+    def children_first(lane: LaneRun) -> None:
+        root = lane if lane.batch.inside is None else lane.batch.inside.root_lane
+        for path in sorted(root.starved or ()):
+            cast(Any, root.starved).pop(path).dispatch()
+        hand_out(lane)
+
+    return children_first
 
 
 def _kept(give: Function) -> Function:
@@ -153,6 +165,20 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "The calls of a sub-batch have their parent's slot only, though others are free.",
         lambda: patched(Inside, "free", _one_at_a_time),
         Mix([Scripted([_TWO], says="safe")]),
+    ),
+    Mutant(
+        "children come first",
+        "no_needless_wait",
+        "A slot that comes free goes to a child that waits, though a call of the outermost batch is ready.",
+        lambda: patched(_lane, "hand_out", _children_first),
+        Mix(
+            [
+                Scripted([SubBatch([Scripted([Sleep(seconds)], says="safe") for seconds in (1, 3, 1)])], says="safe"),
+                Scripted([Sleep(1)], says="safe"),
+            ],
+            limit=2,
+            delays=(0, 0.5),
+        ),
     ),
     Mutant(
         "children keep their slots",

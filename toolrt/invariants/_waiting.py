@@ -64,6 +64,7 @@ class _Slots:
         self._children: dict[int, tuple[list[int], list[int]]] = {}
         self._starts: list[tuple[int, BatchStory, int]] = []
         self._add(batch)
+        self._starts.sort(key=_place_of)
         changes: list[tuple[int, int]] = []
         for call in (one for top in batch.calls.values() for one in top.family):
             if call.started is not None:
@@ -126,11 +127,24 @@ class _Slots:
         at = bisect_right(places, place)
         return counts[at - 1] if at else 0
 
+    @property
+    def places_inside(self) -> list[int]:
+        """Where a child starts or ends."""
+        return [place for places, _ in self._children.values() for place in places if place != NEVER]
+
+    def taking_more(self, before: int, instant: int) -> Iterator[CallStory]:
+        """Children that started between these places beside another one of their parent, which still runs."""
+        low = bisect_right(self._starts, before, key=_place_of)
+        high = bisect_right(self._starts, instant, key=_place_of)
+        for _, batch, index in self._starts[low:high]:
+            if batch.parent is not None and self.children(batch.parent, instant) >= 2:
+                yield batch.calls[index]
+
     def limit_kept(self) -> Iterator[Found]:
         """Where more slots are taken than there are."""
         if self.limit is None:
             return
-        for place, batch, index in sorted(self._starts, key=_place_of):
+        for place, batch, index in self._starts:
             taken = self.taken(place)
             if taken > self.limit:
                 text = f"expected at most {self.limit} calls to run at once, got {taken}"
@@ -251,6 +265,7 @@ class _Watch:
     def __init__(self, batch: BatchStory, ready: Mapping[int, int], slots: _Slots) -> None:
         self._batch = batch
         self._slots = slots
+        self._of_all = ready
         self._ready = {call.index: ready.get(id(call), NEVER) for call in batch.calls.values()}
         size = max(batch.calls, default=-1) + 1
         #: Calls that lack only a slot, with the place from which on they do.
@@ -281,7 +296,9 @@ class _Watch:
                 if apply == self._start:
                     started.append(index)
                 at += 1
-            for found in self._at_instant(instants[place], started):
+            before = instants[place - 1] if place else -1
+            passed = self._passed_by_children(before, instants[place]) if self._batch.parent is None else ()
+            for found in (*self._at_instant(instants[place], started), *passed):
                 if (found.detail, found.call) not in self._told:
                     self._told.add((found.detail, found.call))
                     yield found
@@ -309,6 +326,12 @@ class _Watch:
                 yield _seq(lane.merged), self._end_lane, lane.index
         if batch.sealed is not None:
             yield batch.sealed.seq, self._seal, 0
+        # Whoever waits for a slot looks whenever a child starts or ends, too.
+        for place in self._slots.places_inside:
+            yield place, self._look, 0
+
+    def _look(self, index: int) -> None:
+        """Nothing changes here."""
 
     def _queue(self, index: int) -> None:
         self._queued.put(index, 0)
@@ -347,6 +370,15 @@ class _Watch:
 
     def _seal(self, index: int) -> None:
         self._sealed = True
+
+    def _passed_by_children(self, before: int, instant: int) -> Iterator[Found]:
+        """Ready calls of the outermost batch that a child beside another one took the slot of."""
+        for call in self._slots.taking_more(before, instant):
+            # A slot that it took since was given away after both of these.
+            waiting = self._startable.first(max(before, self._of_all.get(id(call), NEVER)), self._size)
+            if waiting is not None:
+                text = f"call {call.index} of sub-batch {call.batch.id} took a slot that it was ready for"
+                yield Found(text, self._batch.id, waiting, _seq(call.started))
 
     def _at_instant(self, instant: int, started: list[int]) -> Iterator[Found]:
         batch, limit, taken = self._batch, self._slots.limit, self._slots.taken(instant)

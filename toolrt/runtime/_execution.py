@@ -182,6 +182,8 @@ async def _failed(
     result = call.result
     if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
         batch.stop(call)
+    if call.inside is not None:
+        call.inside.cancel("has ended")
     if thread is not None and thread.running:
         lane.outlived = True
         batch.reader.tell()
