@@ -174,6 +174,13 @@ def test_two_schedules_stand_side_by_side_with_their_first_difference(opened: Op
     assert tab.locator(".pane").nth(0).locator("path.race").count() == 1
 
 
+def test_two_alike_have_no_difference(opened: Open) -> None:
+    """Where two schedules are the same, that is said, and nothing is marked."""
+    tab = opened(view.show(traces.recorded("lost"), traces.recorded("lost")))
+    assert tab.get_by_role("button", name="No difference").is_disabled()
+    assert tab.locator(".row.parts, .row.race").count() == 0
+
+
 def test_both_sides_step_together(opened: Open) -> None:
     """A step forward is one on both sides; a side that has ended stays where it ended, and says so."""
     failing = traces.recorded("lost")

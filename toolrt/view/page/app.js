@@ -189,6 +189,10 @@ toolrt.App = class App {
     byId("scale").addEventListener("change", (event) => { this.scale = event.target.value; this.refresh(); });
     byId("arrows").addEventListener("change", (event) => { this.arrows = event.target.value; this.refresh(); });
     byId("to-parting").hidden = !this.document.parting;
+    if (this.document.parting && this.document.parting.before >= this.length) {
+      byId("to-parting").disabled = true;
+      byId("to-parting").textContent = "No difference";
+    }
     const races = this.document.parting ? (this.document.parting.race ? 1 : 0) : (this.runs[0].races || []).length;
     byId("to-race").hidden = races === 0;
     if (this.document.parting) byId("to-race").textContent = "The race";
