@@ -15,6 +15,7 @@ from toolrt import MemoryDisk, Outcome, Registry, Runtime, State, ToolCall, Tool
 from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra
 from toolrt.model import FileChanged, LaneChanges, Services
 from toolrt.services.code import Building, CodeIndex, _parsing, _store
+from toolrt.services.code._reading import facts_of
 from toolrt.workspace import Snapshot, Special, Symlink, head_and_tail
 
 pytest.importorskip("tree_sitter", reason="the code extra is not installed")
@@ -274,6 +275,20 @@ def test_large_and_long_files_are_not_parsed():
     long = b"#" * (_parsing._LINE_LONGEST - 1) + b"\n"
     assert _parsing.parsed(grammar, long * 300) is not None
     assert _parsing.parsed(grammar, b"#" * 20 + long.strip() * 300) is None
+
+
+def test_a_query_looks_only_so_deep():
+    """Else it is quadratic in the depth: 40,000 nested calls would take a minute."""
+    content = b"f(\n" * 5_000 + b")\n" * 5_000
+    facts = facts_of(_parsing.Grammars(), services.code.LANGUAGES["python"], content)
+    assert 0 < len(facts.calls) < _parsing._DEEPEST
+
+
+def test_a_tree_with_too_wide_an_error_is_not_asked():
+    """Else it is quadratic in the width."""
+    grammar = _parsing.Grammars().of(services.code.LANGUAGES["javascript"])
+    assert _parsing.parsed(grammar, b"{\n" * (_parsing._WIDEST_ERROR - 10)) is not None
+    assert _parsing.parsed(grammar, b"{\n" * (_parsing._WIDEST_ERROR + 10)) is None
 
 
 def test_fts5_is_asked_for(monkeypatch):

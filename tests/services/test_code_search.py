@@ -55,6 +55,13 @@ def test_words_are_found_however_they_are_joined(query):
     assert "view.js:4 in show: print(getUserName(user));" in lines[4:]
 
 
+def test_a_whole_name_comes_before_longer_ones():
+    """Whatever else the files have."""
+    longer = "def load_user_settings():\n    load_user()\n    load_user()\n"
+    ask = asker({"a.py": longer, "b.py": "def load_user():\n    return settings_of_a_user_that_is_not_loaded_yet\n"})
+    assert ask("search_code", query="load_user").split("\n")[1].startswith("b.py:1: function load_user |")
+
+
 def test_a_name_in_capitals_is_found_as_it_stands():
     assert asker(TREE)("search_code", query="GETUSERNAME").split("\n")[1].startswith("user.js:1: function getUserName")
 

@@ -23,21 +23,32 @@ import hashlib
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar, cast
 
 import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, InternalError
 from toolrt.services.code._facts import Facts
 from toolrt.services.code._languages import language_of
 from toolrt.services.code._pieces import pieces_of
 from toolrt.services.code._reading import facts_of
 from toolrt.services.code._skeleton import grammars_of_thread
 from toolrt.services.code._store import FileRow, Store, Stored
-from toolrt.workspace import Kind, RealDisk, Snapshot, Stat, Walk, Workspace, ignored_above, state_directory
+from toolrt.workspace import (
+    Disk,
+    Entry,
+    Kind,
+    RealDisk,
+    Snapshot,
+    Stat,
+    Walk,
+    Workspace,
+    ignored_above,
+    state_directory,
+)
 
 __all__ = ["TEXT_MOST", "Building", "Index"]
 
@@ -144,8 +155,8 @@ class Index:
             if probe.sink is not None:
                 # What is known is a function of the files, whose accesses the disk reports: refreshing commutes.
                 probe.sink.access(("code",), False)
-            found = await self._walked()
-            known = await self.in_thread(lambda: self.store.files())
+            found = await self._looked()
+            known = await self.in_thread(self._known)
             wanted: list[tuple[str, Stat]] = []
             for path, stat in found.items():
                 row = known.get(path)
@@ -170,9 +181,22 @@ class Index:
             self.age += 1
             return read
 
-    async def _walked(self) -> dict[str, Stat]:
+    def _known(self) -> dict[str, FileRow]:
+        """All rows there are."""
+        changed = self.store.changed()
+        if changed or not self.age:
+            return self.store.files()
+        return self.files
+
+    async def _looked(self) -> dict[str, Stat]:
         """The files there are, by path."""
         disk = self.workspace.disk
+        if not isinstance(disk, RealDisk) or probe.threads_inline:
+            return await self._walked(disk)
+        at_once = cast(Disk, _AtOnce(disk))
+        return await self.in_thread(lambda: _result(self._walked(at_once)))
+
+    async def _walked(self, disk: Disk) -> dict[str, Stat]:
         walk = Walk(disk, (), await ignored_above(disk, ()), lambda names: True)
         found: dict[str, Stat] = {}
         large = 0
@@ -239,6 +263,37 @@ class Index:
         if touched:
             self.store.touch(touched)
         return len(kept)
+
+
+class _AtOnce:
+    """The real disk for one thread that goes through all of a tree: what is awaited has been done.
+
+    A worker thread for each directory takes several times as long (measured on 13,377 files).
+    """
+
+    def __init__(self, disk: RealDisk) -> None:
+        self._disk = disk
+        self.root = disk.root
+
+    async def names(self, entry: Entry) -> list[tuple[str, Stat]]:
+        """As `RealDisk.names`."""
+        trio.from_thread.check_cancelled()
+        return self._disk._names(entry)
+
+    async def read(self, entry: Entry, limit: int) -> Snapshot:
+        """As `RealDisk.read`."""
+        return self._disk._read(entry, limit)
+
+
+def _result(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        given: T = end.value
+        return given
+    work.close()
+    raise InternalError("a walk at once had to wait")
 
 
 _NOTHING = Stat(Kind.FILE, 0, 0, 0, 0, 0, 1)

@@ -21,7 +21,7 @@ _LINES = 60
 #: The most characters of a line that are searched.
 _LINE_LONGEST = 1000
 
-_CAMEL = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*")
+_ANY = re.compile(r"[A-Za-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -45,8 +45,9 @@ class Piece:
 
 def split_words(text: str) -> str:
     """The parts of the words in camelCase, in lower case, with blanks between."""
-    found = dict.fromkeys(match[0] for match in _CAMEL.finditer(text))
-    return " ".join(" ".join(_HUMP.split(word)).lower() for word in found)
+    words = dict.fromkeys(_ANY.findall(text))
+    mixed = [word for word in words if not (word.islower() or word[1:].islower() or word.isupper())]
+    return " ".join(" ".join(parts).lower() for word in mixed if len(parts := _HUMP.split(word)) > 1)
 
 
 def words_of(name: str) -> list[str]:

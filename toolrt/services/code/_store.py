@@ -98,7 +98,8 @@ class Store:
         self._idle: list[sqlite3.Connection] = []
         self._memory = threading.Lock()
         # Nobody closes a workspace's services; since Python 3.13 a connection complains when it is dropped open.
-        self._finalizer = weakref.finalize(self, _close, self._idle)
+        self._made: list[sqlite3.Connection] = []
+        self._finalizer = weakref.finalize(self, _close, self._made)
         if path is not None:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         try:
@@ -111,6 +112,9 @@ class Store:
                     os.unlink(path + suffix)
             connection = self._connect()
         self._idle.append(connection)
+        #: Only ever asked whether something was changed through another one; None where there is no other.
+        self._watch = None if path is None else self._connect()
+        self._version = -1
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path or ":memory:", isolation_level=None, check_same_thread=False)
@@ -124,6 +128,7 @@ class Store:
         except BaseException:
             connection.close()
             raise
+        self._made.append(connection)
         return connection
 
     @contextlib.contextmanager
@@ -148,6 +153,15 @@ class Store:
         self._finalizer()
 
     # What is kept
+
+    def changed(self) -> bool:
+        """Whether anything was kept since this was asked last, by whoever; not for two threads at once."""
+        if self._watch is None:
+            return True
+        version: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
+        changed = version != self._version
+        self._version = version
+        return changed
 
     def files(self) -> dict[str, FileRow]:
         """All files, by path."""

@@ -1,0 +1,317 @@
+"""What code intelligence costs on a real tree, as ratios to what else could be done, and how right its edges are.
+
+Run it as ``python tests/benchmarks/code.py [DIRECTORY]``; without one the tree is the running Python's site-packages.
+Nothing is written into the tree; what is known is kept in a temporary directory.
+
+*Cost.*  Building everything, against reading and parsing the same files with Python's own `ast` (Python files alone);
+reading again after one edit, against building everything; a search by words, against a plain scan of all texts in an
+FTS5 table without ranks, names or parts of words, and against ripgrep for the same word; callers of a name, against
+ripgrep for it and against jedi's references.  All in one run, medians, each pair in turn.
+
+*Edges.*  For each call in a package, what the graph says it means is held against what jedi infers: how many of ours
+jedi has (precision), how many of jedi's we have (recall).  Only what is defined in the package counts.  Where jedi has
+nothing and the graph has something, that is counted against the graph and shown apart: most of it is right.
+
+``--only cost`` and ``--only edges`` do half; ``--package`` names the packages; ``--every`` takes every nth call;
+``--json`` prints rows as JSON lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import resource
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sysconfig
+import tempfile
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from toolrt import Registry, Runtime, State, ToolCall, Workspace
+from toolrt.services.code import CodeIndex
+from toolrt.services.code._resolve import Python
+from toolrt.services.code._tree import Tree
+
+#: What counts as text.
+TEXTS = frozenset((".py", ".pyi", ".c", ".h", ".cpp", ".hpp", ".js", ".ts", ".md", ".rst", ".txt", ".toml", ".json"))
+#: Words that are searched for: rare and common, one and several.
+QUERIES = ("parse config file", "getLogger", "connection pool", "retry backoff", "token")
+#: Names whose callers are asked for.
+NAMES = ("getLogger", "dedent", "urlparse", "suppress", "lru_cache")
+ROUNDS = 5
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds it took."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def python_files(root: Path) -> Iterator[Path]:
+    """The Python files of a tree."""
+    for directory, below, names in os.walk(root):
+        below.sort()
+        for name in sorted(names):
+            if name.endswith(".py") and os.path.getsize(os.path.join(directory, name)) <= 1024 * 1024:
+                yield Path(directory) / name
+
+
+class Session:
+    """One tree and what is known of it."""
+
+    def __init__(self, root: Path, state_dir: str) -> None:
+        self.code = CodeIndex(Workspace(root, state_dir=state_dir), state_dir=state_dir)
+        self.runtime = Runtime(Registry(self.code.tools()))
+
+    def ask(self, tool: str, **input: Any) -> str:
+        """One call, in a batch of its own."""
+        [result] = trio.run(self.runtime.run, [ToolCall("id", tool, input)], State()).results
+        return str(result.error if result.content is None else result.content)
+
+
+def linked(root: Path, copy: Path, most: int) -> None:
+    """The first files of the tree that are source or text, under other names of the same files where that goes."""
+    count = 0
+    for directory, below, names in os.walk(root):
+        below.sort()
+        for name in sorted(names):
+            path = Path(directory) / name
+            if path.suffix not in TEXTS or path.is_symlink() or count >= most:
+                continue
+            target = copy / path.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, target)
+            except OSError:
+                shutil.copy2(path, target)
+            count += 1
+
+
+def cost(given: Path, most: int) -> Iterator[dict[str, Any]]:
+    """The rows of the first half."""
+    with (
+        tempfile.TemporaryDirectory() as copy,
+        tempfile.TemporaryDirectory() as state_dir,
+        tempfile.TemporaryDirectory() as elsewhere,
+    ):
+        root = Path(copy).resolve()
+        linked(given, root, most)
+        session = Session(root, state_dir)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        built = timed(lambda: trio.run(session.code.build))
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+        files = session.code._index.files
+        size = sum(os.path.getsize(root / path) for path in files)
+        store = next(Path(state_dir).glob("*/code.db"))
+        pythons = [path for path, row in files.items() if row.language == "python"]
+
+        def plain() -> None:
+            for path in pythons:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        ast.parse((root / path).read_bytes())
+                    except (SyntaxError, ValueError):
+                        continue
+
+        parsing = timed(plain)
+        yield {"what": "tree", "files": len(files), "python": len(pythons), "MB": round(size / 1e6, 1)}
+        yield {
+            "what": "build", "seconds": round(built, 1), "to reading and ast.parse of the Python files":
+            round(built / parsing, 2), "MB of memory": grown, "MB kept": round(store.stat().st_size / 1e6, 1),
+        }  # fmt: skip
+        looks = [timed(lambda: trio.run(session.code.build)) for _ in range(ROUNDS)]
+        yield {"what": "look at the tree, nothing changed", "ms": ms(looks), "to build": ratio(looks, [built])}
+        yield from edited(root, session, built)
+
+        table = scanned(root, list(files), Path(elsewhere))
+        rg = shutil.which("rg") or shutil.which("rg", path=sysconfig.get_path("scripts"))
+        for query in QUERIES:
+            rows: dict[str, list[float]] = {"search": [], "plain FTS": [], "ripgrep": []}
+            for _ in range(ROUNDS):
+                rows["search"].append(timed(lambda query=query: session.ask("search_code", query=query)))
+                match = " AND ".join(query.split())
+                rows["plain FTS"].append(timed(lambda match=match: table.execute(
+                    "SELECT rowid FROM text WHERE text MATCH ? LIMIT 20", (match,)).fetchall()))  # fmt: skip
+                if rg is not None:
+                    rows["ripgrep"].append(timed(lambda query=query: grep(rg, query.split()[0], root)))
+            yield told(f"search_code {query!r}", rows, "search")
+        for name in NAMES:
+            rows = {"references": [], "ripgrep": []}
+            for _ in range(ROUNDS):
+                rows["references"].append(timed(lambda name=name: session.ask("find_references", name=name)))
+                if rg is not None:
+                    rows["ripgrep"].append(timed(lambda name=name: grep(rg, rf"\b{name}\b", root)))
+            yield told(f"find_references {name}", rows, "references")
+        yield from called(root, session)
+        table.close()
+
+
+def edited(root: Path, session: Session, built: float) -> Iterator[dict[str, Any]]:
+    """One edit, and what it takes until the next answer."""
+    victim = next(python_files(root))
+    rounds = []
+    for number in range(ROUNDS):
+        text = victim.read_bytes()
+        victim.unlink()  # so that the file's other name keeps its text
+        victim.write_bytes(text + f"\n\ndef added_{number}(): ...\n".encode())
+        rounds.append(timed(lambda: trio.run(session.code.build)))
+    yield {"what": "read again after one edit", "ms": ms(rounds), "to build": ratio(rounds, [built])}
+
+
+def scanned(root: Path, paths: list[str], directory: Path) -> sqlite3.Connection:
+    """All texts in one FTS5 table, a row each."""
+    table = sqlite3.connect(directory / "plain.db", isolation_level=None)
+    table.execute("PRAGMA synchronous = OFF")
+    table.execute("CREATE VIRTUAL TABLE text USING fts5 (body)")
+    table.execute("BEGIN")
+    for number, path in enumerate(paths):
+        text = (root / path).read_text(errors="replace")
+        table.execute("INSERT INTO text (rowid, body) VALUES (?, ?)", (number, text))
+    table.execute("COMMIT")
+    return table
+
+
+def grep(program: str, pattern: str, root: Path) -> None:
+    """All lines that have it."""
+    subprocess.run([program, "--no-config", "-n", pattern, str(root)], stdout=subprocess.DEVNULL, check=False)
+
+
+def called(root: Path, session: Session) -> Iterator[dict[str, Any]]:
+    """Callers of the most called functions of a package, against jedi's references."""
+    import jedi
+
+    project = jedi.Project(str(root))
+    for symbol, path in (("checkpoint", "trio/_core/_run.py"), ("open_nursery", "trio/_core/_run.py")):
+        if path not in session.code._index.files:
+            continue
+        place = session.ask("find_callers", symbol=symbol, path=path).split(":", 2)
+        line = int(place[1].split()[0])
+        source = (root / path).read_text()
+        column = source.split("\n")[line - 1].index(symbol)
+        script = jedi.Script(source, path=str(root / path), project=project)
+        ours = [timed(lambda symbol=symbol, path=path: session.ask("find_callers", symbol=symbol, path=path))
+                for _ in range(ROUNDS)]  # fmt: skip
+        theirs = [timed(lambda script=script, line=line, column=column: script.get_references(line, column))]
+        yield told(f"find_callers {symbol}", {"callers": ours, "jedi, the same project": theirs}, "callers")
+
+
+def ms(rounds: list[float]) -> float:
+    """The median in milliseconds."""
+    return round(statistics.median(rounds) * 1000, 1)
+
+
+def ratio(rounds: list[float], others: list[float]) -> float:
+    """The ratio of both medians."""
+    return float(f"{statistics.median(rounds) / statistics.median(others):.2g}")
+
+
+def told(what: str, rows: dict[str, list[float]], own: str) -> dict[str, Any]:
+    """A row of medians, and the ratios to the first."""
+    said: dict[str, Any] = {"what": what}
+    said.update({f"{name} ms": ms(rounds) for name, rounds in rows.items() if rounds})
+    said.update({f"to {name}": ratio(rows[own], rounds) for name, rounds in rows.items() if rounds and name != own})
+    return said
+
+
+def edges(root: Path, package: str, every: int, show: int) -> dict[str, Any]:
+    """How many calls of a package mean what jedi says."""
+    import jedi
+
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as state_dir:
+        copy = Path(directory).resolve()
+        shutil.copytree(
+            root / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "_tests", "tests", "*.so")
+        )
+        code = CodeIndex(Workspace(copy, state_dir=state_dir), state_dir=state_dir)
+        trio.run(code.build)
+        project = jedi.Project(str(copy), sys_path=[str(copy), str(root)])
+        count = {"calls": 0, "ours": 0, "jedi's": 0, "both": 0, "where jedi has none": 0}
+        seconds = {"ours": 0.0, "jedi's": 0.0}
+        with code._index.store.connection() as connection:
+            tree = Tree(connection, code._index.files, OrderedDict())
+            names = Python(tree)
+            number = 0
+            for path, row in code._index.files.items():
+                if row.language != "python":
+                    continue
+                script = jedi.Script(path=str(copy / path), project=project)
+                for call in tree.facts(path).calls:
+                    number += 1
+                    if not call.name or number % every:
+                        continue
+                    start = time.perf_counter()
+                    ours = {
+                        (one.path, tree.facts(one.path).symbols[one.symbol].named_at)
+                        for one in names.called(path, call.caller, call.callee)
+                    }
+                    between = time.perf_counter()
+                    theirs = set()
+                    try:
+                        inferred = script.infer(call.line, call.column)
+                    except Exception:  # jedi's own
+                        inferred = []
+                    for one in inferred:
+                        where = None if one.module_path is None else Path(one.module_path)
+                        if one.type in ("function", "class") and where is not None and where.is_relative_to(copy):
+                            theirs.add((str(where.relative_to(copy)), one.line))
+                    seconds["ours"] += between - start
+                    seconds["jedi's"] += time.perf_counter() - between
+                    count["calls"] += 1
+                    count["ours"] += len(ours)
+                    count["jedi's"] += len(theirs)
+                    count["both"] += len(ours & theirs)
+                    count["where jedi has none"] += len(ours) if not theirs else 0
+                    if show and ours != theirs:
+                        show -= 1
+                        print(f"  {path}:{call.line} {call.callee}: ours {sorted(ours)}, jedi's {sorted(theirs)}")
+        code.close()
+    theirs_took = seconds["jedi's"]
+    return {
+        "what": f"edges of {package}", **count, "precision": round(count["both"] / max(1, count["ours"]), 3),
+        "recall": round(count["both"] / max(1, count["jedi's"]), 3),
+        "precision where jedi has any": round(count["both"] / max(1, count["ours"] - count["where jedi has none"]), 3),
+        "time to jedi's": float(f"{seconds['ours'] / max(1e-9, theirs_took):.2g}"),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", nargs="?", default=sysconfig.get_path("purelib"))
+    parser.add_argument("--only", choices=("cost", "edges"))
+    parser.add_argument("--package", action="append", help="a package in the directory; trio unless it is given")
+    parser.add_argument("--files", type=int, default=6000, help="how many files of the tree (default: 6000)")
+    parser.add_argument("--every", type=int, default=10, help="take every nth call (default: 10)")
+    parser.add_argument("--show", type=int, default=0, help="show so many calls where both differ")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    root = Path(options.directory).resolve()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        if options.only != "edges":
+            yield from cost(root, options.files)
+        if options.only != "cost":
+            for package in options.package or ["trio"]:
+                yield edges(root, package, options.every, options.show)
+
+    for row in rows():
+        print(
+            json.dumps(row) if options.json else "; ".join(f"{key} {value}" for key, value in row.items()), flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
