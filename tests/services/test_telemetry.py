@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -431,6 +432,26 @@ def test_span_that_is_open_when_its_call_ends_ends_with_it() -> None:
     assert wrong_with(keeper.told) == []
 
 
+def test_nothing_is_told_of_a_call_that_has_ended_while_its_batch_goes_on() -> None:
+    """Also where somebody else has kept its context."""
+    kept: list[ToolContext] = []
+
+    @toolrt.tool
+    async def first(ctx: ToolContext) -> None:
+        kept.append(ctx)
+
+    @toolrt.tool
+    async def second(ctx: ToolContext) -> None:
+        kept[0].telemetry.event("late")
+        with kept[0].telemetry.span("late"):
+            ctx.telemetry.event("in time")
+
+    keeper = Keeper()
+    run(Runtime(Registry([first, second]), telemetry=keeper), ("first", {}), ("second", {}))
+    assert [(fields["call"], fields["name"]) for fields in keeper.of("tool.event", "span.began")] == [(1, "in time")]
+    assert wrong_with(keeper.told) == []
+
+
 @pytest.mark.parametrize(
     "fields", [None, {}, 7, "text", [("a", 1)], {1: 2}, {"a": object()}, {str(n): n for n in range(1000)}]
 )
@@ -471,6 +492,35 @@ def test_worker_threads_tell_too() -> None:
         fields["parent"] == (fields["span"] - 1 if fields["span"] % 2 else None) for fields in keeper.of("span.began")
     )
     assert len(keeper.of("tool.event")) == 200
+
+
+def test_observer_is_told_one_thing_at_a_time() -> None:
+    """Whatever tools' threads tell meanwhile."""
+    overlaps = []
+
+    class Alone:
+        inside = 0
+
+        def event(self, kind: str, fields: Mapping[str, Any]) -> None:
+            self.inside += 1
+            time.sleep(0)  # others may run now
+            if self.inside != 1:
+                overlaps.append(kind)
+            self.inside -= 1
+
+    @toolrt.tool(safe=True)
+    def talk(ctx: ToolContext) -> None:
+        for _ in range(300):
+            ctx.telemetry.event("here")
+
+    @toolrt.tool(safe=True)
+    async def pause(ctx: ToolContext) -> None:
+        await trio.lowlevel.checkpoint()
+
+    runtime = Runtime(Registry([talk, pause]), telemetry=Alone())
+    calls = [ToolCall(f"c{index}", "pause" if index % 50 else "talk", {}) for index in range(300)]
+    trio.run(runtime.run, calls)
+    assert overlaps == []
 
 
 def test_file_tools_tell_which_files_changed() -> None:

@@ -196,6 +196,13 @@ def test_words_stay_as_they_are(text: str) -> None:
     assert Scrubber("/work", []).text(text) == text
 
 
+def test_name_of_the_working_directory_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell calls it PWD; a database's is one."""
+    monkeypatch.setenv("PWD", "walnut-path")
+    monkeypatch.setenv("DB_PWD", "hazelnut")
+    assert Scrubber(None, []).text("walnut-path and hazelnut") == f"walnut-path and {SECRET}"
+
+
 @settings(deadline=None)
 @given(text=st.text(max_size=80), secret=st.text("abcdefgh/-=:'\" ~.", min_size=4, max_size=12))
 def test_named_secret_is_never_told(text: str, secret: str) -> None:
