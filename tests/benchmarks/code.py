@@ -5,8 +5,9 @@ Nothing is written into the tree; what is known is kept in a temporary directory
 
 *Cost.*  Building everything, against reading and parsing the same files with Python's own `ast` (Python files alone);
 reading again after one edit, against building everything; a search by words, against a plain scan of all texts in an
-FTS5 table without ranks, names or parts of words, and against ripgrep for the same word; callers of a name, against
-ripgrep for it and against jedi's references.  All in one run, medians, each pair in turn.
+FTS5 table without ranks, names or parts of words, and against ripgrep for the same word; references to a name, against
+ripgrep for it; callers, against jedi's references.  *Alone* is without the look at the tree that comes first.  All in
+one run, medians, each pair in turn.
 
 *Edges.*  For each call in a package, what the graph says it means is held against what jedi infers: how many of ours
 jedi has (precision), how many of jedi's we have (recall).  Only what is defined in the package counts.  Where jedi has
@@ -68,6 +69,11 @@ def python_files(root: Path) -> Iterator[Path]:
                 yield Path(directory) / name
 
 
+async def _no_look(told: Any = None) -> int:
+    await trio.lowlevel.checkpoint()
+    return 0
+
+
 class Session:
     """One tree and what is known of it."""
 
@@ -75,9 +81,15 @@ class Session:
         self.code = CodeIndex(Workspace(root, state_dir=state_dir), state_dir=state_dir)
         self.runtime = Runtime(Registry(self.code.tools()))
 
-    def ask(self, tool: str, **input: Any) -> str:
-        """One call, in a batch of its own."""
-        [result] = trio.run(self.runtime.run, [ToolCall("id", tool, input)], State()).results
+    def ask(self, tool: str, looks: bool = True, **input: Any) -> str:
+        """One call, in a batch of its own; with `looks` the tree is looked at first, as always."""
+        index, refresh = self.code._index, self.code._index.refresh
+        if not looks:
+            index.refresh = _no_look  # type: ignore[method-assign]
+        try:
+            [result] = trio.run(self.runtime.run, [ToolCall("id", tool, input)], State()).results
+        finally:
+            index.refresh = refresh  # type: ignore[method-assign]
         return str(result.error if result.content is None else result.content)
 
 
@@ -139,9 +151,12 @@ def cost(given: Path, most: int) -> Iterator[dict[str, Any]]:
         table = scanned(root, list(files), Path(elsewhere))
         rg = shutil.which("rg") or shutil.which("rg", path=sysconfig.get_path("scripts"))
         for query in QUERIES:
-            rows: dict[str, list[float]] = {"search": [], "plain FTS": [], "ripgrep": []}
+            rows: dict[str, list[float]] = {"search": [], "search alone": [], "plain FTS": [], "ripgrep": []}
             for _ in range(ROUNDS):
                 rows["search"].append(timed(lambda query=query: session.ask("search_code", query=query)))
+                rows["search alone"].append(
+                    timed(lambda query=query: session.ask("search_code", looks=False, query=query))
+                )
                 match = " AND ".join(query.split())
                 rows["plain FTS"].append(timed(lambda match=match: table.execute(
                     "SELECT rowid FROM text WHERE text MATCH ? LIMIT 20", (match,)).fetchall()))  # fmt: skip
@@ -149,9 +164,12 @@ def cost(given: Path, most: int) -> Iterator[dict[str, Any]]:
                     rows["ripgrep"].append(timed(lambda query=query: grep(rg, query.split()[0], root)))
             yield told(f"search_code {query!r}", rows, "search")
         for name in NAMES:
-            rows = {"references": [], "ripgrep": []}
+            rows = {"references": [], "references alone": [], "ripgrep": []}
             for _ in range(ROUNDS):
                 rows["references"].append(timed(lambda name=name: session.ask("find_references", name=name)))
+                rows["references alone"].append(
+                    timed(lambda name=name: session.ask("find_references", looks=False, name=name))
+                )
                 if rg is not None:
                     rows["ripgrep"].append(timed(lambda name=name: grep(rg, rf"\b{name}\b", root)))
             yield told(f"find_references {name}", rows, "references")

@@ -57,7 +57,7 @@ const arrow = async (x) => x.map(arrow); exports.foo = function() { bar(); };
 TYPES = b"""
 import type { T } from "./t"; import D, { E } from "../e";
 export interface I extends J, K<T> { m(a: string): void; p: number }
-abstract class X<T> extends Y<T> implements I { abstract q(): void; 
+abstract class X<T> extends Y<T> implements I { abstract q(): void;
   private r = (z: number): string => f(z); m(): void { this.r(1)!; } }
 enum Col { A } type U = A | B; namespace N { export function nf(): void {} }
 """
@@ -101,7 +101,7 @@ static char *name(struct s *x) { return ptr(); }
 """
 
 CPP = b"""#include "bar.hpp"
-namespace ns { class A : public B, private C<int> { public: A(); ~A(); int m(int x) const; 
+namespace ns { class A : public B, private C<int> { public: A(); ~A(); int m(int x) const;
   void in() { m(1); } static A* mk(); }; }
 int ns::A::m(int x) const { this->in(); foo(x); std::move(x); auto* p = new A(); p->v(); return tf<int>(x); }
 template <typename T> T tf(T t) { return t; }
