@@ -26,7 +26,6 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt.errors import DefinitionRefused
 from toolrt.model import (
     NO_SERVICES,
     SILENT,
@@ -75,7 +74,7 @@ class OracleContext:
     state: State
     claims: tuple[Claim, ...]
 
-    #: How its sub-batches are run; None where there are none.
+    #: How its sub-batches are run; None: by claims, with the tools that they bring along.
     plan: _Plan | None = attrs.field(default=None, repr=False, eq=False)
     sub_batches: int = 0
     #: Whether no other call shares its lane.
@@ -135,12 +134,9 @@ class OracleContext:
         self, calls: Sequence[ToolCall], state: State | None = None, *, registry: Registry | None = None
     ) -> Sequential:
         """Run a sub-batch, one call at a time, inside what this call holds."""
-        if self.plan is None:
-            raise DefinitionRefused("a sub-batch of the oracle", "a call of `run_one_by_one`", self.batch_id)
         self.sub_batches += 1
-        plan = attrs.evolve(
-            self.plan, expected_reads=None, registry=self.plan.registry if registry is None else registry
-        )
+        plan = _Plan(Registry(), by_claims, None, None, self.services) if self.plan is None else self.plan
+        plan = attrs.evolve(plan, expected_reads=None, registry=plan.registry if registry is None else registry)
         name = f"{self.batch_id}/{self.call_index}.{self.sub_batches}"
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
 
