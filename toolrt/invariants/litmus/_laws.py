@@ -1,7 +1,10 @@
 """toolrt's own laws: a batch through the real runtime, and the same batch through a mutant that breaks one of them.
 
-The counts of these programs are the runtime's own business, and are not stated: every checkpoint it gains or loses
-changes them.  The outcomes are not: a schedule of the real runtime never decides anything.
+In how many orders their steps can come is the runtime's own business, which every checkpoint it gains or loses changes:
+`toolrt litmus --verify` says what has become of `_INTERLEAVINGS`.  The outcomes it does not change: a schedule of the
+real runtime never decides anything.  How many classes there are is not stated, because steps of the runtime withhold
+some of what decides (a queue is read before it is reported): the reduction notices, goes through all again by what each
+step has ever touched, and then runs at most so many, which is a bound and no count.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import attrs
 from toolrt import sim
 from toolrt.invariants._check import LAWS as ALL_LAWS
 from toolrt.invariants._mix import Ending, Mix, judged
-from toolrt.invariants.litmus._litmus import Litmus, Program, outcome_of
+from toolrt.invariants.litmus._litmus import Count, Litmus, Program, outcome_of
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.script import AddCell, ChangeState, Pause, ReadCell, Scripted, Sleep
 
@@ -81,13 +84,23 @@ class _Pair:
             return self.look(mix, execution)
 
         law = f"Law {self.law}."
-        yield Litmus(self.name, f"{self.story} {law}", mix.program(), right={self.right}, read=read, text=repr(mix))
+        kept, broken = map(Count, _INTERLEAVINGS[self.name])
+        yield Litmus(
+            self.name,
+            f"{self.story} {law}",
+            mix.program(),
+            right={self.right},
+            interleavings=kept,
+            read=read,
+            text=repr(mix),
+        )
         yield Litmus(
             f"{self.name}_mutant",
             f"{self.story} The mutant: {mutant.sentence} {law}",
             _broken(mix, self.mutant),
             right={self.right} if self.by_chance else (),
             wrong=self.wrong,
+            interleavings=broken,
             read=read,
             text=f"with MUTANTS[{self.mutant!r}].apply():\n    {mix!r}",
         )
@@ -246,6 +259,24 @@ _PAIRS = (
         {"Deadlock"},
     ),
 )
+
+#: In how many orders the steps of each can come, with the runtime as it is and with the mutant.
+_INTERLEAVINGS = {
+    "twins": (54, 54),
+    "results": (108, 137),
+    "merge": (108, 108),
+    "same_file": (155, 1_549),
+    "read_after_write": (50, 186),
+    "alone": (76, 200),
+    "side_by_side": (144, 27),
+    "fresh_state": (105, 105),
+    "progress": (456, 456),
+    "stop": (40, 40),
+    "cancel": (160, 160),
+    "timeout": (36, 76),
+    "leaving": (304, 304),
+    "turns": (76, 12),
+}
 
 #: The laws, each kept and broken.
 LAWS: tuple[Litmus, ...] = tuple(litmus for pair in _PAIRS for litmus in pair.litmus())

@@ -240,7 +240,14 @@ class Tree:
         end = len(scheduler.steps)
         if scheduler.rests and scheduler.rests[-1] == end:
             return {}
-        return _sleep_on(sleep, scheduler.steps[begin][0].name, self._footprints.of(scheduler, begin, end))
+        name, footprint = scheduler.steps[begin][0].name, self._footprints.of(scheduler, begin, end)
+        if self._joined and name not in self._may:
+            # It is taken to touch all that it ever has here, too, or more would sleep than this tree says.
+            events = Events(scheduler)
+            mine = [at for at in range(events.count) if scheduler.steps[events.begin(at)][0].name == name]
+            chosen = tuple(choice for at in mine for choice, _ in events.choices(at))
+            footprint = self._footprints.joint(footprint, self._ever.get((name, len(mine) - 1, chosen), footprint))
+        return _sleep_on(sleep, name, footprint)
 
     def need_not_step(self, name: str) -> bool:
         """Say whether `name` is one that may step and need not."""
