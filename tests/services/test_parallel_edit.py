@@ -13,8 +13,9 @@ from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, ToolOutput, W
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import require
 from toolrt.invariants.oracle import run_one_by_one
-from toolrt.model import ApprovalRequest, BatchOutcome, FileChanged, Outcome, Progress
+from toolrt.model import ApprovalRequest, BatchOutcome, FileChanged, Outcome, Progress, Tool
 from toolrt.services import parallel_edit_tool
+from toolrt.testing import check_tool
 from toolrt.workspace import HardLink, Symlink
 
 FILES: dict[str, Any] = {"a.txt": "one a\n", "b.txt": "one b\n", "src/c.txt": "one c\n"}
@@ -244,6 +245,26 @@ async def test_undo_of_a_batch_takes_back_what_its_parts_did() -> None:
     assert (version.batch_id, version.call_index, version.call_id) == ("mine", 1, "parallel_edit_files")
     await workspace.history.undo("mine")
     assert workspace.snapshot() == before
+
+
+def test_tool_keeps_its_promises() -> None:
+    """As `check_tool` sees them: its claims cover what its parts change, under every order of their steps."""
+    inputs = [edits("a.txt", "b.txt").input, edits("a.txt", "./a.txt").input, edits("b.txt", "none.txt").input]
+    assert check_tool(lambda workspace: parallel_edit_tool(workspace), inputs, workspace=FILES, executions=8) == []
+
+
+def test_part_that_cheats_is_noticed() -> None:
+    """A part that goes past claims, to the files themselves, breaks the promise that its author made."""
+
+    def make(workspace: Workspace) -> Tool:
+        async def edit(ctx: Any, path: str, instructions: str) -> None:
+            await ctx.files.revise(ctx, workspace.identify("b.txt"), lambda before: b"mine")
+
+        return parallel_edit_tool(workspace, edit)
+
+    (broken, *_) = check_tool(make, [asks("a.txt", "src/c.txt").input], workspace=FILES, executions=4)
+    assert broken.promise == "claims"
+    assert "changed b.txt" in broken.detail
 
 
 # Under the simulator
