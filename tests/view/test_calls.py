@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.view import _traces as traces
+from toolrt import view
 from toolrt.model import READ, WRITE, Claim
 from toolrt.trace import Trace
-from toolrt.view._calls import calls_of
+from toolrt.view._calls import batches_of, calls_of
 from toolrt.view._document import document_of
 from toolrt.view._short import one_line, short, short_text
 
@@ -82,6 +83,22 @@ def test_stopping_call_holds_back_those_that_do_more_than_read() -> None:
         more = {"call": index, "lane": 0, "shared": True, "claims": [], "stops": stops, "reads_only": reads}
         events.append((None, 0.0, "main", "ticket.taken", {**fields, **more}))
     assert [call.waits_for for call in calls_of(Trace(events))] == [[], [0], []]
+
+
+def test_batch_inside_a_call_says_so() -> None:
+    """A sub-batch is called after the call that opened it, in every picture."""
+    fields = {"policy": "parallel", "limit": 2, "state": {}}
+    events = [
+        (None, 0.0, "main", "batch.opened", {"batch": "a", "parent": None, **fields}),
+        (None, 0.0, "main", "call.submitted", {"batch": "a", "call": 0, "name": "x"}),
+        (None, 0.0, "main.0", "batch.opened", {"batch": "b", "parent": ["a", 0], **fields}),
+        (None, 0.0, "main.0", "call.submitted", {"batch": "b", "call": 0, "name": "y"}),
+    ]
+    trace = Trace(events)
+    assert [batch.label for batch in batches_of(trace)] == ["batch a", "batch b in [0] of a"]
+    for draw in (view.text, view.svg, view.chrome):
+        assert "batch b in [0] of a" in draw(trace)
+    assert '"label":"batch b in [0] of a"' in view.show(trace).html
 
 
 # ---------------------------------------------------------------------- short texts

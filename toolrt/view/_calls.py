@@ -103,9 +103,16 @@ class Batch:
     policy: str
     limit: int | None
     opened: int
+    #: The batch and the call that it was opened inside, or None.
+    inside: tuple[str, int] | None = None
     left: int | None = None
     lanes: dict[int, Lane] = attrs.field(factory=dict)
     calls: dict[int, Call] = attrs.field(factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called: its id, and what it was opened inside."""
+        return f"batch {self.batch}" + ("" if self.inside is None else f" in [{self.inside[1]}] of {self.inside[0]}")
 
 
 def calls_of(trace: Trace) -> list[Call]:
@@ -137,6 +144,9 @@ def _take(batch: Batch, event: Event) -> None:
     match event.kind:
         case "batch.opened":
             batch.limit = fields["limit"] if isinstance(fields.get("limit"), int) else None
+            match fields.get("parent"):
+                case [str() as parent, int() as opener]:
+                    batch.inside = (parent, opener)
         case "batch.left":
             batch.left = seq
         case "lane.started" if isinstance(fields.get("lane"), int):

@@ -125,7 +125,7 @@ def _schedule(trace: Trace, named: list[dict[str, Any]], timed: list[dict[str, A
 def _batch(
     batch: Batch, process: int, trace: Trace, clock: _Clock, named: list[dict[str, Any]], timed: list[dict[str, Any]]
 ) -> None:
-    named.append(_name("process_name", process, 0, one_line(f"batch {batch.batch} ({batch.policy})")))
+    named.append(_name("process_name", process, 0, one_line(f"{batch.label} ({batch.policy})")))
     for place, (index, call) in enumerate(sorted(batch.calls.items())):
         thread = index + 1
         named += [_name("thread_name", process, thread, label_of(call, 60)), _sorted(process, thread, place)]

@@ -117,6 +117,7 @@ def _races(trace: Trace) -> list[Edge]:
 def _batch(batch: Batch) -> dict[str, Any]:
     return {
         "id": short_text(batch.batch, 80),
+        "label": short_text(batch.label, 120),
         "policy": short_text(batch.policy, 40),
         "limit": batch.limit,
         "opened": batch.opened,

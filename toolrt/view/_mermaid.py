@@ -61,7 +61,7 @@ def _calls(trace: Trace) -> tuple[list[str], list[str]]:
     participants = ["participant reader"]
     names: dict[tuple[str, int], str] = {}
     for number, batch in enumerate(batches.values()):
-        participants.append(f"participant batch{number} as {_safe(f'batch {batch.batch}')}")
+        participants.append(f"participant batch{number} as {_safe(batch.label)}")
         for index, call in sorted(batch.calls.items()):
             names[batch.batch, index] = f"call{number}_{index}"
             participants.append(f"participant call{number}_{index} as {_safe(label_of(call))}")

@@ -94,7 +94,7 @@ def _calls(trace: Trace, scale: Scale) -> list[str]:
     rows: dict[tuple[str, int], int] = {}
     batches = batches_of(trace)
     for batch in batches:
-        lines += [_text(6, _middle(row) + 4, f"batch {batch.batch}: {batch.policy}", "t b")]
+        lines += [_text(6, _middle(row) + 4, f"{batch.label}: {batch.policy}", "t b")]
         lines += [_text(_LABEL, _middle(row) + 4, ruler.ends[0], "t s")]
         lines += [_text(_LABEL + _BARS, _middle(row) + 4, ruler.ends[1], "t s")]
         row += 1

@@ -68,7 +68,7 @@ def _by_calls(trace: Trace, scale: Scale, width: int) -> Iterator[str]:
     first, last = ruler.ends
     for batch in batches_of(trace):
         limit = "" if batch.limit is None else f", at most {batch.limit} at once"
-        yield one_line(f"batch {batch.batch}: {batch.policy}{limit}", width)
+        yield one_line(f"{batch.label}: {batch.policy}{limit}", width)
         yield " " * label + (first + last.rjust(line - len(first)) if line > 20 else f"{first} to {last}")
         for group in groups_of(batch):
             yield group.label

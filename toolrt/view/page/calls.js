@@ -185,7 +185,7 @@ toolrt.CallsView = class CallsView {
     if (entry.call) return `${toolrt.callName(entry.call)}`;
     if (entry.lane) return `lane ${entry.lane.index}${entry.lane.shared ? "" : " · alone"}`;
     if (entry.nowhere) return "in no lane";
-    return this.app.narrow() ? entry.batch.id : `batch ${entry.batch.id}`;
+    return this.app.narrow() ? entry.batch.id : entry.batch.label;
   }
 
   sentence(entry) {
