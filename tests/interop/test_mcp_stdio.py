@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -484,6 +485,29 @@ def test_batch_does_not_wait_for_a_server_that_is_ended() -> None:
     outcome, left = connected(rough({"children": [deaf]}), use)
     assert outcome is Outcome.ERROR
     assert left
+
+
+def test_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    """When the program is killed, its servers and what they started are not left to themselves."""
+    program = (
+        "import sys, trio; from toolrt.interop import mcp\n"
+        "async def main():\n"
+        "    env = {'TOOLRT_TEST_OWNER': sys.argv[1]}\n"
+        "    async with mcp.connect([mcp.McpServer('r', sys.argv[2:], env=env)]):\n"
+        "        print('ready', flush=True)\n"
+        "        await trio.sleep_forever()\n"
+        "trio.run(main)\n"
+    )
+    before = processes()
+    server = rough({"children": ["setsid sleep 1000 &"], "stubborn": True}).command
+    command = [sys.executable, "-c", program, str(os.getpid()), *(server or ())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert len(processes() - before - {process.pid}) >= 3
+        process.kill()
+    while processes() - before:
+        os.sched_yield()
 
 
 def test_new_server_is_started_when_nothing_of_the_old_one_is_left() -> None:
