@@ -10,9 +10,10 @@ import trio
 from _reachable import Moment, things_reached
 
 import toolrt
-from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, ToolContext, Workspace, sim
+from toolrt import MemoryDisk, Registry, Runtime, Services, State, ToolCall, ToolContext, Workspace, sim
 from toolrt.invariants import MUTANTS
 from toolrt.services import Recorded, RecordedShell, parallel_edit_tool, shell_tool
+from toolrt.services.code import CodeIndex
 
 #: Made once, and never changed.
 FIXED = """
@@ -22,7 +23,7 @@ TrackedCall.input Workspace._tools _Parameters.defaults _ShellTool._defaults _Sh
 """
 
 #: Made when it is first asked for, out of what is fixed.
-MADE_LATE = "Tool._validator"
+MADE_LATE = "DerivedValidator._against Tool._validator"
 
 #: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
 BATCH = """
@@ -42,17 +43,22 @@ _Group.since _Group.tickets _Node.children _Node.reads _Node.subtree_reads _Node
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
 FILES = """
-Branch.names File.changes File.content Freshness._seen MemoryStore._bytes MemoryStore._serial Tree.inodes
+Branch.names File.changes File.content File.mtime_ns MemoryStore._bytes MemoryStore._serial Tree.inodes
 """
 
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-Cache._bytes Cache._kept Cache._misses Cache._parts File.inode MemoryStore._by_batch MemoryStore._by_file
-MemoryStore._contents MemoryStore._dropped MemoryStore._rows
+Cache._bytes Cache._kept Cache._misses Cache._parts File.inode Freshness._seen Index.files MemoryStore._by_batch
+MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 """
 
-LISTED = frozenset(" ".join((FIXED, MADE_LATE, BATCH, TICKETS, FILES, SEEN_IN_PART)).split())
+#: The index of code: what it says follows from the files, whenever it reads them.
+CODE = """
+CodeIndex._facts CodeIndex._tools Index._store Index.age Store._idle Store._made
+"""
+
+LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, BATCH, TICKETS, FILES, SEEN_IN_PART)).split())
 
 
 def _versions(rows: Any) -> Any:
@@ -73,6 +79,9 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     # What is kept of a file is valid as long as the file shows its stamp, in which its number is.
     "Cache._kept": lambda kept: {key: (one.digest, one.value) for key, one in kept.items()},
     "File.inode": lambda number: None,
+    "Index.files": lambda rows: {path: (row.digest, row.language, row.lines, row.note) for path, row in rows.items()},
+    # Which is the oldest decides only what is forgotten first, beyond 100,000 files.
+    "Freshness._seen": dict,
 }
 
 
@@ -145,6 +154,53 @@ def program_for(
     return program
 
 
+def program_with_code(moments: list[Moment] | None, limit: int | None = None) -> Callable[[], Any]:
+    """The same with a service that keeps up with the files: an index of code, `ctx.graph` and `ctx.search` in one."""
+
+    async def program() -> Moment:
+        seen: list[Moment] = [] if moments is None else moments
+        seen.clear()
+        kept: list[ToolContext] = []
+
+        @toolrt.tool(safe=True)
+        async def look(ctx: ToolContext) -> None:
+            kept.append(ctx)
+            for _ in range(2):
+                if moments is not None:
+                    seen.append(things_reached(ctx, VIEWS))
+                await trio.sleep(1)
+
+        workspace = Workspace(MemoryDisk({"a.py": "def f():\n    g()\n", "b.py": "def g():\n    pass\n"}))
+        code = CodeIndex(workspace)
+        edits = [("a.py", "f", "h"), ("b.py", "g", "k")]
+        tools = [*workspace.tools(), *code.tools(), look, parallel_edit_tool(workspace)]
+        given = Services(graph=code, search=code, after_lane=[code.after_lane])
+        runtime = Runtime(Registry(tools), limit=limit, services=given)
+        calls = [
+            call(
+                "parallel_edit_files",
+                parts=[{"path": path, "edits": [{"old": old, "new": new}]} for path, old, new in edits],
+            ),
+            call("edit_file", path="a.py", old="g", new="k"),
+            call("write_file", path="c.py", content="import a\n"),
+            call("find_callers", symbol="k"),
+            call("look"),
+            call("change_dir", path="."),
+            call("edit_file", path="c.py", old="a", new="b"),
+            call("file_dependencies", path="c.py"),
+            call("look"),
+        ]
+        async with runtime.open_batch(batch_id="b") as batch:
+            for one in calls:
+                batch.submit(one)
+            batch.seal()
+            async for _ in batch:
+                pass
+        return things_reached(kept[0], VIEWS)
+
+    return program
+
+
 def by_name(values: Iterable[str]) -> dict[str, list[str]]:
     """The values of each instance, by its name."""
     found: dict[str, list[str]] = {}
@@ -187,6 +243,10 @@ def test_every_mutable_thing_is_listed() -> None:
     """What a tool can reach and what can change is in the list above, and the list has nothing else."""
     moments: list[Moment] = []
     found, there = mutable_things(program_for(moments), moments)
+    pytest.importorskip("tree_sitter", reason="the code extra is not installed")
+    more, also_there = mutable_things(program_with_code(moments), moments)
+    found |= more
+    there |= also_there
     assert found - LISTED == set(), "new: say which rule makes its final value the same under every schedule"
     assert LISTED - there == set(), "gone: take them from the list"
 
@@ -210,9 +270,8 @@ def test_what_is_fixed_never_changes() -> None:
         assert changed(moment, execution.value) & set(FIXED.split()) == set()
 
 
-def first_decides(limit: int | None, lanes: toolrt.LanePolicy, executions: int) -> set[str]:
+def first_decides(program: Callable[[], Any], executions: int) -> set[str]:
     """The labels whose final value is not the same in all of so many schedules."""
-    program = program_for(None, limit, lanes)
     expected = sim.run(program).value
     found: set[str] = set()
 
@@ -231,10 +290,17 @@ def first_decides(limit: int | None, lanes: toolrt.LanePolicy, executions: int) 
 @pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.parallel, toolrt.by_safety])
 def test_final_values_do_not_depend_on_the_schedule(limit: int | None, lanes: toolrt.LanePolicy) -> None:
     """Of everything that is reached, listed or not."""
-    assert first_decides(limit, lanes, 20) == set()
+    assert first_decides(program_for(None, limit, lanes), 20) == set()
+
+
+@pytest.mark.parametrize("limit", [1, 2, None])
+def test_final_values_of_an_index_do_not_depend_on_the_schedule(limit: int | None) -> None:
+    """Also where a service reads the files whenever somebody asks it."""
+    pytest.importorskip("tree_sitter", reason="the code extra is not installed")
+    assert first_decides(program_with_code(None, limit), 20) == set()
 
 
 def test_a_runtime_in_which_the_first_decides_is_noticed() -> None:
     """Where claims on files are not taken, files and their versions depend on the schedule."""
     with MUTANTS["files are not ordered"].apply():
-        assert {"File.content", "MemoryStore._rows"} <= first_decides(None, toolrt.by_claims, 60)
+        assert {"File.content", "MemoryStore._rows"} <= first_decides(program_for(None, None), 60)
