@@ -212,7 +212,7 @@ def called(root: Path, session: Session) -> Iterator[dict[str, Any]]:
     import jedi
 
     project = jedi.Project(str(root))
-    for symbol, path in (("checkpoint", "trio/_core/_run.py"), ("open_nursery", "trio/_core/_run.py")):
+    for symbol, path in (("attrib", "attr/_make.py"), ("open_nursery", "trio/_core/_run.py")):
         if path not in session.code._index.files:
             continue
         place = session.ask("find_callers", symbol=symbol, path=path).split(":", 2)

@@ -296,8 +296,8 @@ def test_fts5_is_asked_for(monkeypatch):
 
     class Connection(sqlite3.Connection):
         def execute(self, statement: str, *parameters: Any) -> Any:
-            if statement == "PRAGMA compile_options":
-                return iter([("ENABLE_FTS3",)])
+            if "fts5" in statement:
+                raise sqlite3.OperationalError("no such module: fts5")
             return super().execute(statement, *parameters)
 
     real = sqlite3.connect

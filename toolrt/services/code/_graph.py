@@ -11,7 +11,7 @@ an edge to the base's method; what a change reaches follows it to those that ove
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,7 @@ from toolrt.services.code._languages import LANGUAGES
 from toolrt.services.code._resolve import Python, Target
 from toolrt.services.code._tree import Tree
 
-__all__ = ["Edge", "Graph", "Place"]
+__all__ = ["Edge", "Graph", "Place", "innermost"]
 
 #: How many symbols a search for a way, or for what a change reaches, looks at.
 VISITED_MOST = 5000
@@ -95,13 +95,6 @@ class Graph:
         real = [one for one in found if self._symbol(one).kind != "prototype"]
         exact = [one for one in real or found if self._symbol(one).qualified == wanted]
         return exact or real or found
-
-    def at_line(self, path: str, line: int) -> Target | None:
-        """The innermost symbol that line is in."""
-        around = [
-            one for one in self.tree.facts(path).symbols if one.line <= line <= one.end_line and one.kind != "impl"
-        ]
-        return Target(path, max(around, key=lambda one: (one.start, -one.end)).ordinal) if around else None
 
     def _symbol(self, target: Target) -> Symbol:
         return self.tree.facts(target.path).symbols[target.symbol]
@@ -337,6 +330,12 @@ class Graph:
             )
             return tuple(one for one in found if one.symbol != MODULE and not one.value)
         return self._by_name.bases(path, symbol)
+
+
+def innermost(symbols: Sequence[Symbol], line: int) -> Symbol | None:
+    """The innermost symbol that a line is in."""
+    around = [one for one in symbols if one.line <= line <= one.end_line and one.kind != "impl"]
+    return max(around, key=lambda one: (one.start, -one.end), default=None)
 
 
 def _by_place(found: tuple[int, Place, Any]) -> tuple[int, str, int, str]:

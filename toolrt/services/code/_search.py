@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from toolrt.services.code._graph import Graph
+from toolrt.services.code._graph import innermost
 from toolrt.services.code._pieces import words_of
 from toolrt.services.code._tree import Tree
 
@@ -141,48 +141,60 @@ def searched(
     if vector is not None:
         for rank, piece in enumerate(_nearest(connection, vector, paths)):
             ranks[piece] = ranks.get(piece, 0.0) + 1 / (_FUSION + rank + 1)
-    hits = [_hit(connection, tree, sought, piece, score) for piece, score in ranks.items()]
-    found_hits = [hit for hit in hits if hit is not None]
-    found_hits.sort(key=lambda hit: (-hit.score, hit.path, hit.line))
+    scored = []
+    for piece, score in ranks.items():
+        row = connection.execute(
+            "SELECT file.path, piece.line, piece.symbol FROM piece JOIN file ON file.id = piece.file"
+            " WHERE piece.id = ?",
+            (piece,),
+        ).fetchone()
+        if row is not None:
+            path, line, ordinal = row
+            exact = _named_so(tree, sought, path, ordinal)
+            scored.append((-score * (1 + exact), path, line, piece, ordinal if exact else -1))
+    scored.sort()
     unique: dict[tuple[str, int], Hit] = {}
-    for hit in found_hits:
+    for score, path, line, piece, ordinal in scored:
+        hit = _hit(connection, tree, sought, (path, line, piece, ordinal), -score)
         unique.setdefault((hit.path, hit.line), hit)
-    return list(unique.values())[:limit]
+        if len(unique) == limit:
+            break
+    return list(unique.values())
 
 
 def _is_below(path: str, below: str) -> bool:
     return not below or path == below or path.startswith(f"{below}/")
 
 
-def _hit(connection: sqlite3.Connection, tree: Tree, sought: Sought, piece: int, score: float) -> Hit | None:
-    row = connection.execute(
-        "SELECT file.path, piece.line, piece.symbol, text.body FROM piece JOIN file ON file.id = piece.file"
-        " JOIN text ON text.rowid = piece.id WHERE piece.id = ?",
-        (piece,),
-    ).fetchone()
-    if row is None:
-        return None
-    path, first, ordinal, body = row
-    facts = tree.facts(path)
-    if 0 <= ordinal < len(facts.symbols):
-        symbol = facts.symbols[ordinal]
-        own = words_of(symbol.name)
-        shared = len(sought.parts.intersection(own)) or int("".join(own) in sought.parts)
-        if shared:
-            # The whole of a name that is all of the query counts most.
-            exact = shared / max(len(own), len(sought.parts))
-            return Hit(
-                True, path, symbol.named_at, symbol.qualified, symbol.kind, symbol.signature, score * (1 + exact)
-            )
+def _named_so(tree: Tree, sought: Sought, path: str, ordinal: int) -> float:
+    """How much of a symbol's name and of the query are the same, up to 1; 0 where nothing is, or there is no symbol."""
+    symbols = tree.facts(path).symbols if ordinal >= 0 else ()
+    if not 0 <= ordinal < len(symbols):
+        return 0.0
+    own = words_of(symbols[ordinal].name)
+    if "".join(own) in sought.parts:
+        return 1 / len(sought.parts)
+    return len(sought.parts.intersection(own)) / max(len(set(own)), len(sought.parts), 1)
+
+
+def _hit(
+    connection: sqlite3.Connection, tree: Tree, sought: Sought, found: tuple[str, int, int, int], score: float
+) -> Hit:
+    """A piece as it is shown: of the symbol it defines, or the line that has most words of the query."""
+    path, first, piece, ordinal = found
+    symbols = tree.facts(path).symbols
+    if ordinal >= 0:
+        symbol = symbols[ordinal]
+        return Hit(True, path, symbol.named_at, symbol.qualified, symbol.kind, symbol.signature, score)
+    row = connection.execute("SELECT body FROM text WHERE rowid = ?", (piece,)).fetchone()
+    lines = ("" if row is None else row[0]).split("\n")
     best, best_words = 0, -1
-    lines = body.split("\n")
     for number, line in enumerate(lines):
         words = len(sought.parts.intersection(words_of(line)))
         if words > best_words:
             best, best_words = number, words
-    inside = Graph(tree).at_line(path, first + best)
-    name = "" if inside is None else facts.symbols[inside.symbol].qualified
-    return Hit(False, path, first + best, name, "", lines[best].strip(), score)
+    inside = innermost(symbols, first + best)
+    return Hit(False, path, first + best, "" if inside is None else inside.qualified, "", lines[best].strip(), score)
 
 
 def _nearest(connection: sqlite3.Connection, vector: Sequence[float], paths: dict[int, str]) -> list[int]:
@@ -206,9 +218,7 @@ def _nearest(connection: sqlite3.Connection, vector: Sequence[float], paths: dic
 # References
 
 
-def references(
-    connection: sqlite3.Connection, tree: Tree, graph: Graph, name: str, below: str, limit: int
-) -> References:
+def references(connection: sqlite3.Connection, tree: Tree, name: str, below: str, limit: int) -> References:
     """The places where the word `name` stands, by path and line; at most `limit`."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     tokens = re.findall(r"[^\W_]+", name)
@@ -231,8 +241,8 @@ def references(
                 continue
             if len(found) == limit:
                 return References(tuple(found), True)
-            inside = graph.at_line(path, number)
-            qualified = "" if inside is None else tree.facts(path).symbols[inside.symbol].qualified
+            inside = innermost(tree.facts(path).symbols, number)
+            qualified = "" if inside is None else inside.qualified
             found.append(Reference(where.get(number, "use"), path, number, qualified, line.strip()))
     return References(tuple(found), False)
 

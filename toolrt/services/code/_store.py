@@ -190,13 +190,17 @@ class Store:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    options = {option for (option,) in connection.execute("PRAGMA compile_options")}
-    if "ENABLE_FTS5" not in options:
+    try:
+        connection.execute("CREATE VIRTUAL TABLE temp.asked USING fts5 (body)")
+        connection.execute("DROP TABLE temp.asked")
+    except sqlite3.OperationalError as error:
+        if "fts5" not in str(error):
+            raise
         raise InputRefused(
             f"SQLite {sqlite3.sqlite_version}",
             "expected one with FTS5, got one that was built without it",
             "Use a Python whose sqlite3 has it (python.org's, uv's and those of the common distributions do).",
-        )
+        ) from None
     with _transaction(connection):
         if connection.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
             return

@@ -114,9 +114,7 @@ async def find_references(code: CodeIndex, ctx: _Context, name: str, path: str =
             "name", "one word: letters, digits and underscores", repr(name[:40]), "Use search for others."
         )
     below = _below(code, ctx, path)
-    found = await _asked(
-        code, ctx, lambda connection, graph: references(connection, graph.tree, graph, name, below, limit)
-    )
+    found = await _asked(code, ctx, lambda connection, graph: references(connection, graph.tree, name, below, limit))
     return _show_references(code, ctx, found, limit, name)
 
 
