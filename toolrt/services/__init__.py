@@ -1,6 +1,6 @@
 """What a tool may be given beside files: a shell."""
 
-from toolrt.services import code
+from toolrt.services import code, lsp
 from toolrt.services._command import Command, Ended, Shell
 from toolrt.services._environment import FIXED, INHERITED
 from toolrt.services._parallel_edit import EditPart, parallel_edit_tool
@@ -20,6 +20,7 @@ __all__ = [
     "RecordedShell",
     "Shell",
     "code",
+    "lsp",
     "only_reads",
     "parallel_edit_tool",
     "shell_tool",
