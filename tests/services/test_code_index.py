@@ -13,7 +13,7 @@ import trio
 
 from toolrt import MemoryDisk, Outcome, Registry, Runtime, State, ToolCall, ToolResult, Workspace, services
 from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra
-from toolrt.model import FileChanged, LaneChanges, Services
+from toolrt.model import LaneChanges, Services
 from toolrt.services.code import Building, CodeIndex, _parsing, _store
 from toolrt.services.code._reading import facts_of
 from toolrt.workspace import Snapshot, Special, Symlink, head_and_tail
@@ -173,7 +173,7 @@ def test_between_lanes_it_reads_what_a_lane_changed(root):
         await code.after_lane(LaneChanges("batch", 0))
         (root / "d.py").write_text("")
         assert "d.py" not in code._index.files
-        await code.after_lane(LaneChanges("batch", 0, changes=(FileChanged("d.py", "created"),)))
+        await code.after_lane(LaneChanges("batch", 0, paths=("d.py",)))
         return len(code._index.files)
 
     assert trio.run(run) == 4
