@@ -423,8 +423,9 @@ def test_parent_that_may_finish_lets_its_children_finish() -> None:
     assert execution.value == (["ok"], ["ok", "ok"])
 
 
-def test_stop_ends_the_children_of_what_follows() -> None:
-    """A read that is skipped while its sub-batch runs ends with it, and nobody hears of its children."""
+@pytest.mark.parametrize(("interrupt", "child", "ended"), [("cancel", "interrupted", 1), ("finish", "ok", 9)])
+def test_stop_ends_the_children_of_what_follows(interrupt: Any, child: str, ended: float) -> None:
+    """A read that is skipped while its sub-batch runs ends with it, unless it may finish; nobody hears of it."""
     kept: list[Any] = []
     leaf = Diary().tool("leaf", 9, claims=claims(("f", READ)))
 
@@ -439,7 +440,7 @@ def test_stop_ends_the_children_of_what_follows() -> None:
             batch.seal()
             kept.append(batch)
 
-    opens = toolrt.tool(name="opens", claims=claims(("f", READ)))(body)
+    opens = toolrt.tool(name="opens", claims=claims(("f", READ)), interrupt=interrupt)(body)
 
     async def program() -> Any:
         kept.clear()
@@ -448,7 +449,7 @@ def test_stop_ends_the_children_of_what_follows() -> None:
 
     execution = sim.run(program)
     require(execution.trace)
-    assert execution.value == (["error", "skipped"], ["interrupted"], 1)
+    assert execution.value == (["error", "skipped"], [child], ended)
 
 
 def test_shielded_parent_starts_no_child_after_a_cancel() -> None:

@@ -406,8 +406,8 @@ class Batch:
                 if call.admitted:
                     waiting.append(call)
                 self._settle_not_started(call)
-            elif call.inside is not None and call.tool is not None and call.tool.interrupt == "cancel":
-                call.inside.cancel("was cancelled")
+            elif call.inside is not None:
+                call.inside.cancel_with_parent("was cancelled")
         if self._lanes:
             self._lanes[-1].close()
         if lane is not None:
@@ -439,7 +439,7 @@ class Batch:
             elif call.status is Status.EXECUTING:
                 call.dropped = True
                 if call.inside is not None:
-                    call.inside.cancel(f"was skipped: call {by.call_index} of its batch failed")
+                    call.inside.cancel_with_parent(f"was skipped: call {by.call_index} of its batch failed")
             if call.scope is not None:
                 call.scope.cancel()
             self._skip(call, by)

@@ -25,7 +25,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import BatchClosed
-from toolrt.model import WRITE, Claim, FileChanged, ParentCall, covers
+from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
 from toolrt.order import ClaimTable, Status, TrackedCall
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ class Inside:
         """Let no child start any more, and interrupt those that run."""
         for batch in list(self._open):
             batch.cancelled_with_parent(f"call {self.call.call_index} of batch {self.call.batch_id} {why}")
+
+    def cancel_with_parent(self, why: str) -> None:
+        """The same, unless the parent may finish what it does: then so may its children."""
+        if cast(Tool, self.call.tool).interrupt == "cancel":
+            self.cancel(why)
 
     async def wait_ended(self) -> None:
         """Cancel what is open still, and wait until nothing of it runs.
