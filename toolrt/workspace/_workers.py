@@ -67,7 +67,7 @@ class _Errand:
         _doing.errand = self
         try:
             self.value = self.context.run(self.work)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  its task raises it
             self.error = error
         _doing.errand = None
 
