@@ -98,6 +98,14 @@ def test_explore_with_jobs_shows_the_same(
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path, shop: Path) -> None:
+    """Whichever process did it, and where nothing fails that would be run again here."""
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 14, "--jobs", 2, "--json")
+    found = json.loads(ended.out)
+    assert (found["verdict"], found["run_twice"]) == ("pass", 10)
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_explore_with_jobs_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
     """As with one."""
     options = ("--executions", 1_000_000, "--seconds", 0.0001, "--json", "--jobs", 2)
