@@ -151,7 +151,7 @@ def _take(batch: Batch, event: Event) -> None:
             batch.left = seq
         case "lane.started" if isinstance(fields.get("lane"), int):
             batch.lanes[fields["lane"]] = Lane(batch.batch, fields["lane"], bool(fields.get("shared", True)), seq)
-        case "lane.merged" if fields.get("lane") in batch.lanes:
+        case "lane.merged" if isinstance(fields.get("lane"), int) and fields["lane"] in batch.lanes:
             batch.lanes[fields["lane"]].merged = seq
         case "call.submitted" if isinstance(fields.get("call"), int):
             index = fields["call"]
