@@ -254,3 +254,15 @@ def test_paths_are_relative_to_the_working_directory():
     call = ToolCall("id", "find_callers", {"symbol": "start", "path": "work.py"})
     [result] = trio.run(runtime.run, [call], State(working_dir="app")).results
     assert result.content == "callers of work.py:14 function start: 1\n../main.py:5 in main: work.start"
+
+
+def test_the_only_one_of_a_name_is_told_as_such():
+    """And two of them are none."""
+    files = {"a.js": "function f(x) { x.go(); }\n", "b.js": "class B { go() {} }\n"}
+    assert edges(asking(files)("find_callees", symbol="f")) == [
+        "line 1: x.go -> b.js:1 method B.go (the only one of that name)"
+    ]
+    assert "a.js:1 in f: x.go (the only one of that name)" in asking(files)("find_callers", symbol="go")
+    files["c.ts"] = "class C { go() {} }\n"
+    assert asking(files)("find_callees", symbol="f").endswith("not known: x.go")
+    assert "maybe: 1 calls" in asking(files)("find_callers", symbol="B.go")

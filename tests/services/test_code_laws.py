@@ -160,6 +160,40 @@ def test_laws_hold_for_edits_and_questions(mix: CodeMix, schedule: list[int]) ->
     judge(mix, schedule)
 
 
+@SETTINGS
+@given(mix=MIXES, schedule=schedules(max_size=60), cancel_at=st.integers(0, 40))
+def test_a_cancel_leaves_an_index_that_answers(mix: CodeMix, schedule: list[int], cancel_at: int) -> None:
+    """Whatever step it comes at: no ticket is left, and what is known is what a fresh build knows."""
+    kept: list[Any] = []
+
+    async def program() -> None:
+        workspace, code = world()
+        kept[:] = [workspace, code]
+        runtime = Runtime(Registry([*workspace.tools(), *code.tools()]), POLICIES[mix.policy], mix.limit)
+        batch = runtime.open_batch(State(), batch_id="mix")
+
+        async def cancel() -> None:
+            for _ in range(cancel_at):
+                await trio.lowlevel.checkpoint()
+            batch.cancel("the mix says so")
+
+        async with trio.open_nursery() as nursery, batch:
+            nursery.start_soon(cancel)
+            for call in mix.batch():
+                batch.submit(call)
+            batch.seal()
+            async for _ in batch:
+                pass
+            nursery.cancel_scope.cancel()
+
+    execution = sim.run(program, sim.Choices(schedule))
+    assert execution.error is None, (mix, execution.error)
+    workspace, code = kept
+    assert not workspace.claim_table.busy
+    fresh = services.code.CodeIndex(workspace)
+    assert run_of(QUESTIONS, workspace, code) == run_of(QUESTIONS, workspace, fresh)
+
+
 MIXED = CodeMix(
     [
         ("find_callers", {"symbol": "helper"}),
