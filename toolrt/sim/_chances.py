@@ -55,7 +55,7 @@ def scope(name: str) -> Iterator[trio.CancelScope]:
     scheduler = current_scheduler()
     offers = None if scheduler is None else scheduler.offers
     with trio.CancelScope() as made:
-        if offers is None or offers.wanted != name:
+        if scheduler is None or offers is None or offers.wanted != name:
             yield made
             return
         called = scheduler.enters(made)
