@@ -230,6 +230,8 @@ def test_a_call_in_other_languages_means(files, symbol, expected):
         ("read_symbol", {"symbol": "g", "path": "a.py"}, "expected a symbol 'g', got none of that name; it defines f"),
         ("find_references", {"name": "a b"}, "name: expected one word"),
         ("search_code", {"query": " ?"}, "query: expected words to look for"),
+        ("search_code", {"query": "f", "path": "no"}, "no: expected a directory or a file, got nothing of that name"),
+        ("find_references", {"name": "f", "path": "/etc"}, "expected a path inside the workspace"),
     ],
 )
 def test_bad_input_is_refused(tool, input, said):

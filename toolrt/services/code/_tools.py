@@ -388,6 +388,8 @@ def _below(code: CodeIndex, ctx: _Context, path: str) -> str:
     identity = code.workspace.identify(path, ctx.state, Wanted.DIRECTORY)
     if identity.key is None and identity.problem is not None:
         raise identity.problem
+    if identity.found is None:
+        raise FileProblem(identity.path, "a directory or a file", "nothing of that name", "Check the name.")
     return "/".join(identity.entry)
 
 

@@ -18,8 +18,8 @@ from toolrt.services.code._store import FileRow
 
 __all__ = ["Tree"]
 
-#: How many files' facts are kept at most.
-_FACTS_KEPT = 4000
+#: How many files' facts are kept at most: some 60 kB each.
+_FACTS_KEPT = 1000
 
 _EMPTY = Facts("", 0)
 
