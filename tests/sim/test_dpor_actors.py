@@ -343,6 +343,11 @@ REGRESSIONS: dict[str, tuple[Any, bool, dict[str, Any]]] = {
         True,
         {**ANY, "clock": "explored", "clock_moves": 1},
     ),
+    "a silent step beside a clock": (
+        ((None, (("sleep", 0), ("sleep", 1))), (None, (("hurry", 1),)), (None, (("semaphore", 1),))),
+        False,
+        {"clock": "explored", "clock_moves": 1},
+    ),
     "choices in a scope": (
         ((1, (("pick", 0), ("scoped", 0))), (1, (("scoped", 1), ("timeout", 0)))),
         True,

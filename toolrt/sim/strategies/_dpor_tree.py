@@ -200,9 +200,14 @@ class Tree:
     def take_in(self, scheduler: Scheduler, offered: tuple[str, ...] | None = None) -> None:
         """Take an execution in, and find the next path; `offered` is who could step where a redundant one was ended."""
         redundant = offered is not None
+        if scheduler.offers is not None or scheduler.canceller is not None:
+            # Who may step and need not is no part of any plan.
+            self.careful = True
         kept = self._kept
         events = Events(scheduler)
         self._read(events)
+        # What a step chooses is no guess, but what follows from it is.
+        self.unsteady = self.unsteady or (self._chooses and not self._joined)
         nodes = self._nodes
         if self.unsteady and not self._joined and not self.careful:
             self.careful = True
