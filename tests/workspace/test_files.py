@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -492,6 +493,18 @@ async def test_readers_of_one_file_touch_nothing_that_one_writes():
     with probe.observed_by(events):
         await read(workspace, "a")
     assert not [resource for resource, write in events.accesses if write]
+
+
+@pytest.mark.parametrize("size", [1000, 1_000_000])
+async def test_long_file_is_rendered_off_trios_thread(tmp_path, size):
+    """What takes long holds up nobody; what is short is not worth a thread."""
+    (tmp_path / "a").write_text("x" * size)
+    workspace = Workspace(tmp_path)
+    here = threading.get_ident()
+    where = await workspace.files.read_as(
+        context(workspace), workspace.identify("a"), ("thread",), lambda found: threading.get_ident()
+    )
+    assert (where == here) is (size == 1000)
 
 
 async def test_no_thread_on_the_twin(monkeypatch):

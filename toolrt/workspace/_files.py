@@ -37,6 +37,7 @@ from toolrt.workspace._identity import Identity
 from toolrt.workspace._mutation import (
     SIZE_LIMIT,
     Carrier,
+    aside,
     changed_since,
     digest_of,
     in_thread,
@@ -66,6 +67,9 @@ T = TypeVar("T")
 
 #: What is kept, and what a look shows now; the look means nothing where nothing is kept.
 _Served = tuple[Kept[T] | None, Stat]
+
+#: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
+_LONG = 128 * 1024
 
 #: What no file shows.
 _NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 1)
@@ -130,7 +134,7 @@ class Files:
         Args:
             part: what of the file is wanted, and how: with the file, all that `render` depends on.
             render: gives a text, or another value that is never changed, of the content alone (its look may have
-                changed since).  What it raises is raised.
+                changed since); a long one is rendered in a worker thread.  What it raises is raised.
 
         Raises:
             FileProblem: as `read`.
@@ -146,7 +150,7 @@ class Files:
         self._cached.miss()
         snapshot, digest, settled = await self._read(ctx, identity)
         self._tell_read(ctx, identity, digest)
-        value = render(snapshot)
+        value = await aside(self._disk, len(snapshot.content), lambda: render(snapshot), large=_LONG)
         if settled and identity.key is not None:
             size = len(value) if isinstance(value, str | bytes) else len(snapshot.content)
             self._cached.keep(identity.key, Kept(stamp_of(snapshot.stat), digest, value, size), part)

@@ -30,6 +30,7 @@ from toolrt.workspace._version import Row, Standing, Store
 __all__ = [
     "SIZE_LIMIT",
     "Carrier",
+    "aside",
     "changed_since",
     "digest_of",
     "in_thread",
@@ -65,11 +66,19 @@ async def in_thread(work: Callable[[], T], *, blocks: bool = True) -> T:
     return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
 
 
+async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> T:
+    """What `work` makes of a content of `size` bytes, without holding up Trio's thread for long.
+
+    A content of at least `large` bytes is worth a worker thread; one on a disk in memory never is.
+
+    Checkpoint: if it is worth one.
+    """
+    return await in_thread(work, blocks=size >= large and not isinstance(disk, MemoryDisk))
+
+
 async def quick_digest(disk: Disk, content: bytes) -> bytes:
     """The digest, without holding up Trio's thread for long."""
-    if len(content) < _LARGE or isinstance(disk, MemoryDisk):
-        return digest_of(content)
-    return await in_thread(lambda: digest_of(content))
+    return await aside(disk, len(content), lambda: digest_of(content), large=_LARGE)
 
 
 def path_on(disk: Disk, entry: Entry) -> str:
