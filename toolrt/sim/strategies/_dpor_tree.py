@@ -29,6 +29,10 @@ else can happen, that is a step that depends on all others: the task that cancel
 That a step touches different things is no matter as long as it reports what decides.  One that touches different
 things when it knows the same, and nothing that it touches was touched differently before, *withholds* something.
 Labels of such steps cannot be relied on.  Not every one is found: what decides is compared where both touch it.
+
+Where anything but the tasks' own steps can happen nothing is planned ahead, either.
+
+Limits.  This module is long because what it keeps of the current execution is changed by every part of it.
 """
 
 from __future__ import annotations
