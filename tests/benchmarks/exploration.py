@@ -3,11 +3,12 @@
 Run it as ``python tests/benchmarks/exploration.py``.  It prints one row for each program: executions a second
 under `sim.explore` with clock, deadlock detection and recording on, and their ratio to one bare `trio.run` for
 each in the same process.  Rounds of both alternate, and medians are taken, because the machine is never quiet.
-Then it counts: the schedules and the classes of programs with known numbers of them, and how soon samplers find
-known bugs.
+Then it shows what an execution of the lost update is made of, what a step costs beside many tasks, and how fast the
+reduction is beside a sampler.  Then it counts: the schedules and the classes of programs with known numbers of them,
+and how soon samplers find known bugs.
 
-``--fast-check DIR`` names a directory in which ``npm install fast-check`` was run; its scheduler is then measured on
-the lost update too, with node.
+``--speed`` stops before it counts.  ``--fast-check DIR`` names a directory in which ``npm install fast-check`` was run;
+its scheduler is then measured on the lost update too, with node.
 """
 
 from __future__ import annotations
@@ -96,10 +97,36 @@ PROGRAMS: list[tuple[str, Callable[[], Program]]] = [
 ]
 
 
-def explored(program: Program) -> float:
+def explored(
+    program: Program, policy: sim.Policy | None = None, check: Callable[[sim.Execution], bool] | None = None
+) -> float:
     """Give executions a second under the explorer."""
     begun = time.perf_counter()
-    sim.explore(program, sim.Random(sim.RandomWalk(seed=1), EXECUTIONS))
+    sim.explore(program, sim.Random(policy or sim.RandomWalk(seed=1), EXECUTIONS), check)
+    return EXECUTIONS / (time.perf_counter() - begun)
+
+
+def drawn() -> float:
+    """Give how often a second a random walk of the lost update's eleven steps is drawn, four of them being forced."""
+    walk, info = sim.RandomWalk(seed=1), sim.RunInfo(0, 100)
+    begun = time.perf_counter()
+    for index in range(EXECUTIONS):
+        policy = walk.derive(index)
+        policy.start(info)
+        for _ in range(7):
+            policy.pick_any(3)
+    return EXECUTIONS / (time.perf_counter() - begun)
+
+
+def in_one_run(program: Program) -> float:
+    """Give executions a second one after the other in one Trio run, scheduled by Trio itself."""
+
+    async def main() -> None:
+        for _ in range(EXECUTIONS):
+            await program()
+
+    begun = time.perf_counter()
+    trio.run(main)
     return EXECUTIONS / (time.perf_counter() - begun)
 
 
@@ -209,6 +236,90 @@ def print_reduced() -> None:
         print(f"{f'{calls} on {files}':<22}{schedules:>16,}{loose.executions:>12,}{real.executions:>12,}{orders:>18,}")
 
 
+def locking() -> Program:
+    """Three tasks that lock, wait and send: what Trio's primitives report."""
+
+    async def program() -> None:
+        lock, event = trio.Lock(), trio.Event()
+        send, receive = trio.open_memory_channel[int](1)
+
+        async def one(number: int) -> None:
+            async with lock:
+                pass
+            event.set()
+            await event.wait()
+            if number:
+                await send.send(number)
+            else:
+                await receive.receive()
+
+        async with trio.open_nursery() as nursery:
+            for number in range(2):
+                nursery.start_soon(one, number)
+
+    return program
+
+
+def beside_many(tasks: int) -> Program:
+    """So many tasks that each pass ten checkpoints."""
+
+    async def one() -> None:
+        for _ in range(10):
+            await checkpoint()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(tasks):
+                nursery.start_soon(one)
+
+    return program
+
+
+def walked(program: Program, executions: int) -> float:
+    """Give the seconds that so many random walks take."""
+    begun = time.perf_counter()
+    sim.explore(program, sim.Random(sim.RandomWalk(1), executions), step_limit=100_000)
+    return time.perf_counter() - begun
+
+
+def print_parts() -> None:
+    """Print what an execution is made of, and what a step costs beside many tasks."""
+    program, nothing, locks = lost_update(), empty(), locking()
+    ways: list[tuple[str, Callable[[], float]]] = [
+        ("one trio.run for each", lambda: bare(program)),
+        ("in one run, scheduled by Trio itself", lambda: in_one_run(program)),
+        ("drawing alone, a generator and eleven choices", drawn),
+        ("explored, random walk", lambda: explored(program)),
+        ("the same, shown to a check", lambda: explored(program, check=lambda execution: True)),
+        ("explored, POS", lambda: explored(program, sim.POS(1))),
+        ("a program that returns at once", lambda: explored(nothing)),
+        ("locks, events, channels", lambda: explored(locks)),
+        ("the same, shown to a check", lambda: explored(locks, check=lambda execution: True)),
+    ]
+    for _, rate in ways:
+        rate()
+    rounds = [[1e6 / rate() for _, rate in ways] for _ in range(ROUNDS)]
+    print(f"\n{'an execution of the lost update':<44}{'us':>8}{'of trio.run':>12}")
+    for column, (name, _) in enumerate(ways):
+        spent = statistics.median(times[column] for times in rounds)
+        share = statistics.median(times[column] / times[0] for times in rounds)
+        print(f"{name:<44}{spent:>8.1f}{share:>12.2f}")
+    print(f"\n{'a step beside so many tasks':<44}{'us':>8}{'in trio.run':>12}")
+    for tasks in (1, 10, 100, 1_000):
+        program, steps = beside_many(tasks), 11 * tasks + 2
+        repeats = max(4, 20_000 // steps)
+        pairs = []
+        for _ in range(3):
+            # The first execution, and its second run at the end, are reported in full: they are not what is measured.
+            spent = walked(program, 1 + repeats) - walked(program, 1)
+            begun = time.perf_counter()
+            for _ in range(repeats):
+                trio.run(program)
+            pairs.append((spent / repeats, (time.perf_counter() - begun) / repeats))
+        ours, theirs = (1e6 * statistics.median(column) / steps for column in zip(*pairs, strict=True))
+        print(f"{tasks:<44,}{ours:>8.2f}{theirs:>12.2f}")
+
+
 def print_neighbour(directory: Path) -> None:
     """Print how fast fast-check's scheduler is on the lost update, in turn with this one."""
     script = Path(__file__).with_name("fast_check.mjs")
@@ -227,6 +338,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fast-check", type=Path, help="where fast-check was installed")
+    parser.add_argument("--speed", action="store_true", help="show speed alone")
     options = parser.parse_args()
     print(f"{'program':<34}{'explored/s':>12}{'trio.run/s':>12}{'ratio':>8}")
     for name, factory in PROGRAMS:
@@ -239,7 +351,10 @@ def main() -> None:
 
     if options.fast_check is not None:
         print_neighbour(options.fast_check)
+    print_parts()
     print_reduced()
+    if options.speed:
+        return
 
     print(f"\n{'program':<22}{'estimate':>10}{'schedules':>11}{'failing':>9}   with at most 0, 1, 2 preemptions")
     for name, (program, check) in COUNTED:

@@ -75,6 +75,7 @@ class Scheduler(Record):
         harness: the task to wake when the execution has ended.
         things: what Trio's primitives report to.
         pass_limit: how many passes in a row others may have; the step limit, or 10,000, when None.
+        named: whether anybody may ask who could have stepped.
     """
 
     __slots__ = (
@@ -91,6 +92,7 @@ class Scheduler(Record):
         "_passes_since",
         "_patience",
         "_pause_at",
+        "_pick_any",
         "_program",
         "_statuses",
         "_unwinding_left",
@@ -116,6 +118,7 @@ class Scheduler(Record):
         harness: Task,
         things: Things,
         pass_limit: int | None = None,
+        named: bool = True,
     ) -> None:
         super().__init__(seam, nursery, clock, policy, steps, things)
         self._program = program
@@ -157,6 +160,8 @@ class Scheduler(Record):
         things.actors = self._actors
         things.actor_of = self._actors.__getitem__
         attach = getattr(policy, "attach", None)
+        # Who picks any of so many, whoever they are, and is not to keep who they were.
+        self._pick_any: Callable[[int], int] | None = None if named else getattr(policy, "pick_any", None)
         # Who swaps steps asks under what they began.
         self._statuses: list[Any] | None = None
         if attach is not None:
@@ -236,7 +241,7 @@ class Scheduler(Record):
         steps, touched, strangers = self.steps, self._touched, self._strangers
         statuses, implied = self._statuses, self.things.implied
         ready, keys, names, pick = self._ready, self._keys, self._names, self._policy.choose
-        take = self._take
+        take, pick_any = self._take, self._pick_any
         handed, self._handed = self._handed, None
         if self._harness_is_next:
             self._harness_is_next = False
@@ -277,37 +282,44 @@ class Scheduler(Record):
                     self._pause_at = min(self._limit, index + _STEPS_BETWEEN_VISITS)
                     return
                 last: Any = self._last
-                if not last_ready:
-                    enabled = tuple(names)
-                    if self.spare is not None and enabled == self.spare and not self._ended:
-                        enabled = (CLOCK, *enabled)
-                elif names:
-                    enabled = (last.name, *names)
+                actor: Actor
+                enabled: tuple[str, ...] = ()
+                if pick_any is not None and offers is None and self.spare is None:
+                    # Nobody will ask who else could have stepped: that list would cost a step what there are tasks.
+                    count = len(names) + last_ready
+                    choice = pick_any(count) if count > 1 else 0
                 else:
-                    enabled = last.alone
-                if offers is not None and not self._ended and enabled[:1] != (CLOCK,):
-                    enabled = offers.beside(enabled)
-                try:
-                    choice = pick(enabled, index)
-                    if type(choice) is not int or not 0 <= choice < len(enabled):
-                        choice = checked_choice(choice, enabled, self._policy)
-                except BaseException as error:  # noqa: ASYNC103
-                    self.fault = error
-                    self._give_up(None)
-                    continue  # noqa: ASYNC104
-                if enabled[0] is CLOCK and choice == 0:
-                    self._note_other(CLOCK, enabled, 0)
-                    self._rest()
-                    continue
-                if offers is not None and offers.has(enabled[choice]):
-                    self._note_other(enabled[choice], enabled, choice, offers.announce(enabled[choice]))
-                    # What it wakes has it for a cause.
-                    self._origin = index
-                    if offers.take(enabled[choice]):
-                        self._move_clock()
-                    continue
-                if enabled[0] is CLOCK:
-                    actor: Actor = self._pop_first()
+                    if not last_ready:
+                        enabled = tuple(names)
+                        if self.spare is not None and enabled == self.spare and not self._ended:
+                            enabled = (CLOCK, *enabled)
+                    elif names:
+                        enabled = (last.name, *names)
+                    else:
+                        enabled = last.alone
+                    if offers is not None and not self._ended and enabled[:1] != (CLOCK,):
+                        enabled = offers.beside(enabled)
+                    try:
+                        choice = pick(enabled, index)
+                        if type(choice) is not int or not 0 <= choice < len(enabled):
+                            choice = checked_choice(choice, enabled, self._policy)
+                    except BaseException as error:  # noqa: ASYNC103
+                        self.fault = error
+                        self._give_up(None)
+                        continue  # noqa: ASYNC104
+                    if enabled[0] is CLOCK and choice == 0:
+                        self._note_other(CLOCK, enabled, 0)
+                        self._rest()
+                        continue
+                    if offers is not None and offers.has(enabled[choice]):
+                        self._note_other(enabled[choice], enabled, choice, offers.announce(enabled[choice]))
+                        # What it wakes has it for a cause.
+                        self._origin = index
+                        if offers.take(enabled[choice]):
+                            self._move_clock()
+                        continue
+                if enabled and enabled[0] is CLOCK:
+                    actor = self._pop_first()
                 elif not last_ready:
                     actor = ready.pop(choice)
                     del keys[choice], names[choice]
@@ -524,7 +536,9 @@ class Scheduler(Record):
         pending = self._seam.next_deadline() < inf
         half = steps // 2
         recent = self.steps[half:]
-        starved = set(self._names).intersection(*(enabled for _, enabled, _, _, _, _ in recent))
+        # Who can run can until it steps; beside a choice within a step nobody could.
+        chosen = self.choices_within[-1] + 1 if self.choices_within else -1
+        starved = {actor.name for actor in self._ready if actor.since <= half and chosen < half}
         starved.difference_update(self.spare or ())
         starved.difference_update(actor.name for actor, _, _, _, _, _ in recent)
         return StepLimit(

@@ -80,7 +80,8 @@ class Job:
     #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
     #: run for it is a twentieth of a small execution.
     caller_is_not_asked: bool = False
-    #: False when nobody wants to know what the steps touched, nor any event: they are then not reported.
+    #: False when nobody will be shown the execution: what its steps touched and events are then not reported, and who
+    #: else could have stepped need not be kept.
     reports: bool = True
     #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
     pass_limit: int | None = None
@@ -336,7 +337,17 @@ class _Host:
                 if job.places is not None:
                     job.places.collect_from(things, steps)
                 scheduler = Scheduler(
-                    seam, self._clock, job.program, job.policy, info, steps, nursery, harness, things, job.pass_limit
+                    seam,
+                    self._clock,
+                    job.program,
+                    job.policy,
+                    info,
+                    steps,
+                    nursery,
+                    harness,
+                    things,
+                    job.pass_limit,
+                    job.reports,
                 )
             except BaseException as error:  # noqa: ASYNC103
                 self._hand_over(seam, error)

@@ -26,7 +26,7 @@ __all__ = ["Actor", "RawStep", "Roster", "in_order"]
 class Actor:
     """A task of the program, as the scheduler sees it."""
 
-    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "path", "spawned", "task")
+    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "path", "since", "spawned", "task")
 
     def __init__(self, task: Task, path: Path, cause: int) -> None:
         self.task = task
@@ -39,6 +39,8 @@ class Actor:
         self.spawned = 0
         #: How many things it has made that are named by their maker.
         self.made = 0
+        #: The step before which it was last spawned or woken.
+        self.since = 0
         #: The step that spawned or woke it, or -1.
         self.cause = cause
         #: The last steps of the ended children of each of its open nurseries.
@@ -72,6 +74,9 @@ class Roster:
         "_spawner",
         "_strangers",
     )
+
+    #: The steps that were made.
+    steps: list[RawStep]
 
     def __init__(self, seam: Seam, nursery: trio.Nursery) -> None:
         self._seam = seam
@@ -115,8 +120,10 @@ class Roster:
             if actor is None:
                 self._strangers.append(task)
                 return
+            actor.since = len(self.steps)
         else:
             actor.cause = self._origin
+            actor.since = len(self.steps)
             if actor is self._last:
                 self._last_ready = True
                 return

@@ -12,6 +12,8 @@ seed); without it the same policy is used for all.  ``sample()`` is called once 
 whose ``derive`` is asked: one that has learned nothing yet, for policies that learn from one execution to the
 next.  ``finish(steps)`` is called after an execution that was not given up because of the policy, with how many
 steps it took; what it raises the caller gets.  ``bound`` is a text that a sample adds to its claim.
+``reads_accesses = False`` says that what steps touch decides nothing, and ``pick_any(count)`` picks like `choose` where
+names decide nothing either: they may then be left out of executions that nobody is shown.
 """
 
 from __future__ import annotations

@@ -40,6 +40,10 @@ class RandomWalk:
         count = len(enabled)
         return int(self._draw() * count) if count > 1 else 0
 
+    def pick_any(self, count: int) -> int:
+        """Pick any of `count`, 2 or more, as `choose` does."""
+        return int(self._draw() * count)
+
     def derive(self, index: int) -> RandomWalk:
         """Give the walk for execution `index` of a sample that starts from this seed."""
         # Made without looking at the seed again: a sample makes one for each of its executions.

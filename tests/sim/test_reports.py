@@ -1,0 +1,156 @@
+"""What is reported while nobody is shown an execution, and what is left when one follows another at once."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import probe, sim
+from toolrt.trace import Access
+
+
+async def _race(cell: sim.Cell[int]) -> None:
+    async def add() -> None:
+        seen = cell.get()
+        await checkpoint()
+        cell.set(seen + 1)
+
+    cell.set(0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add)
+        nursery.start_soon(add)
+    assert cell.get() == 2
+
+
+def test_sample_that_nobody_looks_at_reports_nothing_but_its_first() -> None:
+    """The first execution and its second run report accesses, those between them do not."""
+    seen: list[bool] = []
+
+    async def program() -> None:
+        seen.append(probe.sink is not None)
+        await checkpoint()
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 30))
+    assert report.verdict is sim.PASS
+    assert seen == [True, *[False] * 29, True]
+
+
+def test_everything_is_reported_to_a_check_and_to_policies_that_read_it() -> None:
+    """A check is shown executions whose traces say all, and POS reads what steps touch."""
+    seen: list[bool] = []
+
+    async def program() -> None:
+        seen.append(probe.sink is not None)
+        await checkpoint()
+
+    sim.explore(program, sim.Random(sim.RandomWalk(0), 5), lambda execution: True)
+    sim.explore(program, sim.Random(sim.POS(0), 5))
+    sim.explore(program, sim.DPOR(samples=0))
+    assert all(seen)
+
+
+def test_failure_of_a_sample_says_what_its_steps_touched() -> None:
+    """Each failure that is kept has the accesses that its replay has, whether they were reported when it was found."""
+    cell = sim.Cell(0, name="x")
+
+    async def program() -> None:
+        await _race(cell)
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 30))
+    assert report.verdict is sim.FAIL
+    assert 1 < len(report.failures) == report.failed
+    for failure in report.failures:
+        touched = [access for step in failure.schedule.steps for access in step.accesses]
+        assert Access(("cell", "x"), True) in touched
+        assert failure.schedule == sim.replay(program, failure.schedule).schedule
+
+
+def test_trio_is_itself_again_after_executions_that_reported_nothing() -> None:
+    """What reports is taken out when nobody wants to know, put in again for who does, and gone in the end."""
+    real = trio.Event.set
+    replaced: list[bool] = []
+
+    async def program() -> None:
+        replaced.append(trio.Event.set is not real)
+        await checkpoint()
+
+    sim.explore(program, sim.Random(sim.RandomWalk(0), 60))
+    assert replaced[0]
+    assert not replaced[-2]
+    assert replaced[-1]
+    assert trio.Event.set is real
+
+
+def test_execution_leaves_nothing_for_the_garbage_collector() -> None:
+    """What an execution was made of is gone when the next one begins, though no garbage was collected."""
+    tasks: list[weakref.ref[trio.lowlevel.Task]] = []
+    alive: list[int] = []
+
+    async def program() -> None:
+        alive.append(sum(task() is not None for task in tasks))
+        tasks.append(weakref.ref(trio.lowlevel.current_task()))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(checkpoint)
+            nursery.start_soon(checkpoint)
+
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        sim.explore(program, sim.Random(sim.RandomWalk(0), 50))
+    finally:
+        if collecting:
+            gc.enable()
+    # The first is kept, to be held against another run of it, and one may be on its way out.
+    assert max(alive) <= 2
+
+
+def test_tasks_of_many_executions_are_named_alike() -> None:
+    """Paths are shared by executions; a task's path says who spawned it, whatever ran before."""
+    names: set[tuple[str, ...]] = set()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(checkpoint)
+
+    def note(execution: sim.Execution) -> bool:
+        names.add(tuple(sorted(set(execution.schedule.tasks))))
+        return True
+
+    sim.explore(program, sim.Random(sim.RandomWalk(0), 30), note)
+    assert names == {("main", "main.0", "main.1", "main.2")}
+
+
+def test_sample_that_nobody_looks_at_draws_what_one_with_a_check_draws() -> None:
+    """Whether anybody is shown the executions changes neither the schedules nor what comes of them."""
+    cell = sim.Cell(0, name="x")
+
+    async def program() -> None:
+        await _race(cell)
+
+    alone = sim.explore(program, sim.Random(sim.RandomWalk(3), 200))
+    shown = sim.explore(program, sim.Random(sim.RandomWalk(3), 200), lambda execution: None)
+    assert (alone.claim, alone.outcomes, alone.failed) == (shown.claim, shown.outcomes, shown.failed)
+    assert [failure.schedule for failure in alone.failures] == [failure.schedule for failure in shown.failures]
+
+
+def test_task_that_never_had_a_turn_is_named_whether_anybody_looks_or_not() -> None:
+    """A step limit that starved a task decides nothing, and says so, in executions that keep no lists of names."""
+
+    async def program() -> None:
+        async def poll() -> None:
+            for _ in range(100):
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(poll)
+            for _ in range(30):
+                nursery.start_soon(checkpoint)
+
+    walk = sim.Random(sim.RandomWalk(1), 20)
+    alone = sim.explore(program, walk, step_limit=8)
+    shown = sim.explore(program, walk, lambda execution: None, step_limit=8)
+    assert alone.undecided == shown.undecided > 10
