@@ -39,6 +39,8 @@ class _Attempt:
     notes: Notes = attrs.field(factory=Notes)
     #: The session, once it can be used.
     session: Session | None = None
+    #: Within which it has to become usable.
+    limit: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     #: Set when there is a session, or will be none.
     settled: trio.Event = attrs.field(factory=trio.Event)
     #: Set when it is to end.
@@ -100,6 +102,9 @@ class Connection:
         """
         if self._attempt is not None:
             self._attempt.closing.set()
+            if self._attempt.session is None:
+                # It has nothing to be asked to end by: who does not speak yet is not waited for.
+                self._attempt.limit.cancel()
 
     def close(self) -> None:
         """End the server; what is left of it ends in the nursery.
@@ -135,7 +140,7 @@ class Connection:
     async def _run(self, attempt: _Attempt) -> None:
         """Connect, and hold the connection until it is lost or closed."""
         pause = 0.0 if self._lost_in_a_row < 2 else min(_PAUSE * 2 ** (self._lost_in_a_row - 2), _PAUSE_MOST)
-        limit = trio.CancelScope()
+        limit = attempt.limit
 
         async def talk(channel: Channel) -> None:
             session = Session(self.server, self._root, channel, self._wire, attempt.notes)
@@ -159,7 +164,7 @@ class Connection:
                 limit.deadline = trio.current_time() + self.server.start_timeout
                 with limit:
                     await self._peer.serve(self.server, self._root, talk, attempt.notes)
-                if limit.cancelled_caught:
+                if limit.cancelled_caught and not attempt.closing.is_set():
                     attempt.notes.ended = f"it was not ready within {self.server.start_timeout:g} s"
         except* (Lost, Unanswered) as group:
             attempt.notes.ended = str(_first(group))
