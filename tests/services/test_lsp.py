@@ -76,13 +76,13 @@ async def ran(
     workspace: Workspace,
     servers: Sequence[LanguageServer],
     *batches: Sequence[tuple[str, dict[str, Any]]],
-    limit: int | None = None,
+    limit: int = 10,
 ) -> list[Any]:
     """The contents of all results."""
     async with LanguageServers(workspace, servers) as lsp:
         registry = Registry([*workspace.tools(), *lsp.tools(), anything])
         given = Services(lsp=lsp, after_lane=[lsp.after_lane])
-        runtime = Runtime(registry, services=given, **({} if limit is None else {"limit": limit}))
+        runtime = Runtime(registry, limit=limit, services=given)
         contents: list[Any] = []
         for batch in batches:
             done = await runtime.run(calls_of(*batch))
@@ -221,11 +221,22 @@ def test_servers_that_cannot_be_told_what_changed_are_started_anew() -> None:
 def test_file_that_is_closed_and_opened_again_gets_a_later_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what was published about its text before is not taken for later; open files are bounded."""
     monkeypatch.setattr(_session, "OPEN_MOST", 2)
+    sent: list[tuple[str, int]] = []
+    send = _session.Session._send
+
+    def noted(self: _session.Session, message: Any) -> None:
+        document = (message.get("params") or {}).get("textDocument", {})
+        if "version" in document:
+            sent.append((document["uri"].rpartition("/")[2], document["version"]))
+        send(self, message)
+
+    monkeypatch.setattr(_session.Session, "_send", noted)
     server = double(answers="published", seconds=0.01)
     workspace = Workspace(MemoryDisk({"a.py": "bad", "b.py": "", "c.py": ""}))
     questions = [[asks(name)] for name in ("a.py", "b.py", "c.py", "a.py")]
     answers = trio.run(ran, workspace, [server], *questions)
     assert answers[0] == answers[3] == "a.py:1:1: warning B1 'bad' in a.py (test)"
+    assert sent == [("a.py", 1), ("b.py", 1), ("c.py", 1), ("a.py", 2)]
     assert [name for what, name, _ in _told(server) if what == "didClose"] == ["a.py", "b.py"]
 
 
@@ -281,7 +292,8 @@ def test_tool_tells_its_findings_as_an_event() -> None:
         ):
             batch.submit(ToolCall("c", "diagnostics", {"path": "a.py"}))
             batch.seal()
-            return [update.message async for update in batch if isinstance(update, Progress)]
+            messages = [update.message async for update in batch if isinstance(update, Progress)]
+        return messages
 
     [message] = trio.run(main)
     assert message == Diagnostics("a.py", found("a.py", "bad"), batch_id="batch-1", call_index=0, call_id="c")
@@ -323,6 +335,7 @@ def test_question_of_a_server_that_reads_all_runs_alone() -> None:
 def test_bad_definitions_are_refused(tmp_path: Path) -> None:
     """Each says what was expected."""
     record = RecordedServer({})
+    options: dict[str, Any]
     for options in (
         {"name": "a b", "server": record},
         {"command": ["x"], "server": record},
@@ -454,7 +467,7 @@ def test_any_mix_is_answered_as_one_at_a_time(
     async def program() -> Any:
         server = double(answers=answers, seconds=seconds, lost_after=lost_after, restarts=1000, wait=1e6)
         # As many at once as such a server can answer before it is lost.
-        limit = None if lost_after is None else 2
+        limit = 10 if lost_after is None else 2
         return await ran(Workspace(MemoryDisk(FILES)), [server], mix, limit=limit)
 
     execution = sim.run(program, sim.Choices(schedule))

@@ -70,7 +70,7 @@ def asked(workspace: Workspace, server: LanguageServer, *calls: Any) -> tuple[Ba
 
 
 async def until(condition: Callable[[], object]) -> None:
-    while not condition():
+    while not condition():  # noqa: ASYNC110  nobody tells of it
         await trio.lowlevel.checkpoint()
 
 
