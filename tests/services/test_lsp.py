@@ -240,6 +240,19 @@ def test_file_that_is_closed_and_opened_again_gets_a_later_version(monkeypatch: 
     assert [name for what, name, _ in _told(server) if what == "didClose"] == ["a.py", "b.py"]
 
 
+@pytest.mark.parametrize("answers", ["asked", "published"])
+def test_findings_that_depend_on_another_file_are_asked_for_anew(answers: str) -> None:
+    """Of a server that reads all of the workspace, though the text in question is the same."""
+    workspace = Workspace(MemoryDisk({"a.py": "good", "b.py": "import a"}))
+
+    def of_both(path: str, text: str) -> list[Diagnostic]:
+        return [Diagnostic(1, 1, str(workspace.snapshot()["a.py"]))]
+
+    server = double(findings=of_both, answers=answers, reads="workspace")
+    contents = trio.run(ran, workspace, [server], [asks("b.py"), writes("a.py", "bad"), asks("b.py")])
+    assert contents[::2] == ["b.py:1:1: error b'good'", "b.py:1:1: error b'bad'"]
+
+
 def test_notify_is_for_programs_too() -> None:
     """What is told is told at once, in order; what is no path or content is refused."""
     server = double()
