@@ -32,7 +32,7 @@ from toolrt import (
     Workspace,
     sim,
 )
-from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.errors import DefinitionRefused, MissingExtra, NotSimulated
 from toolrt.invariants import patched, require
 from toolrt.model import Severity
 from toolrt.runtime import _after_lane
@@ -373,6 +373,13 @@ def test_bad_definitions_are_refused(tmp_path: Path) -> None:
     for workspace, servers in ((7, []), (memory, [7]), (memory, [double(), double()]), (memory, [_ruff()])):
         with pytest.raises(DefinitionRefused):
             LanguageServers(workspace, servers)  # type: ignore[arg-type]
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is started."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"toolrt\[lsp\]"):
+        LanguageServers(Workspace(MemoryDisk({})), [double()])
 
 
 def test_simulation_refuses_a_program_and_says_what_to_do(tmp_path: Path) -> None:
