@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from typing import cast
 import attrs
 import trio
 
-__all__ = ["Halted", "Supervised", "drain"]
+__all__ = ["Halted", "Supervised", "drain", "program_at"]
 
 _SUPERVISOR = str(Path(__file__).with_name("_supervisor.py"))
 
@@ -56,6 +57,27 @@ class Halted:
     swept: bool
     #: Whether some could not be ended, though they were killed.
     stuck: bool
+
+    @property
+    def story(self) -> str:
+        """How it ended, as the end of a sentence that begins with the program."""
+        if self.refused is not None:
+            return f"it could not be started ({self.refused})"
+        if self.status >= 0:
+            return f"it ended with exit status {self.status}"
+        try:
+            return f"it was ended by {signal.Signals(-self.status).name}"
+        except ValueError:
+            return f"it was ended by signal {-self.status}"
+
+
+def program_at(name: str, directory: str, search: str | None) -> str | None:
+    """The absolute path of the program `name`, or None; a name with a slash is relative to where it starts."""
+    if os.path.dirname(name):
+        found = shutil.which(os.path.join(directory, name))
+    else:
+        found = shutil.which(name, path=search)
+    return None if found is None else os.path.abspath(found)
 
 
 @attrs.define(eq=False)

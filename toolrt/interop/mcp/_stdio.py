@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import signal
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -32,7 +30,7 @@ from mcp_types import jsonrpc_message_adapter
 from toolrt.interop.mcp._port import Notes, Session, Unanswered
 from toolrt.interop.mcp._sdk import hold
 from toolrt.interop.mcp._server import McpServer
-from toolrt.processes import Halted, Supervised
+from toolrt.processes import Halted, Supervised, program_at
 
 __all__ = ["StdioPeer"]
 
@@ -72,7 +70,7 @@ class StdioPeer:
                         await supervised.wait()
                     halted = await supervised.end()  # noqa: ASYNC102  shielded and bounded
                     readers.cancel()
-                    notes.ended = _ending(pipes.problem, halted)
+                    notes.ended = halted.story if halted.refused is not None else pipes.problem or halted.story
         finally:
             pipes.incoming.close()
             supervised.close()
@@ -95,27 +93,10 @@ def _found(server: McpServer) -> tuple[list[str], str, dict[str, str]]:
     directory = os.path.realpath(server.cwd or ".")
     if not os.path.isdir(directory):
         raise Unanswered(f"there is no directory {os.fspath(server.cwd or '.')!r} to start it in")
-    if os.path.dirname(command[0]):
-        # As a shell takes it: relative to where the program starts.
-        program = shutil.which(os.path.join(directory, command[0]))
-    else:
-        program = shutil.which(command[0], path=environment.get("PATH"))
+    program = program_at(command[0], directory, environment.get("PATH"))
     if program is None:
         raise Unanswered(f"there is no program {command[0]!r}")
-    return [os.path.abspath(program), *command[1:]], directory, environment
-
-
-def _ending(problem: str | None, halted: Halted) -> str:
-    if halted.refused is not None:
-        return f"it could not be started ({halted.refused})"
-    if problem is not None:
-        return problem
-    if halted.status >= 0:
-        return f"it ended with exit status {halted.status}"
-    try:
-        return f"it was ended by {signal.Signals(-halted.status).name}"
-    except ValueError:
-        return f"it was ended by signal {-halted.status}"
+    return [program, *command[1:]], directory, environment
 
 
 @attrs.define(eq=False)

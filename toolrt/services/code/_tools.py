@@ -21,7 +21,7 @@ from toolrt.services.code._reading import facts_of
 from toolrt.services.code._resolve import Target
 from toolrt.services.code._search import Hit, References, references, searched
 from toolrt.services.code._skeleton import grammars_of_thread, outline
-from toolrt.workspace import FileProblem, Identity, Wanted, held
+from toolrt.workspace import CallContext, FileProblem, Identity, Wanted, held
 
 if TYPE_CHECKING:
     from toolrt.services.code._code import CodeIndex
@@ -39,20 +39,8 @@ _DEPTH_MOST = 10
 _LINE_LONGEST = 300
 
 
-class _Context(Protocol):
+class _Context(CallContext, Protocol):
     """What the tools use of the runtime's context."""
-
-    @property
-    def state(self) -> State: ...
-
-    @property
-    def claims(self) -> tuple[Claim, ...]: ...
-
-    @property
-    def batch_id(self) -> str: ...
-
-    @property
-    def call_index(self) -> int: ...
 
     def progress(self, message: Any) -> None: ...
 

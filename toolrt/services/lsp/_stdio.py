@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import signal
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from toolrt.processes import Halted, Supervised
+from toolrt.processes import Supervised, program_at
 from toolrt.services._environment import environment_of
 from toolrt.services.lsp._framing import Framing, framed
 from toolrt.services.lsp._port import Lost, Message, Notes, Talk
@@ -62,7 +60,7 @@ class StdioPeer:
                     halted = await supervised.end()  # noqa: ASYNC102  shielded and bounded
                     readers.cancel()
                     nursery.cancel_scope.cancel()
-                    notes.ended = _ending(pipes.problem, halted)
+                    notes.ended = halted.story if halted.refused is not None else pipes.problem or halted.story
         finally:
             supervised.close()
 
@@ -81,27 +79,10 @@ def _found(server: LanguageServer, root: str) -> tuple[list[str], dict[str, str]
         raise Lost(f"it can be started on a POSIX system only, and this is {sys.platform}")
     command = list(server.command or ())
     environment = environment_of(server.env)
-    if os.path.dirname(command[0]):
-        # As a shell takes it: relative to where the program starts.
-        program = shutil.which(os.path.join(root, command[0]))
-    else:
-        program = shutil.which(command[0], path=environment["PATH"])
+    program = program_at(command[0], root, environment["PATH"])
     if program is None:
         raise Lost(f"there is no program {os.path.basename(command[0])!r}")
-    return [os.path.abspath(program), *command[1:]], environment
-
-
-def _ending(problem: str | None, halted: Halted) -> str:
-    if halted.refused is not None:
-        return f"it could not be started ({halted.refused})"
-    if problem is not None:
-        return problem
-    if halted.status >= 0:
-        return f"it ended with exit status {halted.status}"
-    try:
-        return f"it was ended by {signal.Signals(-halted.status).name}"
-    except ValueError:
-        return f"it was ended by signal {-halted.status}"
+    return [program, *command[1:]], environment
 
 
 @attrs.define(eq=False)

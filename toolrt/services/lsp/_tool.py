@@ -14,11 +14,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from toolrt.model import READ, Claim, Diagnostic, Diagnostics, State, Tool
 from toolrt.services.lsp._checked import Checked
-from toolrt.workspace import FileProblem, Wanted, held, noted, noted_no_change
+from toolrt.workspace import CallContext, FileProblem, Wanted, held, noted, noted_no_change
 
 if TYPE_CHECKING:
     from toolrt.services.lsp._servers import LanguageServers
@@ -33,23 +33,7 @@ _LIMIT_MOST = 1000
 _LINE_LONGEST = 500
 
 
-class _Context(Protocol):
-    """What the tool uses of the runtime's context."""
-
-    @property
-    def state(self) -> State: ...
-
-    @property
-    def claims(self) -> tuple[Claim, ...]: ...
-
-    @property
-    def batch_id(self) -> str: ...
-
-    @property
-    def call_index(self) -> int: ...
-
-
-async def diagnostics(lsp: LanguageServers, ctx: _Context, path: str, limit: int = _LIMIT) -> str:
+async def diagnostics(lsp: LanguageServers, ctx: CallContext, path: str, limit: int = _LIMIT) -> str:
     """Return the errors and warnings that language servers find in a file as it is now.
 
     path is relative to the working directory, or absolute. Findings are in the order of their places, one a line:
