@@ -20,6 +20,7 @@ from _mcp import calls_of, command_lines, connected, outcome, processes, proper,
 from toolrt import Outcome, Progress, Registry, Runtime, partition
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop import mcp
+from toolrt.processes import _supervised
 
 pytestmark = [
     pytest.mark.usefixtures("nothing_left"),
@@ -473,15 +474,19 @@ def test_server_that_ignores_the_end_of_its_input_and_term_is_killed() -> None:
     assert done.results[0].content == "a"
 
 
-def test_batch_does_not_wait_for_a_server_that_is_ended() -> None:
+def test_batch_does_not_wait_for_a_server_that_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that died and left what does not end is cleared away behind the batch's back."""
+    monkeypatch.setattr(_supervised, "GRACE", 2.0)
+    ready = tmp_path / "ready"
 
     async def use(tools: mcp.McpTools) -> tuple[Any, list[str]]:
+        while not ready.exists():  # before that TERM would end the child at once
+            await trio.lowlevel.checkpoint()
         done = await run(tools, ("r__crash", {}))
-        # It holds the server's output, and takes half a second to kill: that is not over when the batch is.
+        # It holds the server's output, and takes two seconds to kill: that is not over when the batch is.
         return done.results[0].outcome, [line for line in command_lines() if line.startswith("sh -c trap")]
 
-    deaf = "setsid sh -c 'trap \"\" TERM; while :; do sleep 1000; done' &"
+    deaf = f"setsid sh -c 'trap \"\" TERM; : > {ready}; while :; do sleep 1000; done' &"
     outcome, left = connected(rough({"children": [deaf]}), use)
     assert outcome is Outcome.ERROR
     assert left
