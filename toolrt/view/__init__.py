@@ -12,6 +12,35 @@ from toolrt.view._shiviz import shiviz
 from toolrt.view._show import HasTree, Page, play, show
 from toolrt.view._source import HasTrace
 from toolrt.view._svg import svg
+from toolrt.view._tables import (
+    COLUMNS,
+    Column,
+    access_rows,
+    call_rows,
+    event_rows,
+    execution_rows,
+    step_rows,
+)
 from toolrt.view._text import text
 
-__all__ = ["By", "HasTrace", "HasTree", "Page", "Scale", "chrome", "mermaid", "play", "shiviz", "show", "svg", "text"]
+__all__ = [
+    "COLUMNS",
+    "By",
+    "Column",
+    "HasTrace",
+    "HasTree",
+    "Page",
+    "Scale",
+    "access_rows",
+    "call_rows",
+    "chrome",
+    "event_rows",
+    "execution_rows",
+    "mermaid",
+    "play",
+    "shiviz",
+    "show",
+    "step_rows",
+    "svg",
+    "text",
+]

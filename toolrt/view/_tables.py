@@ -1,0 +1,318 @@
+"""Executions as tables: rows of plain values, for pandas, polars, or nothing but Python.
+
+Rules.  A row is a dict with exactly the columns that `COLUMNS` tells of, in that order; a value is a text, a number,
+true, false or None.  What is no such value (an input, an answer) is its JSON, the same in every process.  Seconds are
+virtual in a simulation and wall seconds in a recording.  The first column of every table is `execution`: the place of
+the execution among those that were given, from 0, so that tables can be joined.
+
+Theory.  One row for each thing that was observed, one column for each thing that is said of it (Wickham, "Tidy Data",
+Journal of Statistical Software, 2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from toolrt._plain import compact
+from toolrt.errors import DefinitionRefused
+from toolrt.trace import Event, Trace, plain, stable_text
+from toolrt.view._calls import Call, calls_of
+from toolrt.view._columns import preempts
+from toolrt.view._source import HasTrace, trace_of
+
+__all__ = ["COLUMNS", "Column", "access_rows", "call_rows", "event_rows", "execution_rows", "step_rows"]
+
+#: A row of a table.
+Row = dict[str, Any]
+
+Sources = Trace | HasTrace | Iterable[Trace | HasTrace]
+
+
+@attrs.frozen
+class Column:
+    """What a column holds."""
+
+    #: "int", "float", "bool" or "str"; with "?" behind it: or None.
+    kind: str
+    #: What it says, with the unit.
+    meaning: str
+
+
+def _table(**columns: str) -> Mapping[str, Column]:
+    pairs = {name: text.split(": ", 1) for name, text in {"execution": _EXECUTION, **columns}.items()}
+    return MappingProxyType({name: Column(kind, meaning) for name, (kind, meaning) in pairs.items()})
+
+
+_EXECUTION = "int: the place of the execution among those given, from 0"
+
+#: The columns of each table, in order.
+COLUMNS: Mapping[str, Mapping[str, Column]] = MappingProxyType(
+    {
+        "executions": _table(
+            ended="str: how it ended: returned, or the type of the error; recorded where nobody says",
+            outcome="str: what a report counts it under, as text; of a bare trace the same as ended",
+            error="str?: the error's text; None where there is none",
+            steps="int: how many steps were taken; 0 outside a simulation",
+            tasks="int: how many tasks took one",
+            preemptions="int: how many steps were given to another task although the one before could go on",
+            seconds="float: the time of the last step or event, in seconds",
+            events="int: how many events were reported",
+            calls="int: how many calls were submitted",
+            schedule="str?: the schedule's short form, which toolrt.sim.replay takes; None outside a simulation",
+        ),
+        "calls": _table(
+            batch="str: the batch's id",
+            call="int: the call_index",
+            call_id="str: the id that the model gave it",
+            name="str: the tool's name",
+            input="str: the input, as JSON",
+            lane="int?: the lane's index; None for a call that belongs to none",
+            shared="bool: whether others of its lane might run beside it",
+            claims="int: how many claims it took",
+            waits_for="int: how many calls of its batch it had to wait for",
+            outcome="str?: how it ended; None while it has no result",
+            content="str?: its answer: a text as it is, all else as JSON",
+            error="str?: the error's text",
+            progress="int: how many progress messages it sent",
+            dropped="int: how many of those were dropped",
+            submitted="float: when it was submitted, in seconds",
+            started="float?: when it began to run, in seconds; None: it never did",
+            ended="float?: when it had ended, in seconds",
+            delivered="float?: when its result was read, in seconds",
+            waited="float?: from submitted to started, in seconds",
+            ran="float?: from started to ended, in seconds",
+            kept="float?: from the moment its result was fixed until it was read, in seconds",
+        ),
+        "steps": _table(
+            step="int: the step's index, from 0",
+            task="str: the path of the task that ran",
+            could_run="int: how many tasks could",
+            choice="int: which of them it was; 0 is the simplest choice",
+            preempts="bool: whether the task before could have gone on",
+            reads="int: how many resources it read",
+            writes="int: how many it wrote",
+            woken_by="int?: the last step that made it runnable; None: the clock, or nobody had to",
+            time="float: when, in virtual seconds",
+        ),
+        "accesses": _table(
+            step="int: the step's index, from 0",
+            task="str: the path of the task that ran",
+            resource="str: the resource's name, its parts separated by a space",
+            write="bool: whether it wrote; else it read",
+            time="float: when, in virtual seconds",
+        ),
+        "events": _table(
+            event="int: the event's place, from 0",
+            step="int?: the step it happened in; None outside a simulation",
+            task="str: the path of the task it happened in",
+            time="float: when, in seconds",
+            kind="str: what happened, as dotted words",
+            batch="str?: the batch's id, where it is a batch's",
+            call="int?: the call_index, where it is a call's",
+            fields="str: everything that was said of it, as JSON",
+        ),
+    }
+)
+
+
+def execution_rows(source: Sources) -> list[Row]:
+    """Give a row for each execution.
+
+    Args:
+        source: an execution, a failure or a trace; or any number of them.
+
+    Returns:
+        The rows, with the columns of ``COLUMNS["executions"]``.
+
+    Raises:
+        DefinitionRefused: something has no trace.
+
+    Checkpoint: never.
+
+    Example:
+        >>> import trio
+        >>> from toolrt import sim, view
+        >>> async def program():
+        ...     await trio.sleep(2)
+        ...     return "rested"
+        >>> [row] = view.execution_rows(sim.run(program))
+        >>> row["outcome"], row["seconds"], row["schedule"]
+        ('rested', 2.0, 'main*2')
+    """
+    return [_execution(place, trace, one) for place, trace, one in _numbered(source, "execution_rows(source)")]
+
+
+def call_rows(source: Sources) -> list[Row]:
+    """Give a row for each call of each execution: by batch in the order they were opened, then by index.
+
+    Args, Returns and Raises are as those of `execution_rows`; the columns are ``COLUMNS["calls"]``.
+
+    Checkpoint: never.
+    """
+    return [
+        _call(place, call, trace.events)
+        for place, trace, _ in _numbered(source, "call_rows(source)")
+        for call in calls_of(trace)
+    ]
+
+
+def step_rows(source: Sources) -> list[Row]:
+    """Give a row for each step of each execution, in order; none for a recording of a real run.
+
+    Args, Returns and Raises are as those of `execution_rows`; the columns are ``COLUMNS["steps"]``.
+
+    Checkpoint: never.
+    """
+    return [
+        {
+            "execution": place,
+            "step": step.index,
+            "task": step.task,
+            "could_run": len(step.enabled),
+            "choice": step.choice,
+            "preempts": preempts(trace.steps, step.index),
+            "reads": sum(not access.write for access in step.accesses),
+            "writes": sum(access.write for access in step.accesses),
+            "woken_by": max(step.causes, default=None),
+            "time": float(step.time),
+        }
+        for place, trace, _ in _numbered(source, "step_rows(source)")
+        for step in trace.steps
+    ]
+
+
+def access_rows(source: Sources) -> list[Row]:
+    """Give a row for each access of each step, in order: who touched what, and whether they wrote.
+
+    Args, Returns and Raises are as those of `execution_rows`; the columns are ``COLUMNS["accesses"]``.
+
+    Checkpoint: never.
+    """
+    return [
+        {
+            "execution": place,
+            "step": step.index,
+            "task": step.task,
+            "resource": _sound(" ".join(map(str, access.resource))),
+            "write": access.write,
+            "time": float(step.time),
+        }
+        for place, trace, _ in _numbered(source, "access_rows(source)")
+        for step in trace.steps
+        for access in step.accesses
+    ]
+
+
+def event_rows(source: Sources) -> list[Row]:
+    """Give a row for each event of each execution, in order.
+
+    Args, Returns and Raises are as those of `execution_rows`; the columns are ``COLUMNS["events"]``.
+
+    Checkpoint: never.
+    """
+    return [
+        _event(place, event) for place, trace, _ in _numbered(source, "event_rows(source)") for event in trace.events
+    ]
+
+
+def _numbered(source: Sources, what: str) -> Iterator[tuple[int, Trace, Any]]:
+    """Give each trace with its place and what it came from."""
+    if not isinstance(source, Trace) and not hasattr(source, "trace"):
+        if not isinstance(source, Iterable):
+            raise DefinitionRefused(what, "an execution or a trace, or any number of them", source)
+        for place, one in enumerate(source):
+            yield place, trace_of(one, what), one
+    else:
+        yield 0, trace_of(source, what), source
+
+
+def _execution(place: int, trace: Trace, one: Any) -> Row:
+    ended = str(trace.meta.get("ended", "recorded"))
+    # A failure has its execution; a trace alone says how it ended, and no more.
+    execution = getattr(one, "execution", one)
+    error = getattr(execution, "error", None)
+    outcome = getattr(execution, "outcome", ended)
+    times = [step.time for step in trace.steps[-1:]] + [event.time for event in trace.events[-1:]]
+    tasks = [step.task for step in trace.steps]
+    stopped = ["!"] if tasks and getattr(getattr(execution, "schedule", None), "stopped", False) else []
+    return {
+        "execution": place,
+        "ended": ended,
+        "outcome": _sound(outcome if isinstance(outcome, str) else stable_text(outcome)),
+        "error": None if error is None else _sound(stable_text(error)),
+        "steps": len(tasks),
+        "tasks": len(set(tasks)),
+        "preemptions": sum(preempts(trace.steps, index) for index in range(len(tasks))),
+        "seconds": float(max(times, default=0.0)),
+        "events": len(trace.events),
+        "calls": len(trace.of_kind("call.submitted")),
+        "schedule": " ".join([*_runs(tasks), *stopped]) or None,
+    }
+
+
+def _runs(tasks: list[str]) -> Iterator[str]:
+    for task, group in groupby(tasks):
+        count = sum(1 for _ in group)
+        yield task if count == 1 else f"{task}*{count}"
+
+
+def _call(place: int, call: Call, events: tuple[Event, ...]) -> Row:
+    def at(seq: int | None) -> float | None:
+        return None if seq is None else float(events[seq].time)
+
+    def between(first: int | None, last: int | None) -> float | None:
+        return None if first is None or last is None else float(events[last].time - events[first].time)
+
+    return {
+        "execution": place,
+        "batch": _sound(call.batch),
+        "call": call.index,
+        "call_id": _sound(call.call_id),
+        "name": _sound(call.name),
+        "input": compact(plain(call.input)),
+        "lane": call.lane,
+        "shared": call.shared,
+        "claims": len(call.claims),
+        "waits_for": len(call.waits_for),
+        "outcome": call.outcome,
+        "content": None if call.content is None else _as_text(call.content),
+        "error": None if call.error is None else _sound(call.error),
+        "progress": len(call.progress),
+        "dropped": sum(not accepted for _, accepted in call.progress),
+        "submitted": at(call.submitted),
+        "started": at(call.started),
+        "ended": at(call.ended),
+        "delivered": at(call.delivered),
+        "waited": between(call.submitted, call.started),
+        "ran": between(call.started, call.ended),
+        "kept": between(call.settled, call.delivered),
+    }
+
+
+def _event(place: int, event: Event) -> Row:
+    batch, call = event.fields.get("batch"), event.fields.get("call")
+    return {
+        "execution": place,
+        "event": event.seq,
+        "step": event.step,
+        "task": event.task,
+        "time": float(event.time),
+        "kind": _sound(event.kind),
+        "batch": None if batch is None else _sound(str(batch)),
+        "call": call if isinstance(call, int) else None,
+        "fields": compact(plain(event.fields)),
+    }
+
+
+def _as_text(value: object) -> str:
+    return _sound(value if isinstance(value, str) else compact(plain(value)))
+
+
+def _sound(text: str) -> str:
+    """Write half a character, which no table can hold, as what it is called."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
