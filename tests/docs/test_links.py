@@ -35,9 +35,19 @@ def test_links_of_page_lead_somewhere(page: Path) -> None:
 
 
 def test_pages_of_docs_are_in_its_index(root: Path) -> None:
-    """Whoever starts at docs/README.md finds every page."""
+    """Whoever starts at docs/README.md finds every page: there, or on the page that lists its folder's."""
     docs = root / "docs"
     index = docs / "README.md"
-    linked = {(docs / groups[0].partition("#")[0]).resolve() for groups in _LINK.findall(_prose(index)) if groups[0]}
+    linked = _linked(index)
+    for page in list(linked):
+        folder = page.parent if page.name == "index.md" else page.with_suffix("")
+        if page.suffix == ".md" and folder.is_dir():
+            linked |= {below for below in _linked(page) if below.parent == folder}
     pages = {page.resolve() for page in docs.rglob("*.md") if "shop" not in page.parts}
-    assert pages - linked - {index.resolve()} == set()
+    front = docs / "index.md"  # the site's own, made of the index
+    assert pages - linked - {index.resolve(), front.resolve()} == set()
+
+
+def _linked(page: Path) -> set[Path]:
+    names = (groups[0].partition("#")[0] for groups in _LINK.findall(_prose(page)) if groups[0])
+    return {(page.parent / name).resolve() for name in names}

@@ -165,8 +165,8 @@ class Workspace:
     def snapshot(self) -> dict[str, bytes | str]:
         """Everything in the workspace, by path relative to its root, to compare with another time or another disk.
 
-        A file has its bytes, or above 1 MiB ``sha256:`` and their digest; a symbolic link has ``-> `` and its
-        text; anything else has its kind; a directory is there only if it is empty, with a slash at its end.
+        A file has its bytes, or above 1 MiB ``sha256:`` and their digest; a symbolic link has ``->``, a space
+        and its text; anything else has its kind; a directory is there only if it is empty, with a slash at its end.
 
         Raises:
             OSError: something cannot be read, or vanished meanwhile.

@@ -1,0 +1,131 @@
+"""What makes a site of pages that are written for any git host: a Sphinx extension.
+
+Rules.
+    1. The pages in git are plain Markdown.  What only the site has is put in while it reads them.
+    2. `docs/README.md` is the one list of pages: the site's front page and its menu are made of it.
+    3. The reference of a room stands where its page has ``<!-- names of toolrt.room -->``.
+    4. A page in `docs/notebooks` stands for the notebook that it links to, and shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docstrings import as_fields
+from notebook_pages import as_markdown, notebook_of
+from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
+from reference import reference_of
+from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
+
+__all__ = ["setup"]
+
+DOCS = Path(__file__).parents[1]
+#: Pages whose children in the menu are the pages of a folder.
+FOLDERS = {
+    "explanation/laws": "explanation/laws/*",
+    "reference/names": "reference/names/*",
+    "notebooks/index": "notebooks/*",
+}
+#: What a section of the list of pages is called in the menu.
+CAPTIONS = {
+    "Start here": "Start here",
+    "How to": "How to",
+    "How it works, and why": "Explanation",
+    "To look things up": "Reference",
+    "Decisions, each with what was measured": "Decisions",
+}
+
+_NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
+_LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Hook it in."""
+    app.add_lexer("output", TextLexer)
+    app.connect("source-read", on_source)
+    app.connect("autodoc-process-docstring", on_docstring)
+    app.connect("missing-reference", on_missing)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def on_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put in what only the site has."""
+    text = source[0]
+    if docname.startswith("notebooks/") and docname != "notebooks/index":
+        path = notebook_of(text, DOCS / f"{docname}.md")
+        app.env.note_dependency(str(path))
+        text = as_markdown(path)
+    if docname == "index":
+        text += _menu((DOCS / "README.md").read_text(encoding="utf-8"))
+        app.env.note_dependency(str(DOCS / "README.md"))
+    if pattern := FOLDERS.get(docname):
+        text += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n/{pattern}\n```\n"
+    text = _NAMES.sub(lambda found: f"````{{eval-rst}}\n{reference_of(found[1])}\n````", text)
+    source[0] = _outside_code(text, lambda prose: _LINK.sub(lambda found: _link(docname, found), prose))
+
+
+def _outside_code(text: str, change: Any) -> str:
+    parts, end = [], 0
+    for fence in _FENCED.finditer(text):
+        parts += [change(text[end : fence.start()]), fence[0]]
+        end = fence.end()
+    return "".join([*parts, change(text[end:])])
+
+
+def _link(docname: str, found: re.Match[str]) -> str:
+    """A link as the site has it: the list of pages is the front page, and the notebooks have pages of their own."""
+    here = (DOCS / docname).parent
+    if docname.startswith("notebooks/") and found[2].startswith("../docs/"):
+        target = (DOCS / found[2].removeprefix("../docs/")).resolve()
+    else:
+        target = (here / found[2]).resolve()
+    root = DOCS.parent
+    if target in (DOCS / "README.md", DOCS, root / "README.md"):
+        target = DOCS / "index.md"
+    elif target == root / "notebooks":
+        target = DOCS / "notebooks" / "index.md"
+    elif target.suffix == ".ipynb":
+        target = DOCS / "notebooks" / f"{target.stem}.md"
+    elif DOCS not in target.parents:
+        return found[0]
+    way = "../" * docname.count("/") + target.relative_to(DOCS).as_posix()
+    return f"{found[1]}{way}{found[3]}"
+
+
+def _menu(listed: str) -> str:
+    """The list of pages, and a menu of each section of it."""
+    body, heading, rest = listed.partition("\n")[2].partition("\n## ")
+    parts = re.split(r"^(\S.*):\n\n(?=- )", body, flags=re.MULTILINE)
+    text = [parts[0]]
+    for title, links in zip(parts[1::2], parts[2::2], strict=True):
+        pages = [_link("index", found)[2:-1].partition("#")[0] for found in _LINK.finditer(links)]
+        own = [page.removesuffix(".md") for page in dict.fromkeys(pages) if page.endswith(".md")]
+        text += [f"## {title}", links, f"```{{toctree}}\n:hidden:\n:caption: {CAPTIONS[title]}\n"]
+        text += [f"/{page}" for page in own] + ["```", ""]
+    return "\n".join([*text, heading + rest])
+
+
+def on_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Docstrings are in the house's form."""
+    lines[:] = as_fields(lines)
+
+
+def on_missing(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
+    """What a docstring names by its last part alone, where only one public name ends so."""
+    if node.get("refdomain") != "py":
+        return None
+    wanted = node.get("reftarget", "").rpartition(".toolrt.")[2]
+    domain = env.domains["py"]
+    found = [path for path in domain.objects if path == wanted or path.endswith(f".{wanted}")]
+    found = [path for path in found if not domain.objects[path].aliased and domain.objects[path].objtype != "module"]
+    last = wanted.rpartition(".")[2]
+    if not found and last != wanted and last[:1].isupper():  # a private module's class, by the path of its code
+        found = [path for path in domain.objects if path.endswith(f".{last}")]
+    if len(found) != 1:
+        return None
+    told = domain.objects[found[0]]
+    return make_refnode(app.builder, node["refdoc"], told.docname, told.node_id, content, found[0])
