@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -13,9 +14,11 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import toolrt
 from tests.view import _traces as traces
 from toolrt import sim, view
 from toolrt.errors import DefinitionRefused
@@ -29,6 +32,8 @@ PICTURES: dict[str, Callable[[], str]] = {
     "batch-tasks.txt": lambda: view.text(traces.recorded("batch"), by="tasks", width=200),
     "batch-tasks-40.txt": lambda: view.text(traces.recorded("batch"), by="tasks", width=40),
     "lost.txt": lambda: view.text(traces.recorded("lost")),
+    "batch-lanes.txt": lambda: view.lanes(traces.recorded("batch")),
+    "batch-lanes-40.txt": lambda: view.lanes(traces.recorded("batch"), width=40),
     "batch.svg": lambda: view.svg(traces.recorded("batch"), title="Six calls"),
     "lost.svg": lambda: view.svg(traces.recorded("lost"), title="A lost update"),
     "batch.mmd": lambda: view.mermaid(traces.recorded("batch")),
@@ -47,9 +52,52 @@ def test_picture_is_as_it_was(name: str) -> None:
     assert drawn == (GOLDEN / name).read_text(encoding="utf-8")
 
 
+def test_svg_is_a_picture_in_a_notebook() -> None:
+    """As an image with a name: its style stays in it, and a title of a user's cannot break out."""
+    drawn = view.svg(traces.recorded("batch"), title='six "calls" <b>')
+    shown = drawn._repr_html_()
+    assert shown.startswith('<img alt="six &quot;calls&quot; &lt;b&gt;" src="data:image/svg+xml;base64,')
+    assert base64.b64decode(shown.split("base64,")[1].removesuffix('">')) == drawn.encode()
+
+
+def test_lanes_show_what_each_lane_gave() -> None:
+    """The calls of a lane, its progress, its results and its modifiers in call order, in a line each."""
+
+    @toolrt.tool(safe=True, schema=None)
+    async def ask(ctx: toolrt.ToolContext, seconds: float) -> toolrt.ToolOutput:
+        ctx.progress("asking")
+        await trio.sleep(seconds)
+        return toolrt.ToolOutput("ok", modifiers=[lambda state: state.set("last", seconds), lambda state: 1 / 0])
+
+    @toolrt.tool(schema=None)
+    async def alone(ctx: toolrt.ToolContext) -> None:
+        """Give nothing."""
+
+    async def program() -> None:
+        calls = [toolrt.ToolCall(name, "ask", {"seconds": seconds}) for name, seconds in (("a", 2), ("b", 1))]
+        await toolrt.Runtime(toolrt.Registry([ask, alone])).run([*calls, toolrt.ToolCall("c", "alone")])
+
+    drawn = view.lanes(sim.run(program), width=160)
+    assert "+-- progress updates: 1 from [0], 1 from [1]\n" in drawn
+    assert "+-- final results: [0] ok, [1] ok\n" in drawn
+    assert "merged at 2 s: [0].0, [0].1 raised, [1].0, [1].1 raised\n" in drawn
+    assert "lane 1, exclusive" in drawn
+
+
+def test_lanes_of_a_batch_that_was_cut_off_say_so() -> None:
+    """A lane that never merged is shown as that, and a call without a result, too."""
+    recorded = traces.recorded("batch")
+    ran = next(event.seq for event in recorded.events if event.kind == "call.started")
+    drawn = view.lanes(
+        Trace([(None, e.time, e.task, e.kind, e.fields) for e in recorded.events[: ran + 1]], (), {}), width=160
+    )
+    assert "[0] no result, [1] no result, [2] no result" in drawn
+    assert "queued modifiers: the lane did not end" in drawn
+
+
 # ---------------------------------------------------------------------- what can be drawn
 
-_DRAWN: list[Callable[..., str]] = [view.text, view.svg, view.chrome, view.shiviz, view.mermaid]
+_DRAWN: list[Callable[..., str]] = [view.text, view.lanes, view.svg, view.chrome, view.shiviz, view.mermaid]
 
 
 @pytest.mark.parametrize("draw", [*_DRAWN, view.show])

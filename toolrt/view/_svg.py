@@ -8,6 +8,7 @@ Limits.  A picture has at most a thousand rows; it says how many more there are.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from html import escape
 
@@ -19,7 +20,7 @@ from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
 
-__all__ = ["svg"]
+__all__ = ["Svg", "svg"]
 
 _MOST_ROWS = 1_000
 _ROW = 22
@@ -44,7 +45,24 @@ _STYLE = """\
 .edge{stroke:#a3abb5}.race{stroke:#e39ac0}.line{stroke:#39414a}.tip{fill:#a3abb5}}"""
 
 
-def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order", title: str = "Timeline") -> str:
+class Svg(str):
+    """An SVG document: a text, and the picture itself where it is the value of a notebook's cell."""
+
+    #: What a screen reader calls it.
+    label: str
+
+    def __new__(cls, text: str, label: str) -> Svg:
+        made = super().__new__(cls, text)
+        made.label = label
+        return made
+
+    def _repr_html_(self) -> str:
+        # As an image, so that its style does not reach the page around it.
+        data = base64.b64encode(self.encode()).decode("ascii")
+        return f'<img alt="{escape(self.label, quote=True)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order", title: str = "Timeline") -> Svg:
     """Draw a timeline as an SVG document.
 
     Args:
@@ -55,7 +73,7 @@ def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order
         title: what a screen reader calls it.
 
     Returns:
-        The document; the same bytes for the same trace.
+        The document; the same bytes for the same trace.  In a notebook it is shown as a picture.
 
     Raises:
         DefinitionRefused: `source` has no trace, or an argument is not what it must be.
@@ -72,7 +90,8 @@ def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order
         f'role="img" aria-label="{escape(title, quote=True)}">'
     )
     paper = f'<rect class="p" width="{width}" height="{height}"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", paper, *lines, "</svg>", ""])
+    whole = [head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", paper, *lines, "</svg>", ""]
+    return Svg("\n".join(whole), title)
 
 
 def _number(value: float) -> str:
