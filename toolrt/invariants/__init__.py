@@ -21,6 +21,7 @@ from toolrt.invariants._law import Law, Predicate, Violation, law
 from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
 from toolrt.invariants._mix import Ending, Mix, simulate
 from toolrt.invariants._mutant import Mutant, patched
+from toolrt.invariants._rerun import Rerun, rerun
 from toolrt.invariants.mutants import MUTANTS
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Mix",
     "Mutant",
     "Predicate",
+    "Rerun",
     "Row",
     "Table",
     "Violation",
@@ -43,6 +45,7 @@ __all__ = [
     "law",
     "patched",
     "require",
+    "rerun",
     "script",
     "simulate",
     "table",

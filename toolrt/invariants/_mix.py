@@ -110,6 +110,39 @@ class Mix(Brief):
         family = (one for call in self.calls for one in call.family)
         return not any(call.timeout is not None and call.sub_batches for call in family)
 
+    def with_call(self, index: int, call: Scripted | None = None, /, **changes: Any) -> Mix:
+        """The same mix with another call at `index`.
+
+        Args:
+            index: the call's place, from 0; the number of calls puts `call` behind the last.
+            call: what stands there instead; None: what stands there now.
+            changes: fields of that call, and what they become: ``with_call(1, timeout=2.0)``.
+
+        Raises:
+            DefinitionRefused: there is no such call, or no such field.
+        """
+        most = len(self.calls) if call is not None else len(self.calls) - 1
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index <= most:
+            raise DefinitionRefused("with_call(index)", f"the place of a call, 0 to {most}", index)
+        call = self.calls[index] if call is None else call
+        fields = [field.name for field in attrs.fields(Scripted)]
+        if unknown := [name for name in changes if name not in fields]:
+            raise DefinitionRefused("with_call(changes)", f"fields of a call: {', '.join(fields)}", unknown)
+        if changes:
+            call = attrs.evolve(call, **changes)
+        return attrs.evolve(self, calls=(*self.calls[:index], call, *self.calls[index + 1 :]))
+
+    def without_call(self, index: int) -> Mix:
+        """The same mix without the call at `index`; those behind it move up, and so do their delays.
+
+        Raises:
+            DefinitionRefused: there is no such call.
+        """
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(self.calls):
+            raise DefinitionRefused("without_call(index)", f"the place of a call, 0 to {len(self.calls) - 1}", index)
+        calls = (*self.calls[:index], *self.calls[index + 1 :])
+        return attrs.evolve(self, calls=calls, delays=(*self.delays[:index], *self.delays[index + 1 :]))
+
     def with_completion_order(self, ranks: Sequence[int]) -> Mix:
         """The same mix, its calls lasting as long as their ranks say: equal ranks end in the same instant.
 

@@ -41,7 +41,7 @@ from toolrt.sim._progress import Progress
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
 from toolrt.sim._watch import watch
-from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Policy, RandomWalk, Replay, RunInfo
+from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
 from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Portfolio, Random, Redundant, Search, Strategy
 
 PASS = Verdict.PASS
@@ -65,6 +65,7 @@ __all__ = [
     "Exhaustive",
     "Failure",
     "Fifo",
+    "Follow",
     "Policy",
     "Portfolio",
     "Progress",
@@ -77,6 +78,7 @@ __all__ = [
     "Schedule",
     "Search",
     "Strategy",
+    "Strayed",
     "Verdict",
     "choose",
     "estimate",

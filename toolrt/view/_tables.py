@@ -222,13 +222,11 @@ def event_rows(source: Sources) -> list[Row]:
 
 def _numbered(source: Sources, what: str) -> Iterator[tuple[int, Trace, Any]]:
     """Give each trace with its place and what it came from."""
-    if not isinstance(source, Trace) and not hasattr(source, "trace"):
-        if not isinstance(source, Iterable):
-            raise DefinitionRefused(what, "an execution or a trace, or any number of them", source)
-        for place, one in enumerate(source):
-            yield place, trace_of(one, what), one
-    else:
-        yield 0, trace_of(source, what), source
+    many: Any = [source] if isinstance(source, Trace) or hasattr(source, "trace") else source
+    if not isinstance(many, Iterable):
+        raise DefinitionRefused(what, "an execution or a trace, or any number of them", source)
+    for place, one in enumerate(many):
+        yield place, trace_of(one, what), one
 
 
 def _execution(place: int, trace: Trace, one: Any) -> Row:
