@@ -347,11 +347,13 @@ def test_call_without_a_record_is_told() -> None:
 
 
 def test_record_that_cannot_be_is_refused() -> None:
-    """Answers of tools that it does not offer, and content that is no content."""
+    """Answers of tools that it does not offer, content that is no content, and no number of seconds."""
     with pytest.raises(DefinitionRefused, match="names of its tools"):
         RecordedServer(TOOLS, {"nobody": []})
     with pytest.raises(DefinitionRefused, match="content blocks"):
         RecordedAnswer([1])
+    with pytest.raises(DefinitionRefused, match="seconds, 0 or more"):
+        RecordedAnswer(seconds=-1)
 
 
 @pytest.mark.parametrize(

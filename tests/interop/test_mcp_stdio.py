@@ -422,6 +422,32 @@ def test_progress_that_is_none_is_not_passed_on() -> None:
     assert seen == [{"progress": number} for number in range(20)] + [{}, {"progress": 1.5, "total": 3, "message": "m"}]
 
 
+def test_progress_behind_the_answer_is_not_taken() -> None:
+    """Though the call itself has not heard of its answer yet: when it does is Trio's choice."""
+    from mcp.shared.message import SessionMessage
+    from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+    from toolrt.interop.mcp._sdk import _SdkSession
+
+    session, seen = _SdkSession(), []
+    session._running = {"mine": seen.append, "other": seen.append}
+    for number, token in enumerate(("mine", "other"), 1):
+        params = {"_meta": {"progressToken": token}}
+        request = JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call", params=params)
+        session.sends(SessionMessage(request))
+
+    def say(token: str, progress: int) -> None:
+        params = {"progressToken": token, "progress": progress}
+        said = JSONRPCNotification(jsonrpc="2.0", method="notifications/progress", params=params)
+        assert session.takes(SessionMessage(said))
+
+    say("mine", 1)
+    assert not session.takes(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
+    say("mine", 2)
+    say("other", 3)
+    assert seen == [{"progress": 1}, {"progress": 3}]
+
+
 def test_server_that_does_not_read_holds_up_no_cancel() -> None:
     """What it is sent is queued: a cancelled call is left, however much is waiting to be read."""
 
@@ -536,18 +562,18 @@ def test_nothing_that_is_sent_is_waited_for() -> None:
     from mcp_types import JSONRPCNotification
 
     from toolrt.interop.mcp._port import Notes
-    from toolrt.interop.mcp._stdio import _Outgoing, _Pipes
+    from toolrt.interop.mcp._stdio import _Lines, _Outgoing
 
     async def main() -> float:
-        pipes = _Pipes(cast(Any, None), Notes())
-        outgoing = _Outgoing(pipes)
+        lines = _Lines(cast(Any, None), Notes())
+        outgoing = _Outgoing(lines.conversation)
         message = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="x" * 100_000))
         with trio.fail_after(1000):
             for _ in range(100):
                 await outgoing.send(message)
-        assert pipes.problem is None
-        pipes.incoming.close()
-        pipes._said.close()
+        assert lines.conversation.problem is None
+        lines.incoming.close()
+        lines._said.close()
         return trio.current_time()
 
     assert trio.run(main, clock=trio.testing.MockClock(rate=0, autojump_threshold=0)) == 0.0

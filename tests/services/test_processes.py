@@ -16,6 +16,7 @@ import trio
 from _shells import Answer, Left, Run, calls_of
 
 from toolrt import Outcome, Registry, Runtime, Workspace, services
+from toolrt.processes import pause_before_restart
 
 #: How many calls are cancelled or timed out at random: a thousand with HYPOTHESIS_PROFILE=full.
 CALLS = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 50
@@ -172,3 +173,9 @@ def test_commands_run_in_a_session_without_a_terminal(run: Run, left: Left) -> N
     assert results[1].content.startswith("not a tty")
     sessions = {int(result.content.rpartition(")")[2].split()[3]) for result in results[2:]}
     assert len(sessions - {os.getsid(0)}) == 2
+
+
+def test_pauses_before_restarts_double_up_to_a_bound() -> None:
+    """The first restart comes at once; however often a program was lost, the pause stays a number."""
+    assert [pause_before_restart(lost) for lost in range(8)] == [0.0, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0]
+    assert pause_before_restart(10_000) == 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -98,9 +99,12 @@ def test_command_without_a_record_is_told() -> None:
 
 
 def test_record_that_cannot_be_is_refused() -> None:
-    """Output is text or bytes."""
+    """Output is text or bytes, and took some time, or none."""
     with pytest.raises(DefinitionRefused):
         Recorded([1])
+    for seconds in (-1, math.nan, math.inf, True, "1"):
+        with pytest.raises(DefinitionRefused, match=r"Recorded\(seconds\).* seconds, 0 or more"):
+            Recorded(seconds=seconds)  # type: ignore[arg-type]
 
 
 def test_recorded_output_takes_its_time() -> None:

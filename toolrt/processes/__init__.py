@@ -1,5 +1,19 @@
-"""Real processes: a program and all that it starts, of which nothing is left."""
+"""Real processes: a program and all that it starts, of which nothing is left, and who speaks with one."""
 
+from toolrt.processes._conversation import Conversation, NotStarted, ProgramNotes, pause_before_restart, start_spoken_to
+from toolrt.processes._recorded import check_recorded_seconds, spread
 from toolrt.processes._supervised import Halted, Supervised, drain, program_at
 
-__all__ = ["Halted", "Supervised", "drain", "program_at"]
+__all__ = [
+    "Conversation",
+    "Halted",
+    "NotStarted",
+    "ProgramNotes",
+    "Supervised",
+    "check_recorded_seconds",
+    "drain",
+    "pause_before_restart",
+    "program_at",
+    "spread",
+    "start_spoken_to",
+]

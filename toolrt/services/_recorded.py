@@ -9,6 +9,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.processes import check_recorded_seconds, spread
 from toolrt.services._command import Command, Ended
 
 __all__ = ["Recorded", "RecordedShell"]
@@ -32,9 +33,13 @@ class Recorded:
     status: int = 0
     #: Seconds that it took, spread over its output, which begins at once; a command that takes longer than its
     #: limit is ended there.
-    seconds: float = 0.0
+    seconds: float = attrs.field(default=0.0)
     #: Whether it left processes behind, which were ended.
     swept: bool = False
+
+    @seconds.validator
+    def _check_seconds(self, _: object, seconds: object) -> None:
+        check_recorded_seconds("Recorded(seconds)", seconds)
 
     @output.validator
     def _check_output(self, _: object, output: tuple[object, ...]) -> None:
@@ -81,9 +86,6 @@ class RecordedShell:
         if probe.sink is not None:
             # All commands of one lane that only read may change places; others run alone.
             probe.sink.access(("recorded shell",), False)
-        pause = answer.seconds / max(1, len(answer.output))
         with trio.move_on_after(command.timeout) as limit:
-            for chunk in answer.output or (b"",):
-                output(chunk)
-                await trio.sleep(pause)
+            await spread(answer.output or (b"",), answer.seconds, output)
         return Ended(None if limit.cancelled_caught else answer.status, answer.swept)

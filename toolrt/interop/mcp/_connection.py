@@ -20,13 +20,10 @@ import trio
 
 from toolrt.interop.mcp._port import Answer, Gone, Notes, Offered, Peer, Progress, Refused, Session, Unanswered, Unsent
 from toolrt.interop.mcp._server import McpServer
+from toolrt.processes import pause_before_restart
 
 __all__ = ["Connection"]
 
-#: Seconds before the second restart in a row; the first comes at once, and each later one after twice the pause.
-_PAUSE = 0.25
-#: Seconds of the longest pause.
-_PAUSE_MOST = 5.0
 
 _LOST = "the connection was lost while the call ran; effects may have landed"
 
@@ -187,13 +184,12 @@ class Connection:
 
     async def _run(self, attempt: _Attempt) -> None:
         """Connect, and hold the connection until it is lost or closed."""
-        pause = 0.0 if self._lost_in_a_row < 2 else min(_PAUSE * 2 ** (self._lost_in_a_row - 2), _PAUSE_MOST)
         limit = trio.CancelScope()
         try:
             with trio.CancelScope() as self._scope:
                 if self._closed:
                     self._scope.cancel()
-                await trio.sleep(pause)
+                await trio.sleep(pause_before_restart(self._lost_in_a_row))
                 limit.deadline = trio.current_time() + self.server.start_timeout
                 with limit:
                     await self._hold(attempt, limit)

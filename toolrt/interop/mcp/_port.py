@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
+from toolrt.processes import ProgramNotes
+
 if TYPE_CHECKING:
     from toolrt.interop.mcp._server import McpServer
 
@@ -139,14 +141,8 @@ class Peer(Protocol):
 
 
 @attrs.define(eq=False)
-class Notes:
+class Notes(ProgramNotes):
     """What is known of one connection beside its answers; for people, not for models."""
 
-    #: The end of what the server wrote to its error output.
-    stderr: str = ""
-    #: Bytes it wrote there altogether.
-    stderr_bytes: int = 0
     #: Lines of its standard output that were no messages.
     garbage: int = 0
-    #: How the connection ended; None: it has not.
-    ended: str | None = None

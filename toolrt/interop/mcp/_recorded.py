@@ -20,6 +20,7 @@ from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop.mcp._port import Answer, Gone, Notes, Offered, Progress, Session
 from toolrt.interop.mcp._server import McpServer
+from toolrt.processes import check_recorded_seconds, spread
 
 __all__ = ["RecordedAnswer", "RecordedServer"]
 
@@ -46,6 +47,10 @@ class RecordedAnswer:
     seconds: float = attrs.field(default=0.0, kw_only=True)
     #: Whether the server died of it, at the end of that time.
     crash: bool = attrs.field(default=False, kw_only=True)
+
+    @seconds.validator
+    def _check_seconds(self, _: object, seconds: object) -> None:
+        check_recorded_seconds("RecordedAnswer(seconds)", seconds)
 
     @content.validator
     def _check_content(self, _: object, content: tuple[object, ...]) -> None:
@@ -149,14 +154,10 @@ class _RecordedSession:
             probe.sink.access(("recorded mcp server", self._name), not reads or answer.crash)
         if self.lost:
             raise Gone
-        pause = answer.seconds / max(1, len(answer.progress))
         with trio.CancelScope() as scope:
             self._running[scope] = None
             try:
-                for told in answer.progress or (None,):
-                    if told is not None:
-                        progress(dict(told))
-                    await trio.sleep(pause)
+                await spread(answer.progress, answer.seconds, lambda told: progress(dict(told)))
             finally:
                 del self._running[scope]
         if scope.cancelled_caught:

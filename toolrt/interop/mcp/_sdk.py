@@ -3,7 +3,8 @@
 Rules.
     1. What a call says while it runs is taken from the stream itself, in the order in which it was said, and before the
        SDK sees it: the SDK starts a task for each such message, and Trio starts tasks in either order (found by
-       exploring it: three messages in a row arrive in all six orders).
+       exploring it: three messages in a row arrive in all six orders).  What comes behind the call's answer is not
+       taken: whether the call's own task has run by then is Trio's choice.
     2. A server's answer is not checked by the SDK against the schema that the server states for it: that check has no
        bound.  `toolrt.interop.mcp._tools` makes it, with one.
     3. The handshake is ``initialize``, which every server of today answers; one that knows only later revisions says
@@ -24,7 +25,7 @@ import anyio
 import attrs
 import trio
 from mcp.client import ClientSession
-from mcp.client._transport import ReadStream, TransportStreams
+from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -34,7 +35,10 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     Implementation,
+    JSONRPCError,
     JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
     PaginatedRequestParams,
     Tool,
 )
@@ -61,7 +65,9 @@ async def hold(streams: TransportStreams, publish: Callable[[Session], object]) 
     read, write = streams
     session = _SdkSession()
     client = ClientSession(
-        _Tapped(read, session), write, client_info=Implementation(name="toolrt", version=version("toolrt"))
+        _Tapped(read, session),
+        _Watched(write, session),
+        client_info=Implementation(name="toolrt", version=version("toolrt")),
     )
     async with client:
         session.client = client
@@ -89,7 +95,10 @@ class _SdkSession:
     #: Set when the other side has closed its stream.
     closed: trio.Event = attrs.field(factory=trio.Event)
     client: ClientSession = attrs.field(init=False)
+    #: What each call that runs says is for, by its token; until its answer comes.
     _running: dict[str, Progress] = attrs.field(factory=dict)
+    #: The tokens of the calls that were sent, by the number of their request.
+    _sent: dict[str, str] = attrs.field(factory=dict)
     _numbers: itertools.count[int] = attrs.field(factory=itertools.count)
 
     async def tools(self) -> tuple[Offered, ...]:
@@ -121,7 +130,8 @@ class _SdkSession:
         except (MCPError, ValidationError, RuntimeError) as error:
             raise _refused("the call", error, self) from None
         finally:
-            del self._running[token]
+            self._running.pop(token, None)
+            self._sent = {number: other for number, other in self._sent.items() if other != token}
         return Answer(
             tuple(block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content),
             result.structured_content,
@@ -130,7 +140,11 @@ class _SdkSession:
 
     def takes(self, item: SessionMessage | Exception) -> bool:
         """Whether a message is for this, and not for the SDK."""
-        if isinstance(item, Exception) or not isinstance(item.message, JSONRPCNotification):
+        if isinstance(item, Exception):
+            return False
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._running.pop(self._sent.pop(str(item.message.id), ""), None)
+        if not isinstance(item.message, JSONRPCNotification):
             return False
         method, params = item.message.method, item.message.params or {}
         if method == "notifications/tools/list_changed":
@@ -141,6 +155,13 @@ class _SdkSession:
                 running(_told(params))
         # What else a server tells unasked is for nobody here; a task for each would be the SDK's way to drop it.
         return method not in ("notifications/cancelled",)
+
+    def sends(self, item: SessionMessage) -> None:
+        """A message goes to the server."""
+        if isinstance(item.message, JSONRPCRequest):
+            token = ((item.message.params or {}).get("_meta") or {}).get("progressToken")
+            if token in self._running:
+                self._sent[str(item.message.id)] = token
 
     def lose(self) -> None:
         """The other side has closed its stream."""
@@ -178,6 +199,27 @@ class _Tapped:
             raise StopAsyncIteration from None
 
     async def __aenter__(self) -> _Tapped:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Watched:
+    """A stream of messages to the server, each of which a session sees before it goes."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], session: _SdkSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    async def send(self, item: SessionMessage, /) -> None:
+        self._session.sends(item)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _Watched:
         return self
 
     async def __aexit__(self, *_: object) -> None:

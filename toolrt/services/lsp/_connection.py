@@ -18,16 +18,13 @@ import attrs
 import trio
 
 from toolrt.errors import error_text
+from toolrt.processes import pause_before_restart
 from toolrt.services.lsp._port import Channel, Lost, Notes, Peer
 from toolrt.services.lsp._server import LanguageServer
 from toolrt.services.lsp._session import Answer, Session, Unanswered
 
 __all__ = ["Connection"]
 
-#: Seconds before the second restart in a row; the first comes at once, and each later one after twice the pause.
-_PAUSE = 0.25
-#: Seconds of the longest pause.
-_PAUSE_MOST = 5.0
 #: Seconds in which a server that is asked to end has to say that it will.
 _LINGER = 1.0
 
@@ -139,7 +136,6 @@ class Connection:
 
     async def _run(self, attempt: _Attempt) -> None:
         """Connect, and hold the connection until it is lost or closed."""
-        pause = 0.0 if self._lost_in_a_row < 2 else min(_PAUSE * 2 ** (self._lost_in_a_row - 2), _PAUSE_MOST)
         limit = attempt.limit
 
         async def talk(channel: Channel) -> None:
@@ -157,7 +153,7 @@ class Connection:
                 session.end("the connection was lost")
 
         try:
-            with trio.move_on_after(pause):
+            with trio.move_on_after(pause_before_restart(self._lost_in_a_row)):
                 await attempt.closing.wait()
             if not attempt.closing.is_set():
                 self.starts += 1

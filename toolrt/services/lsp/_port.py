@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import attrs
 
+from toolrt.processes import ProgramNotes
+
 if TYPE_CHECKING:
     from toolrt.services.lsp._server import LanguageServer
 
@@ -59,14 +61,10 @@ class Peer(Protocol):
 
 
 @attrs.define(eq=False)
-class Notes:
+class Notes(ProgramNotes):
     """What is known of one connection beside its findings; for people, not for models."""
 
-    #: The end of what the server wrote to its error output.
-    stderr: str = ""
     #: Messages that nobody waited for or that were none of the protocol; they were dropped.
     dropped: int = 0
     #: Requests of the server's own that were answered.
     asked: int = 0
-    #: How the connection ended; None: it has not.
-    ended: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -12,6 +11,7 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Diagnostic
+from toolrt.processes import check_recorded_seconds
 from toolrt.services.lsp._port import Message, Notes, Talk
 from toolrt.services.lsp._server import LanguageServer
 
@@ -52,8 +52,7 @@ class RecordedServer:
             raise DefinitionRefused("RecordedServer(findings)", expected, findings)
         if answers not in ("asked", "published", "unversioned"):
             raise DefinitionRefused("RecordedServer(answers)", '"asked", "published" or "unversioned"', answers)
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-            raise DefinitionRefused("RecordedServer(seconds)", "seconds, 0 or more", seconds)
+        check_recorded_seconds("RecordedServer(seconds)", seconds)
         self._findings = findings
         self._answers = answers
         self._seconds = seconds
