@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import PurePath
 
+import attrs
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from toolrt.errors import DefinitionRefused
 from toolrt.model import READ, WRITE, Claim, State
 from toolrt.workspace import (
     Directory,
@@ -14,7 +20,9 @@ from toolrt.workspace import (
     Symlink,
     Wanted,
     Workspace,
+    _identity,
 )
+from toolrt.workspace._disk import Folding
 
 FILE, DIRECTORY, ENTRY = Wanted.FILE, Wanted.DIRECTORY, Wanted.ENTRY
 
@@ -516,3 +524,33 @@ def test_subtree_of_the_root_is_every_file(src):
     above = src.workspace.claims(".", State(), READ, wanted=DIRECTORY, subtree=True)
     assert above[0] == Claim(("file",), READ, subtree=True)
     assert all(any(one.covers(other) for one in above) for other in src.workspace.claims("src/x/y", State(), READ))
+
+
+_PARTS = st.sampled_from(["a", "A", "b", "link", "fifo", "..", ".", "", "~", "\u00e9"])
+_PATHS = st.one_of(
+    st.lists(_PARTS, min_size=1, max_size=5).map("/".join),
+    st.lists(_PARTS, min_size=1, max_size=4).map(lambda parts: "/".join(("/home/work", *parts))),
+    st.sampled_from(["/", "/home", "/home/workshop/a", "~/work/a", "a\0", "a" * 300, "a/" * 300 + "a"]),
+)
+_TREES = st.dictionaries(
+    st.sampled_from(["a/a", "a/b", "a/link", "b", "link", "A/b", "fifo", "\u00e9/a"]),
+    st.sampled_from(["text", Directory(), Symlink("a"), Symlink("/home/work/b"), Symlink("../.."), Special(Kind.FIFO)]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_TREES, _PATHS, st.one_of(st.none(), _PATHS), st.sampled_from(Wanted), st.booleans())
+def test_the_short_way_finds_what_the_walk_finds(tree, path, working_dir, what, folds):
+    """A name that leads straight down is not walked, and means the same."""
+    try:
+        disk = MemoryDisk(tree, root="/home/work", home="/home", fold=Folding(case=folds, unicode=folds))
+    except DefinitionRefused:
+        assume(False)
+    place = None if working_dir is None else PurePath(working_dir)
+    short = _identity.identify(disk, path, place, what)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_identity, "_straight", lambda *_: None)
+        walked = _identity.identify(disk, path, place, what)
+    said = [None if found.problem is None else str(found.problem) for found in (short, walked)]
+    assert said[0] == said[1]
+    assert attrs.evolve(short, problem=None) == attrs.evolve(walked, problem=None)

@@ -116,7 +116,7 @@ class Identity:
                 claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
                 claims.append(Claim(("links", self.found.device), mode))
-        claims.extend(Claim(("file", *key), READ) for key in self.through)
+        claims.extend(map(_passed, self.through))
         return tuple(claims) or (_REFUSED,)
 
 
@@ -132,6 +132,9 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
 
     Checkpoint: never.
     """
+    straight = _straight(disk, path, working_dir, wanted)
+    if straight is not None:
+        return straight
     walk = _Walk(disk)
     try:
         _check_text(path)
@@ -151,6 +154,54 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
     parent_missing = len(walk.found) > 1 and walk.found[-2] is None
     found = walk.standing() if key else _root_of(disk)
     return Identity(key, walk.entry(), found, through, problem, parent_missing, wanted)
+
+
+def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wanted) -> Identity | None:
+    """What `path` means if it leads straight down from the root, as most names do; None: it has to be walked."""
+    if working_dir is not None and not path.startswith(("/", "~")):
+        path = f"{working_dir.as_posix()}/{path}".removeprefix("./")
+    here = disk.root.rstrip("/")
+    if path.startswith("/"):
+        if not path.startswith(f"{here}/"):
+            return None
+        path = path[len(here) + 1 :]
+    parts = path.split("/")
+    if path.startswith("~") or len(parts) > _DEEPEST or not _NOT_PLAIN.isdisjoint(parts):
+        return None
+    if 4 * len(path) > NAME_MAX or "\0" in path or not path.isascii():
+        return None
+    through: list[Entry] = []
+    key: Entry = ()
+    found: Stat | None = _TOP
+    for part in parts:
+        if found is None or found.kind is not Kind.DIRECTORY:
+            return None
+        if key:
+            through.append(key)
+        key = (*key, disk.folds(here or "/").fold(part))
+        here = f"{here}/{part}"
+        try:
+            found = disk.lstat(here)
+        except FileNotFoundError:
+            found = None
+        except OSError:
+            return None
+    kind = None if found is None else found.kind
+    if wanted is Wanted.ENTRY or kind is None or kind is _STRAIGHT_KIND[wanted]:
+        return Identity(key, tuple(parts), found, tuple(through), None, False, wanted)
+    return None
+
+
+#: Parts of a name that are more than a step down.
+_NOT_PLAIN = frozenset(("", ".", ".."))
+
+_STRAIGHT_KIND = {Wanted.FILE: Kind.FILE, Wanted.DIRECTORY: Kind.DIRECTORY}
+
+
+@functools.lru_cache(maxsize=4096)
+def _passed(key: Entry) -> Claim:
+    """The claim on a directory or a link that a name goes through; many names go through one."""
+    return Claim(("file", *key), READ)
 
 
 def _root_of(disk: Disk) -> Stat | None:

@@ -129,13 +129,13 @@ def open_below(name: str, above: int, flags: int = _PASSED) -> int:
 def stat_of(found: os.stat_result) -> Stat:
     """What the port says of what the system says."""
     return Stat(
-        kind=Kind.of(found.st_mode),
-        mode=stat.S_IMODE(found.st_mode),
-        size=found.st_size,
-        mtime_ns=found.st_mtime_ns,
-        inode=found.st_ino,
-        device=found.st_dev,
-        links=found.st_nlink,
+        Kind.of(found.st_mode),
+        found.st_mode & 0o7777,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ino,
+        found.st_dev,
+        found.st_nlink,
     )
 
 
