@@ -7,11 +7,12 @@ long, with the number of characters that are left out.
 
 from toolrt.view._chart import By, Scale
 from toolrt.view._chrome import chrome
-from toolrt.view._lanes import lanes
 from toolrt.view._diff import diff
+from toolrt.view._lanes import lanes
 from toolrt.view._mermaid import mermaid
 from toolrt.view._shiviz import shiviz
 from toolrt.view._show import HasTree, Page, play, show
+from toolrt.view._slider import slider
 from toolrt.view._source import HasTrace
 from toolrt.view._svg import Svg, svg
 from toolrt.view._tables import (
@@ -45,6 +46,7 @@ __all__ = [
     "play",
     "shiviz",
     "show",
+    "slider",
     "step_rows",
     "svg",
     "text",

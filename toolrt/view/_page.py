@@ -21,11 +21,12 @@ from toolrt.trace import Trace
 from toolrt.view._document import document_of
 from toolrt.view._short import one_line
 
-__all__ = ["page_of", "play_of"]
+__all__ = ["page_of", "play_of", "slider_of"]
 
 #: The parts of each page's script, in the order they build on each other.
 _PAGE = ("base.js", "model.js", "steps.js", "calls.js", "table.js", "panel.js", "app.js")
 _PLAY = ("base.js", "play.js")
+_SLIDER = ("base.js", "slider.js")
 
 #: What ends a script block, begins a comment or a tag, or is no line break in JSON but one in JavaScript.
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -40,6 +41,11 @@ def page_of(traces: Sequence[Trace], names: Sequence[str], title: str) -> str:
 def play_of(tree: Mapping[str, Any], title: str) -> str:
     """Give the page on which a program is scheduled by hand; `tree` is all there is to play."""
     return _filled("play.html", _PLAY, one_line(title, 200), tree)
+
+
+def slider_of(document: Mapping[str, Any], title: str) -> str:
+    """Give the page with a slider over schedules."""
+    return _filled("slider.html", _SLIDER, one_line(title, 200), document)
 
 
 def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[str, Any]) -> str:
