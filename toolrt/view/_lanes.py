@@ -7,8 +7,10 @@ exclusive lane gives its result and changes the state directly.  Everything in i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
+from textwrap import wrap
 
 from toolrt.trace import Trace
 from toolrt.view._calls import Batch, Call, batches_of
@@ -33,7 +35,7 @@ def lanes(source: Trace | HasTrace, *, width: int = 100) -> str:
     Args:
         source: an execution, or a trace.
         width: characters in a line, 40 or more; fewer count as 40.  From 90 on what came of a lane stands beside it,
-            else below.  What does not fit is cut.
+            else below.  A name that does not fit is cut.
 
     Returns:
         Lines, each ended by a line break.  The same trace gives the same text.
@@ -66,7 +68,7 @@ def lanes(source: Trace | HasTrace, *, width: int = 100) -> str:
     trace = trace_of(source, "lanes(source)")
     width = max(_NARROWEST, width)
     applied = _applied(trace)
-    drawn = [list(_batch(batch, trace, applied, width >= _WIDE)) for batch in batches_of(trace)]
+    drawn = [list(_batch(batch, trace, applied, width)) for batch in batches_of(trace)]
     diagrams = ("".join(f"{one_line(line.rstrip(), width)}\n" for line in lines) for lines in drawn)
     return "\n".join(diagrams) or "tool_use blocks: none\n"
 
@@ -79,7 +81,8 @@ def _applied(trace: Trace) -> _Applied:
     return applied
 
 
-def _batch(batch: Batch, trace: Trace, applied: _Applied, wide: bool) -> Iterator[str]:
+def _batch(batch: Batch, trace: Trace, applied: _Applied, width: int) -> Iterator[str]:
+    wide = width >= _WIDE
     count = len(batch.calls)
     yield f"tool_use blocks: {count} call{'' if count == 1 else 's'} of {batch.label}"
     yield from ("  |", "  v", f"partition: {batch.policy}")
@@ -87,13 +90,22 @@ def _batch(batch: Batch, trace: Trace, applied: _Applied, wide: bool) -> Iterato
     for number, group in enumerate(groups):
         yield "  |"
         head, *calls = _left(group, wide)
-        kind, *came = _right(group, trace, applied)
+        kind, *said = _right(group, trace, applied)
         yield f"  +-- {head}{kind}"
         margin = f"  {' ' if number == len(groups) - 1 else '|'}   "
+        room = width - len(margin) - (_LEFT if wide else 0)
+        came = [line for part in said for line in _wrapped(part, room, "        " if part is said[-1] else "  |     ")]
         if wide:
             yield from (f"{margin}{mine:{_LEFT}}{theirs}" for mine, theirs in zip_longest(calls, came, fillvalue=""))
         else:
             yield from (f"{margin}{line}" for line in (*calls, *came))
+
+
+def _wrapped(line: str, room: int, indent: str) -> Iterator[str]:
+    """Break a line after commas and colons only: what belongs together stays together."""
+    kept = re.sub(r"(?<=[^,:]) (?=\S)", "\N{NO-BREAK SPACE}", line)
+    for part in wrap(kept, room, subsequent_indent=indent):
+        yield part.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _left(group: Group, wide: bool) -> Iterator[str]:
