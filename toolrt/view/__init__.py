@@ -10,6 +10,7 @@ from toolrt.view._chrome import chrome
 from toolrt.view._diff import diff
 from toolrt.view._lanes import lanes
 from toolrt.view._mermaid import mermaid
+from toolrt.view._plot import plot
 from toolrt.view._shiviz import shiviz
 from toolrt.view._show import HasTree, Page, play, show
 from toolrt.view._slider import slider
@@ -44,6 +45,7 @@ __all__ = [
     "lanes",
     "mermaid",
     "play",
+    "plot",
     "shiviz",
     "show",
     "slider",
