@@ -11,17 +11,33 @@ Theory.  An *event* says what happened, for a reader of the trace.  An *access* 
 the running step touched, for an explorer that must know which steps may be swapped (two steps are dependent
 when both touch one resource and one of them writes it).
 
+What a step touches because of where it runs (a scope it is inside, the bookkeeping of a batch) is *implied*: it is
+told to `implied`, while somebody asks, and is in no trace.  A step that reported no access of its own may have done
+anything, unless whoever wrote the code that runs in it vouches (`vouch`) that it reports what others could see.
+
 Limits.  The sink is one per process.  Report from the thread that runs Trio: code in a worker thread has no
 place in the order of steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-__all__ = ["Resource", "Sink", "access", "event", "observed_by", "sink", "threads_inline"]
+__all__ = [
+    "ALL_REPORTED",
+    "ANYTHING",
+    "Resource",
+    "Sink",
+    "access",
+    "event",
+    "implied",
+    "observed_by",
+    "sink",
+    "threads_inline",
+    "vouch",
+]
 
 #: A resource's name: a stable tuple of strings and numbers, never an ``id()``.
 Resource = tuple[Any, ...]
@@ -40,6 +56,15 @@ class Sink(Protocol):
 #: Who observes now, or None.  Set it with `observed_by`, read it as ``probe.sink``.
 sink: Sink | None = None
 
+#: Takes what the running step touches because of where it runs, for an explorer that swaps steps; None: nobody asks.
+implied: Callable[[Resource, bool], None] | None = None
+
+#: Written by a step that did something nobody can name: its order with any other matters.
+ANYTHING: Resource = ("anything",)
+
+#: Implied by a step that is vouched for.
+ALL_REPORTED: Resource = ("all reported",)
+
 #: True while a simulation runs: what would go to a worker thread runs inline, as one step.
 threads_inline: bool = False
 
@@ -54,6 +79,18 @@ def access(resource: Resource, write: bool) -> None:
     """Report that the running step read or wrote `resource`."""
     if sink is not None:
         sink.access(resource, write)
+
+
+def vouch() -> None:
+    """Say that the running step reports all that it touches and others could see, be it nothing.
+
+    An explorer takes a step that reported nothing for one that may have done anything.  This is the word of whoever
+    wrote the code of the step that it did not: up to here from the checkpoint before, and on to the next.
+
+    Checkpoint: never.
+    """
+    if implied is not None:
+        implied(ALL_REPORTED, False)
 
 
 @contextmanager

@@ -282,11 +282,41 @@ def test_laws_in_every_trace(toolrt: Any) -> None:
     assert "PASS: all laws hold" in toolrt("laws", "--strategy", "dpor", "--calls", 1).out
 
 
+def test_laws_in_every_trace_are_shared_out_and_gone_on_with(toolrt: Any, tmp_path: Path) -> None:
+    """By two processes as by one; what a file has is taken up, and the file is gone at the end."""
+    file = tmp_path / "laws.json"
+    ended = toolrt("laws", "--strategy", "dpor", "--calls", 1, "--jobs", 2, "--checkpoint", file)
+    assert ended.code == 0
+    assert ended.out == toolrt("laws", "--strategy", "dpor", "--calls", 1).out
+    assert not file.exists()
+    file.write_text("{}")
+    ended = toolrt("laws", "--strategy", "dpor", "--calls", 1, "--checkpoint", file)
+    assert ended.code == 2
+    assert "no file that a search of batches was kept in" in ended.err
+
+
+@pytest.mark.parametrize("option", [("--jobs", 2), ("--checkpoint", "laws.json")])
+def test_laws_of_a_sample_are_not_shared_out(toolrt: Any, option: tuple[Any, ...]) -> None:
+    """It is said which strategy can be."""
+    ended = toolrt("laws", *option)
+    assert ended.code == 2
+    assert "--strategy dpor" in ended.err
+
+
+def test_laws_in_some_traces_are_not_shown(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With batches that were not reached the answer is neither yes nor no."""
+    real = invariants.exhaust_each
+    monkeypatch.setattr(invariants, "exhaust_each", lambda groups, **given: real(groups, most=1))
+    ended = toolrt("laws", "--strategy", "dpor", "--calls", 1)
+    assert ended.code == 3
+    assert "INCONCLUSIVE" in ended.out
+
+
 def test_laws_in_every_trace_exits_1_when_one_trips(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A law that nothing can keep."""
-    real = invariants.exhaust
+    real = invariants.exhaust_each
     never = invariants.law("never", "Nothing happens.")(lambda trace: ["something did"])
-    monkeypatch.setattr(invariants, "exhaust", lambda batches: real(batches, {"never": never}))
+    monkeypatch.setattr(invariants, "exhaust_each", lambda groups, **given: real(groups, {"never": never}))
     ended = toolrt("laws", "--strategy", "dpor", "--calls", 1)
     assert ended.code == 1
     assert "never" in ended.out

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from toolrt.errors import DefinitionRefused
-from toolrt.invariants import KINDS, MUTANTS, Mix, all_batches, exhaust
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.invariants import (
+    KINDS,
+    LAWS,
+    MUTANTS,
+    BatchProgress,
+    Mix,
+    _sittings,
+    all_batches,
+    exhaust,
+    exhaust_each,
+)
+from toolrt.invariants.script import Fail, Pause, ReadCell, Say, Scripted
+
+#: Batches that end soon and differ in their number of traces.
+FEW = list(all_batches(2, [KINDS[name] for name in ("reads a cell", "alone", "unknown")]))
 
 
 def test_batches_are_all_there_are() -> None:
@@ -53,3 +72,184 @@ def test_the_number_of_calls_is_checked() -> None:
     """No batch has no call."""
     with pytest.raises(DefinitionRefused, match="1 or more"):
         all_batches(0)
+
+
+def seen(execution: sim.Execution) -> str:
+    """What somebody sees of an execution: what the reader was handed, in order, all results and all files."""
+    told = ("result.delivered", "merge.delivered", "progress.delivered")
+    handed = [(event.kind, sorted(event.fields.items())) for event in execution.trace.events if event.kind in told]
+    settled = sorted(str(event.fields) for event in execution.trace.events if event.kind == "call.settled")
+    return repr((handed, settled, execution.value, execution.error))
+
+
+def all_seen(mix: Mix, strategy: sim.Strategy) -> tuple[set[str], sim.Report]:
+    """All that anybody can see of a mix, by the executions of a strategy."""
+    found: set[str] = set()
+
+    def look(execution: sim.Execution) -> bool:
+        found.add(seen(execution))
+        return True
+
+    report = sim.explore(mix.program(), strategy, look)
+    assert report.verdict is sim.PASS, report
+    return found, report
+
+
+SPEAKS = Scripted([Say("one"), Pause(), Say("two")], says="safe")
+STOPS = Scripted([Fail("broken")], says="safe", stops=True)
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        Mix([KINDS["says something"], KINDS["alone"]], state={"x": "0"}),
+        Mix([KINDS["says something"], KINDS["says something"]]),
+        Mix([KINDS["alone"], KINDS["fails and stops"]], state={"x": "0"}),
+        Mix([STOPS, KINDS["reads a cell"]]),
+        Mix([SPEAKS], reader="slow"),
+        Mix([KINDS["says something"], STOPS], limit=1),
+        Mix([KINDS["says something"], Scripted([ReadCell("a")])], limit=1, reader="slow"),
+        Mix([Scripted([Say("no")], says="safe", approval="deny"), KINDS["says something"]]),
+        Mix([KINDS["reads a cell"]], cancel_after=0.0),
+        Mix([KINDS["says something"], KINDS["unknown"]], delays=[0.0, 1.0]),
+    ],
+    ids=str,
+)
+def test_reduction_shows_all_that_all_schedules_show(mix: Mix) -> None:
+    """What the runtime says of its bookkeeping is enough: nothing that a reader could see is left out."""
+    every, all_of_them = all_seen(mix, sim.Exhaustive())
+    some, traces = all_seen(mix, sim.DPOR())
+    assert some == every
+    assert traces.executions <= 2 * all_of_them.executions  # twice where the space is gone through again
+
+
+def test_bookkeeping_alone_orders_few_steps() -> None:
+    """Two tools that meet nowhere, and a reader: 12 traces where every step that reported nothing made it 337."""
+    report = sim.explore(Mix([KINDS["writes the cell"], KINDS["writes another cell"]]).program(), sim.DPOR())
+    assert report.claim == "exhaustive(traces=12)"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_batches_are_shared_out(jobs: int) -> None:
+    """What several processes show is what one shows, group by group."""
+    told: list[BatchProgress] = []
+    one, other = exhaust_each([FEW[:2], FEW[2:]], jobs=jobs, progress=told.append)
+    alone = exhaust(FEW)
+    assert (one.batches, other.batches) == (2, 7)
+    assert one.traces + other.traces == alone.traces
+    assert max(one.most, other.most) == alone.most
+    assert one.ok
+    assert other.ok
+    assert (told[-1].batches, told[-1].of, told[-1].traces, told[-1].failed) == (9, 9, alone.traces, 0)
+    assert str(told[-1]).startswith("9 of 9 batches, ")
+
+
+def test_what_a_worker_finds_broken_is_shown_here() -> None:
+    """An alarm is run again by whoever asked, and names law, batch and schedule."""
+    with MUTANTS["files are not ordered"].apply():
+        calls = list(all_batches(2, [KINDS["appends to a file"], KINDS["reads a cell"]]))
+        shared, alone = exhaust(calls, jobs=2), exhaust(calls)
+    assert not shared.ok
+    assert shared == alone
+
+
+def test_a_search_is_gone_on_with(tmp_path: Path) -> None:
+    """What was done before Ctrl-C is not done again, and the sum is that of one sitting."""
+    file = tmp_path / "laws.json"
+
+    told: list[BatchProgress] = []
+
+    def interrupt(progress: BatchProgress) -> None:
+        told.append(progress)
+        if len(told) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    first = exhaust(FEW, progress=interrupt, checkpoint=file)
+    assert not first.ok
+    assert 1 <= first.batches < len(FEW)
+    assert first.left == len(FEW) - first.batches
+    assert f"{first.left} batches were not reached" in str(first)
+    done: list[BatchProgress] = []
+    whole = exhaust(FEW, progress=done.append, checkpoint=file, jobs=2)
+    assert whole == exhaust(FEW)
+    assert done[0].batches > first.batches
+    assert not file.exists()
+
+
+def test_a_search_is_kept_when_something_is_raised(tmp_path: Path) -> None:
+    """Hours may have gone into it."""
+    file = tmp_path / "laws.json"
+
+    def fail(progress: BatchProgress) -> None:
+        raise RuntimeError("no room to draw")
+
+    with pytest.raises(RuntimeError, match="no room"):
+        exhaust(FEW, progress=fail, checkpoint=file)
+    assert len(json.loads(file.read_text())["done"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "no file that a search"),
+        ("[]", "no file that a search"),
+        (b"\xff\xfe", "no file that a search"),
+        ('{"version": 1, "whose": "", "done": {"a": 1}}', "no file that a search"),
+        ('{"version": 1, "whose": "somebody", "done": {}}', "other batches, other laws, or other code"),
+    ],
+)
+def test_another_search_s_file_is_refused(tmp_path: Path, content: str | bytes, why: str) -> None:
+    """Nothing is believed of other batches, laws or code; the file stays as it was."""
+    file = tmp_path / "laws.json"
+    raw = content if isinstance(content, bytes) else content.encode()
+    file.write_bytes(raw)
+    with pytest.raises(InputRefused, match=why):
+        exhaust(FEW, checkpoint=file)
+    assert file.read_bytes() == raw
+
+
+def test_a_file_of_other_laws_is_refused(tmp_path: Path) -> None:
+    """Fewer laws held once say nothing of the others."""
+    file = tmp_path / "laws.json"
+
+    def fail(progress: BatchProgress) -> None:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        exhaust(FEW, {"answered_once": LAWS["answered_once"]}, progress=fail, checkpoint=file)
+    with pytest.raises(InputRefused, match="other laws"):
+        exhaust(FEW, checkpoint=file)
+
+
+def test_a_file_needs_its_directory(tmp_path: Path) -> None:
+    """It is not found out after hours."""
+    with pytest.raises(InputRefused, match="its directory is not there"):
+        exhaust(FEW, checkpoint=tmp_path / "none" / "laws.json")
+
+
+def test_batches_of_a_worker_that_dies_are_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked does them."""
+    master, real = os.getpid(), _sittings._Bench.do
+
+    def die(bench: Any, order: int) -> Any:
+        if os.getpid() != master:
+            os._exit(3)
+        return real(bench, order)
+
+    monkeypatch.setattr(_sittings._Bench, "do", die)
+    assert exhaust(FEW, jobs=2) == exhaust(FEW)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"jobs": 0}, {"jobs": True}, {"progress": 3}, {"checkpoint": 3}], ids=["none", "bool", "progress", "path"]
+)
+def test_how_it_is_shared_out_is_checked(wrong: dict[str, Any]) -> None:
+    """Nothing is run."""
+    with pytest.raises(DefinitionRefused):
+        exhaust(FEW, **wrong)
+
+
+def test_order_of_work_reaches_every_batch() -> None:
+    """Each place once, whatever their number."""
+    for count in range(60):
+        assert sorted(_sittings._mixed(count)) == list(range(count))

@@ -16,7 +16,7 @@ small broken variants of the runtime, at least one for each law, which that law 
 from toolrt.invariants import script
 from toolrt.invariants._check import LAWS, check, require
 from toolrt.invariants._equality import trace_digest
-from toolrt.invariants._exhaustive import KINDS, Exhausted, all_batches, exhaust
+from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
 from toolrt.invariants._law import Law, Predicate, Violation, law
 from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
 from toolrt.invariants._mix import Ending, Mix, simulate
@@ -28,6 +28,7 @@ __all__ = [
     "KINDS",
     "LAWS",
     "MUTANTS",
+    "BatchProgress",
     "Ending",
     "Exhausted",
     "FalseAlarm",
@@ -42,6 +43,7 @@ __all__ = [
     "all_batches",
     "check",
     "exhaust",
+    "exhaust_each",
     "law",
     "patched",
     "require",

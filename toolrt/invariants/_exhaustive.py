@@ -1,8 +1,9 @@
 """All laws, all batches of a few calls, all traces: what a random sample of schedules can only suggest.
 
 Rules.  A batch is a sequence of calls, each of one of the kinds below.  Every batch of a given length is run once for
-each of its Mazurkiewicz traces (`toolrt.sim.DPOR`), and every execution is held against every law.  Nobody vouches for
-anything: a step that reported nothing conflicts with every other.
+each of its Mazurkiewicz traces (`toolrt.sim.DPOR`), and every execution is held against every law.  Scripts and reader
+report all they touch and vouch for it, the runtime says what its bookkeeping touches (`toolrt.runtime._bookkeeping`);
+a step for which nobody does conflicts with every other.
 
 Limits.  One execution stands for all of its trace.  A law that looks at the order of two events which no access and no
 cause orders may trip on one of them and not on another; the random executions of `table` look at those.
@@ -10,7 +11,8 @@ cause orders may trip on one of them and not on another; the random executions o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -23,6 +25,7 @@ from toolrt.invariants._check import LAWS, check
 from toolrt.invariants._law import Predicate, Violation, laws_by_name
 from toolrt.invariants._matrix import FalseAlarm
 from toolrt.invariants._mix import Mix, judged
+from toolrt.invariants._sittings import BatchProgress, Shown, search_all
 from toolrt.invariants.script import (
     AddCell,
     AppendFile,
@@ -35,7 +38,7 @@ from toolrt.invariants.script import (
     Sleep,
 )
 
-__all__ = ["KINDS", "Exhausted", "all_batches", "exhaust"]
+__all__ = ["KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each"]
 
 #: The kinds of call that batches are made of.
 KINDS: Mapping[str, Scripted] = {
@@ -66,11 +69,13 @@ class Exhausted:
     alarms: tuple[FalseAlarm, ...]
     #: The batches whose traces were not all run, and why.
     unfinished: tuple[tuple[Mix, str], ...]
+    #: How many batches were not reached, because it was ended early.
+    left: int = 0
 
     @property
     def ok(self) -> bool:
         """Whether all traces of all batches were run, and no law tripped."""
-        return not self.alarms and not self.unfinished
+        return not self.alarms and not self.unfinished and not self.left
 
     def to_json(self) -> dict[str, Any]:
         """The record as a JSON object."""
@@ -80,6 +85,7 @@ class Exhausted:
             "most": self.most,
             "alarms": list(map(str, self.alarms)),
             "unfinished": [f"{why}: {mix!r}" for mix, why in self.unfinished],
+            "left": self.left,
             "ok": self.ok,
         }
 
@@ -90,6 +96,8 @@ class Exhausted:
         ]
         lines += map(str, self.alarms[:3])
         lines += [f"not all traces were run ({why}): {mix!r}" for mix, why in self.unfinished[:3]]
+        if self.left:
+            lines.append(f"{self.left:,} batches were not reached")
         return "\n".join(lines)
 
 
@@ -105,37 +113,75 @@ def all_batches(calls: int, kinds: Iterable[Scripted] | None = None) -> Iterator
     return (Mix(batch, files={"f": "start "}, state={"x": "0"}) for batch in product(chosen, repeat=calls))
 
 
-def exhaust(batches: Iterable[Mix], laws: Mapping[str, Predicate] | None = None, most: int | None = None) -> Exhausted:
+def exhaust(
+    batches: Iterable[Mix],
+    laws: Mapping[str, Predicate] | None = None,
+    most: int | None = None,
+    *,
+    jobs: int = 1,
+    progress: Callable[[BatchProgress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Exhausted:
     """Run every trace of every batch and hold it against the laws.
 
     Args:
         batches: such as ``all_batches(2)``.
         laws: by name; ours when None.
         most: how many traces of one batch are run at most; all when None.
+        jobs: how many processes share the batches, 1 or more.  What is shown is what one shows.
+        progress: is called twice a second or so with a `BatchProgress`, and once at the end.
+        checkpoint: a file in which the search is kept every 5 wall seconds and when it ends early; when the file is
+            there, it is gone on with.  It is removed when all batches were done.
+
+    Returns:
+        What was shown.  With several jobs or a checkpoint Ctrl-C ends it early, and it is that of what was done.
 
     Raises:
-        DefinitionRefused: an argument is not what it must be.
+        DefinitionRefused: an argument is not what it must be; nothing was run.
+        InputRefused: the checkpoint is another search's, or was made by other code; it is left as it was.
+
+    Checkpoint: never (it is not async).
     """
+    return exhaust_each([batches], laws, most, jobs=jobs, progress=progress, checkpoint=checkpoint)[0]
+
+
+def exhaust_each(
+    groups: Iterable[Iterable[Mix]],
+    laws: Mapping[str, Predicate] | None = None,
+    most: int | None = None,
+    *,
+    jobs: int = 1,
+    progress: Callable[[BatchProgress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> list[Exhausted]:
+    """Do what `exhaust` does for several groups of batches, as one search; gives what was shown of each group."""
     laws = laws_by_name(laws, LAWS)
-    number = traces = highest = 0
-    alarms: list[FalseAlarm] = []
-    unfinished: list[tuple[Mix, str]] = []
-    for mix in batches:
+    every = [list(group) for group in groups]
+    shown = search_all([mix for group in every for mix in group], laws, most, jobs, progress, checkpoint)
+    found, place = [], 0
+    for group in every:
+        found.append(_summary(group, [shown.get(place + number) for number in range(len(group))], laws))
+        place += len(group)
+    return found
 
-        def broken(execution: sim.Execution, mix: Mix = mix) -> Any:
-            return check(judged(mix, execution).trace, laws)
 
-        report = sim.explore(mix.program(), sim.DPOR(), broken, max_executions=most)
-        number += 1
-        traces += report.executions
-        highest = max(highest, report.executions)
-        for failure in report.failures[:1]:
-            found = (
-                failure.violations[0]
-                if failure.violations
-                else Violation("no law", "An execution ends without an error.", stable_text(failure.error))
-            )
-            alarms.append(FalseAlarm(mix, failure.execution.choices, found))
-        if not report.failures and not report.complete:
-            unfinished.append((mix, report.unfinished or "an execution decided nothing"))
-    return Exhausted(number, traces, highest, tuple(alarms), tuple(unfinished))
+def _summary(batches: list[Mix], shown: list[Shown | None], laws: Mapping[str, Predicate]) -> Exhausted:
+    done = [(mix, each) for mix, each in zip(batches, shown, strict=True) if each is not None]
+    counts = [each.traces for _, each in done]
+    return Exhausted(
+        batches=len(done),
+        traces=sum(counts),
+        most=max(counts, default=0),
+        alarms=tuple(_alarm(mix, each.broken, laws) for mix, each in done if each.broken is not None),
+        unfinished=tuple((mix, each.unfinished) for mix, each in done if each.unfinished is not None),
+        left=len(batches) - len(done),
+    )
+
+
+def _alarm(mix: Mix, choices: tuple[int, ...], laws: Mapping[str, Predicate]) -> FalseAlarm:
+    """Run a broken execution once more, and say what it breaks."""
+    execution = judged(mix, sim.run(mix.program(), sim.Choices(choices)))
+    violations = check(execution.trace, laws)
+    if not violations:
+        violations = [Violation("no law", "An execution ends without an error.", stable_text(execution.error))]
+    return FalseAlarm(mix, choices, violations[0])

@@ -190,8 +190,11 @@ class Mix(Brief):
                 batch.seal()
             if self.reader != "none":
                 async for _ in batch:
+                    # The reader does nothing else; where it sees progress of sub-batches, see `World`.
+                    world.vouch()
                     if self.reader == "slow":
                         await trio.sleep(SLOW_READER)
+                        world.vouch()
 
     async def _submit(self, batch: Batch, world: World) -> None:
         delays = dict(enumerate(self.delays))

@@ -78,6 +78,7 @@ class World:
         #: What every file ever held, oldest first; None while it was not there.
         self.versions: dict[str, list[str | None]] = {name: [text] for name, text in files.items()}
         self._cells: dict[str, str] = {}
+        self._vouches = not any(call.sub_batches for call in calls)
         #: Every script by its tool's name, those of sub-batches too.
         self._by_name: dict[str, Scripted] = {}
 
@@ -118,18 +119,23 @@ class World:
         async def act(ctx: _Context, index: int, note: str = "") -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
+            self.vouch()
             for action in call.does:
                 if isinstance(action, Sleep):
                     await trio.sleep(action.seconds)
+                    self.vouch()
                 elif isinstance(action, Pause):
                     await trio.lowlevel.checkpoint()
+                    self.vouch()
                 elif isinstance(action, Shield):
                     _effect(ctx, SHIELD)
                     with trio.CancelScope(shield=True):
                         await trio.sleep(action.seconds)
+                    self.vouch()
                 elif isinstance(action, AddCell):
                     before = self._look_at_cell(action.cell)
                     await trio.lowlevel.checkpoint()
+                    self.vouch()
                     self._set_cell(ctx, action.cell, before + action.text)
                 elif isinstance(action, WriteFile | AppendFile):
                     await self._write(ctx, action)
@@ -174,6 +180,11 @@ class World:
             interrupt=call.interrupt,
             schema=None,
         )
+
+    def vouch(self) -> None:
+        """Say that a script's step reports all it touches; what sub-batches borrow of each other is not told."""
+        if self._vouches:
+            probe.vouch()
 
     # Approval
 
@@ -239,11 +250,13 @@ class World:
         _began(ctx, name)
         try:
             await trio.lowlevel.checkpoint()
+            self.vouch()
             self._put(name, before + action.text)
             ok = True
             # What was written is whole from here on; a cancel after it finds the file as it will stay.
             with trio.CancelScope(shield=True):
                 await trio.lowlevel.checkpoint()
+                self.vouch()
         finally:
             _ended(ctx, name, self.files.get(name, ""), ok)
 
@@ -281,10 +294,15 @@ def _output(call: Scripted, seen: list[Any], modifiers: list[Modifier]) -> ToolO
 
 
 def _adding(action: ChangeState) -> Modifier:
-    return lambda state: state.set(action.key, state.get(action.key, "") + action.text)
+    def add(state: State) -> State:
+        probe.vouch()
+        return state.set(action.key, state.get(action.key, "") + action.text)
+
+    return add
 
 
 def _breaking(state: State) -> State:
+    probe.vouch()
     raise ScriptedFailure("this modifier raises")
 
 

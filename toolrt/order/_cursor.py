@@ -95,6 +95,16 @@ class Cursor:
             return ResultReady(call.result)
         return None
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which result slot comes next, and which merge."""
+        return self._slot, self._merges
+
+    @property
+    def merges_due(self) -> int:
+        """How many merges come before the next result."""
+        return self._merges_due
+
     def exhausted(self, complete: bool) -> bool:
         """Whether everything has been handed over and nothing will come."""
         return complete and self._slot == len(self._calls) and self._merges == len(self._lanes) and not self.progress

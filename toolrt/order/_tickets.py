@@ -152,6 +152,12 @@ class Ticket:
         """
         _tell(self.table._end((self,)))
 
+    def implies(self) -> None:
+        """Tell an explorer that what happens now comes after all that the ticket waited for."""
+        if probe.implied is not None:
+            for resource, write in self.table.touched(self):
+                probe.implied(resource, write)
+
     def waits_for(self) -> list[Any]:
         """The owners of the tickets it waits for, each once, in the order they asked."""
         found: dict[int, Any] = {}
@@ -502,9 +508,14 @@ class ClaimTable:
             for ancestor in other.predecessors:
                 stack += _before(ancestor) if ancestor.ghost else (ancestor,)
 
-    def _report(self, ticket: Ticket) -> None:
+    def touched(self, ticket: Ticket) -> Iterator[tuple[probe.Resource, bool]]:
+        """What taking a ticket, or giving it back, touches."""
         for group in ticket._groups:
-            probe.access(("ticket", self.name, *group.claim.resource), group.claim.mode is WRITE)
+            yield ("ticket", self.name, *group.claim.resource), group.claim.mode is WRITE
+
+    def _report(self, ticket: Ticket) -> None:
+        for resource, write in self.touched(ticket):
+            probe.access(resource, write)
 
 
 def _before(ghost: _Group) -> list[_Group]:

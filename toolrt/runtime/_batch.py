@@ -45,6 +45,7 @@ from toolrt.order import (
     TrackedCall,
     shares_a_lane,
 )
+from toolrt.runtime import _bookkeeping
 from toolrt.runtime._after_lane import tell_services
 from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._execution import RUNNING_CALL
@@ -208,6 +209,8 @@ class Batch:
             if self.inside is not None:
                 tracked.outermost = self._opener.outermost or self._opener
         self.calls.append(tracked)
+        if probe.implied is not None:
+            _bookkeeping.changes(self.batch_id)
         if probe.sink is not None:
             fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}
             probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": plain(call.input)})
@@ -259,6 +262,8 @@ class Batch:
     def split(self, lane: LaneRun, first: int) -> None:
         """Give the lane's calls from position `first` on, which cannot stay in it, a lane of their own behind it."""
         # Those behind keep the place that they know, so that splitting a lane again and again stays O(n).
+        if probe.implied is not None:
+            _bookkeeping.changes(self.batch_id)
         behind = LaneRun(self, lane.place, True)
         behind.calls = lane.calls[first:]
         behind.closed = lane.closed
@@ -282,6 +287,8 @@ class Batch:
         if self._sealed:
             return
         self._sealed = True
+        if probe.implied is not None:
+            _bookkeeping.changes(self.batch_id)
         if probe.sink is not None:
             probe.sink.event("batch.sealed", {"batch": self.batch_id})
         if self._lanes and not self._lanes[-1].closed:
@@ -326,6 +333,8 @@ class Batch:
         how: Happening = Happening.SETTLE,
     ) -> None:
         """Fix the call's result."""
+        if probe.implied is not None:
+            _bookkeeping.settles(call)
         asked = call.call
         call.result = ToolResult(
             asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
@@ -395,6 +404,8 @@ class Batch:
         if self.cancel_reason is not None or self._outcome is not None:
             return
         self.cancel_reason = reason
+        if probe.implied is not None:
+            _bookkeeping.cancels()
         if probe.sink is not None:
             probe.sink.event("batch.cancelled", {"batch": self.batch_id, "reason": reason, "outside": outside})
         if self.teller is not None:
@@ -423,6 +434,8 @@ class Batch:
 
     def stop(self, by: TrackedCall) -> None:
         """Skip every call behind `by`, which failed."""
+        if probe.implied is not None:
+            _bookkeeping.stops(self.batch_id, self.calls[by.call_index + 1 :])
         first = self._stopped_by
         if self.cancel_reason is not None or (first is not None and first.call_index <= by.call_index):
             return
@@ -505,6 +518,8 @@ class Batch:
         return True
 
     def _merge(self, lane: LaneRun) -> None:
+        if probe.implied is not None:
+            _bookkeeping.merges(lane, self._tells)
         try:
             self.state = lane.end(self.state)
         except (KeyboardInterrupt, SystemExit) as error:
@@ -624,6 +639,8 @@ class Batch:
 
     def _leave(self) -> None:
         """Fix the outcome; nothing of the batch runs any more."""
+        if probe.implied is not None:
+            _bookkeeping.stops(self.batch_id, self.calls)
         if self.inside is not None:
             self.inside.ended(self)
         self.reader.drop_unread()

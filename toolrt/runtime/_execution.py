@@ -26,6 +26,7 @@ from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.model import Outcome, Tool, ToolOutput
 from toolrt.order import Happening, Status, TrackedCall
+from toolrt.runtime._bookkeeping import starts
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
 
@@ -52,6 +53,8 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     Checkpoint: as the tool does.
     """
     batch = lane.batch
+    if probe.implied is not None:
+        starts(call)
     if call.status is not Status.QUEUED:
         return
     try:

@@ -55,6 +55,7 @@ from toolrt.order import (
     parallel,
     touched_by,
 )
+from toolrt.runtime._bookkeeping import looks_at_slots, starts_lane
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import execute
 from toolrt.runtime._inside import Inside, hand_out
@@ -190,6 +191,8 @@ class LaneRun:
 
     def _start(self) -> None:
         """Take the tickets of all its calls, then let them start."""
+        if probe.implied is not None:
+            starts_lane(self)
         self.state = self.batch.state
         self.started = True
         refused: list[tuple[TrackedCall, str]] = []
@@ -316,6 +319,8 @@ class LaneRun:
         """
         ready, calls, limit = self._ready, self.batch.calls, self.batch.limit
         inside = self.batch.inside
+        if ready and probe.implied is not None:
+            looks_at_slots(self)
         if inside is not None:
             while ready and calls[ready[0]].status is not Status.QUEUED:
                 heappop(ready)
@@ -382,6 +387,8 @@ class LaneRun:
 
     def _free(self, call: TrackedCall) -> None:
         if call.held:
+            if probe.implied is not None:
+                looks_at_slots(self)
             call.held = False
             self.running -= 1
             if self.batch.inside is not None:

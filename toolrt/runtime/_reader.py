@@ -16,6 +16,7 @@ from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.model import Progress, ResultReady, Update
 from toolrt.order import PROGRESS_BOUND, Cursor, MergingLane, Status, TrackedCall
+from toolrt.runtime._bookkeeping import looks, progresses
 
 __all__ = ["Reader"]
 
@@ -66,7 +67,10 @@ class Reader:
             if probe.sink is not None:
                 probe.sink.event("reader.asked", {"batch": self._batch_id})
             while True:
+                slot, merge = self._cursor.place
                 update = self._cursor.next(is_complete())
+                if probe.implied is not None:
+                    looks(self._batch_id, update, slot, merge, self._cursor.merges_due)
                 if update is not None:
                     if probe.sink is not None:
                         self._report(update)
@@ -95,6 +99,8 @@ class Reader:
             self._token.run_sync_soon(self._take, call, message)
 
     def _take(self, call: TrackedCall, message: Any) -> None:
+        if probe.implied is not None and self._listens:
+            progresses(call)
         queue = self._cursor.progress
         accepted = self._listens and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
         if probe.sink is not None:

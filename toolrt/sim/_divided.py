@@ -11,12 +11,8 @@ schedule.  Where the same choices do something else here than there, nothing is 
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -24,6 +20,7 @@ import attrs
 from toolrt.sim._checkpoint import Checkpoint, State
 from toolrt.sim._execution import Execution
 from toolrt.sim._host import Driver, Job, simulate
+from toolrt.sim._interrupts import one_interrupt_noted
 from toolrt.sim._judge import Judgement, judge
 from toolrt.sim._progress import Progress
 from toolrt.sim._tally import Recorded, Tally
@@ -111,7 +108,7 @@ class Divided:
             first = self._begin()
             workers: Here | Workers | None = None
             try:
-                with self._interruptible():
+                with one_interrupt_noted(self._interrupt):
                     if not self._is_over():
                         begin = max((number for number, _ in self._tally.others), default=-1) + 1
                         if self._jobs == 1:
@@ -232,24 +229,10 @@ class Divided:
         seconds = self._budget.seconds
         return seconds is not None and time.perf_counter() - self._began >= seconds
 
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C ends the exploration, and what was seen is reported; the second is raised."""
-        in_main = threading.current_thread() is threading.main_thread()
-        if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            yield
-            return
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            if self._interrupted:
-                raise KeyboardInterrupt
-            self._interrupted = True
-
-        signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    def _interrupt(self) -> bool:
+        """End the exploration at the first Ctrl-C: what was seen is reported."""
+        before, self._interrupted = self._interrupted, True
+        return before
 
     # ------------------------------------------------------------------ what others are told
 

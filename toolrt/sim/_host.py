@@ -355,6 +355,7 @@ class _Host:
             self.scheduler = scheduler
             self._observed_by = probe.sink, probe.threads_inline
             probe.sink, probe.threads_inline = scheduler if job.reports else None, True
+            probe.implied = scheduler.imply if job.reports and hasattr(job.policy, "attach") else None
             self._collecting = gc.isenabled()
             gc.disable()
             seam.spawn(scheduler.root, nursery, "main", harness)
@@ -363,7 +364,7 @@ class _Host:
 
     def _restore(self) -> None:
         """Let whoever observed before observe again, and garbage be collected."""
-        self.scheduler = self._reports.things = None
+        self.scheduler = self._reports.things = probe.implied = None
         probe.sink, probe.threads_inline = self._observed_by
         if self._collecting:
             self._collecting = False

@@ -108,6 +108,11 @@ class Record(Roster, ABC):
         if not self.over:
             self._touched.append((resource, write))
 
+    def imply(self, resource: Resource, write: bool) -> None:
+        """Keep what the running step touches because of where it runs, unless the execution is over."""
+        if not self.over:
+            self.things.implied.append((resource, write))
+
     def cell_name(self) -> tuple[Any, ...] | None:
         """Name something new by the task that makes it, so that it is called the same in every schedule."""
         actor = self._actors.get(self._seam.current_task())  # type: ignore[arg-type]

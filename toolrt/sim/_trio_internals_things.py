@@ -14,7 +14,7 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
-from toolrt.probe import Resource
+from toolrt.probe import ANYTHING, Resource
 
 __all__ = [
     "ANYTHING",
@@ -37,9 +37,6 @@ _channel: Any = sys.modules["trio._channel"]
 _parking_lot: Any = sys.modules["trio._core._parking_lot"]
 
 Access = tuple[Resource, bool]
-
-#: Written by a step that did something nobody can name: its order with any other matters.
-ANYTHING: Resource = ("anything",)
 
 #: Written when the clock moves beside tasks that can run; read by who asks for the time, changes what it can move to,
 #: or stops being able to run.

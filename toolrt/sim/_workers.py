@@ -1,4 +1,4 @@
-"""The processes that do the parts of an exploration.
+"""The processes that do the parts of an exploration, or of anything that can be divided.
 
 Rules.  A worker is told a part, does some of it, and answers with what that showed and with what is left; so whoever
 told it always knows all that is to be done.  It goes on for half a second, or until others have nothing to do, or
@@ -19,23 +19,23 @@ import contextlib
 import multiprocessing
 import pickle
 import signal
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim._actors import with_actors, with_clock
 from toolrt.sim._host import Driver, Job, simulate
+from toolrt.sim._interrupts import interrupts_held
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._tally import Recorded, Tally
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
-__all__ = ["Answer", "Here", "Order", "Task", "Workers"]
+__all__ = ["Answer", "Bench", "Here", "Order", "Task", "Workers"]
 
 # Wall seconds a worker goes on for, and at least, when others have nothing to do.
 _LONG, _SHORT = 0.5, 0.005
@@ -93,8 +93,15 @@ class Answer:
     broke: Recorded | None = None
 
 
-class _Bench:
+class Bench(Protocol):
     """Does orders, one after the other."""
+
+    def do(self, order: Any) -> Any:
+        """Give the answer to an order, which is no text; what is raised ends the worker."""
+
+
+class _Bench:
+    """Does the orders of an exploration."""
 
     def __init__(self, task: Task, worker: int, told: Callable[[], int]) -> None:
         self._task = task
@@ -173,11 +180,25 @@ class Here:
 class Workers:
     """Processes, each of which does an order at a time.
 
+    Args:
+        task: what every order is of.
+        jobs: how many processes.
+        first: the number of the first.
+        bench: makes of the task, a worker's number and what it is told meanwhile what does its orders.
+        method: how processes are started; None: by fork where there is one.
+
     Raises:
-        DefinitionRefused: the program or the check cannot be sent to another process, and cannot be there already.
+        DefinitionRefused: the task cannot be sent to another process, and cannot be there already.
     """
 
-    def __init__(self, task: Task, jobs: int, first: int, method: str | None = None) -> None:
+    def __init__(
+        self,
+        task: Any,
+        jobs: int,
+        first: int,
+        bench: Callable[[Any, int, Callable[[], int]], Bench] = _Bench,
+        method: str | None = None,
+    ) -> None:
         if method is None:
             method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
         if method != "fork":
@@ -189,20 +210,20 @@ class Workers:
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
         # A forked worker ignores Ctrl-C before it can see one.
-        with _interrupts_held():
+        with interrupts_held():
             for worker in range(jobs):
                 mine, its = context.Pipe()
                 self._connections.append(mine)
                 # Ends that a fork has copied would keep a worker from seeing that its master is gone.
                 others = self._connections if method == "fork" else []
                 process = context.Process(  # type: ignore[attr-defined]
-                    target=_work, args=(its, others, task, first + worker, self._words, worker), daemon=True
+                    target=_work, args=(its, others, bench, task, first + worker, self._words, worker), daemon=True
                 )
                 process.start()
                 its.close()
                 self._processes.append(process)
 
-    def give(self, worker: int, order: Order) -> None:
+    def give(self, worker: int, order: Any) -> None:
         """Let an idle worker do it."""
         self.idle.remove(worker)
         self._words[worker] = _GO_ON
@@ -210,7 +231,7 @@ class Workers:
         with contextlib.suppress(OSError):
             self._connections[worker].send(order)
 
-    def answers(self, seconds: float) -> Iterator[tuple[int, Answer | str]]:
+    def answers(self, seconds: float) -> Iterator[tuple[int, Any]]:
         """Wait for some answers, at most so long; a text says how a worker, which never works again, has ended."""
         connections = {
             connection: worker for worker, connection in enumerate(self._connections) if not connection.closed
@@ -254,26 +275,34 @@ class Workers:
             process.close()
 
 
-def _work(connection: Connection, others: list[Connection], task: Task, number: int, words: Any, worker: int) -> None:
+def _work(
+    connection: Connection,
+    others: list[Connection],
+    make_bench: Callable[[Any, int, Callable[[], int]], Bench],
+    task: Any,
+    number: int,
+    words: Any,
+    worker: int,
+) -> None:
     """Be a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for other in others:
         other.close()
-    bench = _Bench(task, number, lambda: int(words[worker]))
+    bench = make_bench(task, number, lambda: int(words[worker]))
     with contextlib.suppress(EOFError, OSError):
         while True:
             order = connection.recv()
             try:
-                answer: Answer | str = bench.do(order)
+                answer = bench.do(order)
             except BaseException as error:  # noqa: ASYNC103  told to the master, and the process ends
                 connection.send(stable_text(error))
                 return  # noqa: ASYNC104
             connection.send(answer)
 
 
-def _check_can_be_sent(task: Task) -> None:
+def _check_can_be_sent(task: Any) -> None:
     try:
         pickle.dumps(task)
     except Exception as error:
@@ -282,16 +311,3 @@ def _check_can_be_sent(task: Task) -> None:
             "a program and a check that can be pickled (functions of a module), as there is no fork here",
             error,
         ) from error
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C wait."""
-    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from toolrt.probe import Resource
+from toolrt.probe import ALL_REPORTED, ANYTHING, Resource
 from toolrt.sim._paths import CLOCK
-from toolrt.sim._trio_internals_things import ANYTHING
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
@@ -75,7 +74,8 @@ class Footprints:
             pairs: dict[Resource, bool] = {} if scope is None else {scope: False}
             for resource, write in (*touched, *implied):
                 pairs[resource] = write or pairs.get(resource, False)
-            anything = pairs.pop(ANYTHING, False) or not (touched or self._declared)
+            vouched = pairs.pop(ALL_REPORTED, None) is not None or self._declared
+            anything = pairs.pop(ANYTHING, False) or not (touched or vouched)
             found = self._known[key] = self._one(pairs, anything)
         return found
 

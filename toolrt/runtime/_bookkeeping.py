@@ -1,0 +1,129 @@
+"""What the runtime's own bookkeeping touches, for an explorer that swaps steps.
+
+Rules.  It is told to `probe.implied`, and only while somebody asks: ``if probe.implied is not None``.  A tool's code
+runs in the same steps and says for itself what it touches, so nothing here makes a step one that reported something; a
+step in which there is nothing but the runtime's own code is vouched for.
+
+Each result slot, each call's status, each lane's merge, the progress that waits and the batch as such are resources of
+their own, so that calls settle in any order unless somebody looks at both.  The limit counts only where it can bind.
+A cancel touches everything.
+
+Limits.  What a sub-batch borrows of its parent's slot is not told: nobody vouches for steps in which tools do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from toolrt import probe
+from toolrt.model import Progress, ResultReady, Update
+from toolrt.order import TrackedCall
+
+if TYPE_CHECKING:
+    from toolrt.runtime._batch import Batch
+    from toolrt.runtime._lane import LaneRun
+
+__all__ = [
+    "cancels",
+    "changes",
+    "looks",
+    "looks_at_slots",
+    "merges",
+    "progresses",
+    "settles",
+    "starts",
+    "starts_lane",
+    "stops",
+]
+
+
+def _touches(kind: str, batch_id: str, index: int, write: bool) -> None:
+    assert probe.implied is not None
+    probe.implied((kind, batch_id, index), write)
+
+
+def changes(batch_id: str) -> None:
+    """The batch's calls, lanes or end are changed."""
+    _touches("batch", batch_id, 0, True)
+
+
+def settles(call: TrackedCall) -> None:
+    """A call's result is fixed."""
+    _touches("status", call.batch_id, call.call_index, True)
+    _touches("slot", call.batch_id, call.call_index, True)
+
+
+def starts(call: TrackedCall) -> None:
+    """A call starts: all that its tickets waited for comes before."""
+    _touches("status", call.batch_id, call.call_index, True)
+    for ticket in call.tickets:
+        ticket.implies()
+
+
+def progresses(call: TrackedCall) -> None:
+    """A call's progress is put behind all that waits for the reader."""
+    _touches("status", call.batch_id, call.call_index, False)
+    _touches("progress", call.batch_id, 0, True)
+
+
+def stops(batch_id: str, behind: Iterable[TrackedCall]) -> None:
+    """Some calls are to be skipped, whatever they are at."""
+    changes(batch_id)
+    for call in behind:
+        settles(call)
+
+
+def cancels() -> None:
+    """The batch is ended early."""
+    assert probe.implied is not None
+    probe.implied(probe.ANYTHING, True)
+
+
+def starts_lane(lane: LaneRun) -> None:
+    """A lane takes its tickets."""
+    batch = lane.batch
+    _touches("batch", batch.batch_id, 0, False)
+    if batch.approve is None:
+        _vouch(batch)
+
+
+def merges(lane: LaneRun, told: bool) -> None:
+    """A lane's modifiers are merged; `told` says that services hear of it."""
+    batch = lane.batch
+    _touches("batch", batch.batch_id, 0, False)
+    _touches("merge", batch.batch_id, lane.index, True)
+    if not lane.modified and not told:
+        _vouch(batch)
+
+
+def looks_at_slots(lane: LaneRun) -> None:
+    """A slot is given back, or one is looked for."""
+    _touches("slots", lane.batch.batch_id, lane.index, len(lane.calls) > lane.batch.limit)
+
+
+def looks(batch_id: str, update: Update | None, slot: int, merge: int, merges_due: int) -> None:
+    """The reader looks for the next update, and finds this one.
+
+    Args:
+        batch_id: whose.
+        update: None: there is none yet, or none any more.
+        slot: the result slot that comes next.
+        merge: the merge that comes next.
+        merges_due: how many must come before that slot.
+    """
+    _touches("batch", batch_id, 0, False)
+    _touches("progress", batch_id, 0, isinstance(update, Progress))
+    if isinstance(update, Progress):
+        return
+    if merge < merges_due:
+        _touches("merge", batch_id, merge, False)
+    else:
+        # What is handed over is no longer replaced by a stop.
+        _touches("slot", batch_id, slot, isinstance(update, ResultReady))
+
+
+def _vouch(batch: Batch) -> None:
+    """Say that nobody else's code runs in this step."""
+    if batch.teller is None and batch.inside is None:
+        probe.vouch()
