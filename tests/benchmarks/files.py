@@ -89,12 +89,14 @@ def _looked_at(root: str, name: str) -> None:
         os.lstat(path)
 
 
-def _read(here: int, own: str) -> tuple[bytes, os.stat_result]:
+def _read(here: int, own: str, *, attributes: bool = False) -> tuple[bytes, os.stat_result]:
     os.lstat(own, dir_fd=here)
     descriptor = os.open(own, _READ, dir_fd=here)
     found = os.fstat(descriptor)
     content = os.read(descriptor, 1 << 20)
     os.read(descriptor, 1 << 20)
+    if attributes:
+        os.listxattr(descriptor)
     os.fstat(descriptor)
     os.close(descriptor)
     return content, found
@@ -109,7 +111,7 @@ def plain_edits(work: Work) -> None:
         _looked_at(root, name)
         _looked_at(root, name)
         here, own = _opened(root, name)
-        content, found = _read(here, own)
+        content, found = _read(here, own, attributes=True)
         old, new = _edit(number if work.one_file else 0)
         before, content = content, content.decode().replace(old, new, 1).encode()
         # A content that the log has is not written again.

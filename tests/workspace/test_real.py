@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import struct
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,6 +80,73 @@ async def test_replace_keeps_the_owner(disk):
     await disk.revise(("a",), LIMIT, lambda _: b"new")
     found = os.lstat(path)
     assert (found.st_uid, found.st_gid) == (1234, 4321)
+
+
+def _acl(*entries):
+    """A POSIX access control list as the system takes it: tag, permissions and id of each entry (acl(5))."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+_NOBODY = 0xFFFFFFFF
+_ATTRIBUTES = {
+    "user.origin": b"elsewhere",
+    "system.posix_acl_access": _acl((1, 6, _NOBODY), (2, 4, 1234), (4, 4, _NOBODY), (16, 4, _NOBODY), (32, 0, _NOBODY)),
+}
+
+
+@pytest.fixture
+def marked(disk):
+    """A file with extended attributes and an access control list."""
+    path = plant(disk, "a", "old")
+    try:
+        for name, value in _ATTRIBUTES.items():
+            os.setxattr(path, name, value)
+    except (OSError, AttributeError):
+        pytest.skip("this file system keeps no extended attributes")
+    return path
+
+
+def attributes_of(path):
+    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
+async def test_replace_keeps_extended_attributes_and_access_control_lists(disk, marked):
+    """Who could read a file can read it after an edit, and nobody else can."""
+    before = os.lstat(marked)
+    await disk.revise(("a",), LIMIT, lambda _: b"new")
+    after = os.lstat(marked)
+    assert marked.read_text() == "new"
+    assert attributes_of(marked) == _ATTRIBUTES
+    assert (after.st_mode, after.st_ino != before.st_ino) == (before.st_mode, True)
+
+
+@pytest.mark.parametrize("refused", [errno.EPERM, errno.EACCES, errno.ENOTSUP])
+async def test_file_whose_attributes_cannot_be_given_on_is_written_in_place(disk, marked, monkeypatch, refused):
+    """It stays the file it is."""
+
+    def refuse(*_):
+        raise OSError(refused, "not yours")
+
+    before = os.lstat(marked)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "setxattr", refuse)
+        await disk.revise(("a",), LIMIT, lambda _: b"new")
+    assert marked.read_text() == "new"
+    assert attributes_of(marked) == _ATTRIBUTES
+    assert os.lstat(marked).st_ino == before.st_ino
+    assert os.listdir(disk.root) == ["a"]
+
+
+async def test_capabilities_of_a_program_end_when_it_is_changed(disk, monkeypatch):
+    """As when it is written in place: the system takes them away."""
+    plant(disk, "a", "old")
+    given = {"security.capability": b"all", "user.kept": b"1"}
+    monkeypatch.setattr(os, "listxattr", lambda _: list(given), raising=False)
+    monkeypatch.setattr(os, "getxattr", lambda _, name: given[name], raising=False)
+    made = []
+    monkeypatch.setattr(os, "setxattr", lambda _, name, value: made.append((name, value)), raising=False)
+    await disk.revise(("a",), LIMIT, lambda _: b"new")
+    assert made == [("user.kept", b"1")]
 
 
 @pytest.mark.parametrize("broken", ["write", "fchmod", "replace"])

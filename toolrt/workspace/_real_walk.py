@@ -59,6 +59,8 @@ class Seen:
 
     snapshot: Snapshot
     found: os.stat_result
+    #: Its extended attributes, access control lists among them, but those that do not outlive a write; if asked for.
+    attributes: tuple[tuple[str, bytes], ...] = ()
 
 
 class shown_as:  # noqa: N801  a context manager; as a class it costs a fifth of one made of a generator
@@ -164,8 +166,12 @@ def require_regular(found: os.stat_result, entry: Entry) -> None:
         raise NotRegular(kind)
 
 
-def seen_or_none(above: int, entry: Entry, limit: int) -> Seen | None:
-    """The file that `entry` names in the open directory `above`, read; None: nothing stands there."""
+def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = False) -> Seen | None:
+    """The file that `entry` names in the open directory `above`, read; None: nothing stands there.
+
+    Args:
+        attributes: whether its extended attributes are read, too.
+    """
     try:
         found = os.lstat(entry[-1], dir_fd=above)
     except FileNotFoundError:
@@ -181,12 +187,30 @@ def seen_or_none(above: int, entry: Entry, limit: int) -> Seen | None:
             content = read_all(descriptor, limit + 1)
             if len(content) > limit:
                 raise TooLarge(len(content), limit)
+            others = _attributes_of(descriptor) if attributes else ()
             if same(found, os.fstat(descriptor)):
-                return Seen(Snapshot(content, stat_of(found)), found)
+                return Seen(Snapshot(content, stat_of(found)), found, others)
             os.lseek(descriptor, 0, os.SEEK_SET)
     finally:
         os.close(descriptor)
     raise Changed
+
+
+def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
+    """See `Seen.attributes`; none where the system or the file system has no such thing."""
+    if not hasattr(os, "listxattr"):
+        return ()
+    try:
+        names = os.listxattr(descriptor)
+        return tuple((name, os.getxattr(descriptor, name)) for name in names if name not in _ENDED_BY_A_WRITE)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.ENOSYS):
+            return ()
+        raise
+
+
+#: A program keeps no powers when somebody writes to it, and a signature is of what was signed.
+_ENDED_BY_A_WRITE = frozenset(("security.capability", "security.ima", "security.evm"))
 
 
 def read_all(descriptor: int, most: int) -> bytes:

@@ -5,9 +5,10 @@ comes to its place by one rename.  So a crash leaves the old or the new, and bes
 for a dead writer's.  Nothing that came meanwhile is replaced: a new name is made only where there is none, in one
 step; an old one is looked at again just before.
 
-A file with several names would become two by a rename, and one of an owner it cannot be given back to would change
-hands.  These are written in place behind a recovery copy, which holds the old and the new content and gets its name
-(``.undo``) only when it is whole: until then the file is untouched, and from then on it can be mended.
+A file with several names would become two by a rename, one of an owner it cannot be given back to would change
+hands, and one with an extended attribute that this process may not set would lose it.  These are written in place
+behind a recovery copy, which holds the old and the new content and gets its name (``.undo``) only when it is whole:
+until then the file is untouched, and from then on it can be mended.
 
 Limits.  Between the second look and the rename that replaces an old file there is a moment, some microseconds, in
 which somebody who does not use toolrt can lose what he writes.  A system without an exclusive rename (neither
@@ -95,7 +96,7 @@ def revise(
         raise failure(errno.EISDIR, entry)
     with directory(root, entry[:-1]) as above:
         with shown_as(entry):
-            seen = seen_or_none(above, entry, limit)
+            seen = seen_or_none(above, entry, limit, attributes=True)
         content = change(None if seen is None else seen.snapshot)
         before = None if seen is None else seen.snapshot
         if content is None:
@@ -122,7 +123,7 @@ def revise(
 
 
 class _NotOurs(Exception):
-    """The file belongs to somebody it could not be given back to."""
+    """The file belongs to somebody it could not be given back to, or has what another file could not be given."""
 
 
 def _require_writable(above: int, name: str) -> None:
@@ -185,6 +186,7 @@ def _swapped_in(
         _write_all(descriptor, content)
         if seen is not None:
             os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
+            _give_attributes(descriptor, seen)
         if sync:
             os.fsync(descriptor)
         # From here on nothing may fail but the rename itself.
@@ -209,6 +211,16 @@ def _give(descriptor: int, owner: os.stat_result) -> None:
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EINVAL):
+                raise _NotOurs from None
+            raise
+
+
+def _give_attributes(descriptor: int, seen: Seen) -> None:
+    for name, value in seen.attributes:
+        try:
+            os.setxattr(descriptor, name, value)
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.EACCES, errno.ENOTSUP):
                 raise _NotOurs from None
             raise
 
