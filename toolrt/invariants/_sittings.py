@@ -23,8 +23,7 @@ from typing import Any
 import attrs
 import trio
 
-import toolrt
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.invariants._check import check
 from toolrt.invariants._law import Predicate
@@ -252,7 +251,7 @@ def _whose(task: _Task) -> str:
     for mix in task.batches:
         digest.update(repr(mix).encode())
     digest.update(repr((sorted(task.laws), task.most, trio.__version__, sys.version_info[:3])).encode())
-    home = Path(toolrt.__file__).parent
+    home = Path(probe.__file__).parent
     for file in sorted([*home.glob("*.py"), *(file for room in _ROOMS for file in (home / room).rglob("*.py"))]):
         digest.update(str(file.relative_to(home)).encode())
         digest.update(file.read_bytes())
