@@ -100,3 +100,18 @@ def descriptors() -> dict[str, str]:
 def threads() -> set[threading.Thread]:
     """The threads of this process, but those that Trio keeps for the next that needs one."""
     return {thread for thread in threading.enumerate() if not thread.name.startswith("Trio thread")}
+
+
+def offers(name: str = "echo", schema: object = None, **annotations: bool) -> dict[str, Any]:
+    """A tool as a server lists it."""
+    return {"name": name, "inputSchema": schema or {"type": "object"}, "annotations": annotations}
+
+
+def says(*messages: object) -> tuple[str, dict[str, Any]]:
+    """A call of the rough server that says these messages."""
+    return "r__say", {"messages": list(messages)}
+
+
+def answers(**fields: Any) -> dict[str, Any]:
+    """An answer to the call, as a message."""
+    return {"id": "$id", "result": fields}
