@@ -565,3 +565,14 @@ def test_document_in_the_page_is_json(opened: Open) -> None:
     block = html.split('id="document">')[1].split("</script>")[0]
     assert json.loads(block)["runs"][0]["events"]["kind"]
     assert not set(block) & set("<>&\u2028\u2029")
+
+
+def test_two_side_by_side_have_the_width_of_a_notebooks_frame(opened: Open) -> None:
+    """There the panel stands below both, so that the columns of three tasks are seen on either side."""
+    tab = opened(view.show(*traces.lost_and_kept()), width=860)
+    panes, panel = (tab.locator(name).bounding_box() for name in ("#panes", "#panel"))
+    assert panel["y"] >= panes["y"] + panes["height"]
+    assert panes["width"] > 800
+    left, right = (section.bounding_box() for section in tab.locator("#panel section").all())
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
