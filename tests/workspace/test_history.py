@@ -266,15 +266,39 @@ async def test_undo_leaves_directories_with_other_files(tree, hand):
 
 
 async def test_undo_of_hard_links_keeps_them_one_file(tree, hand):
-    """Written in place, as any change of theirs."""
+    """Whichever name each change went by; and who changes it next, by any name, meets what he may."""
     tree.put("a", "old")
     tree.put("b", HardLink("a"))
-    await hand.write("a", b"new")
-    await hand.write("b", b"newer")
-    with pytest.raises(FileProblem):
-        # Two names are two files to history; what one did to the other is somebody else's.
+    for name, content in (("a", b"one"), ("b", b"two"), ("a", b"three")):
+        await hand.write(name, content)
+    await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {"a": b"old", "b": b"old"}
+    assert tree.workspace.identify("a").found.inode == tree.workspace.identify("b").found.inode
+    await hand.write("b", b"next", batch="next")
+    assert tree.workspace.snapshot() == {"a": b"next", "b": b"next"}
+    await tree.workspace.history.undo("next")
+    assert tree.workspace.snapshot() == {"a": b"old", "b": b"old"}
+
+
+async def test_undo_refuses_hard_links_that_were_parted(tree, hand):
+    """They are two files by then, and one of them is not as the batch left it."""
+    tree.put("a", "old")
+    tree.put("b", HardLink("a"))
+    await hand.write("a", b"one")
+    await hand.write("b", b"two")
+    tree.put("a", "two")
+    with pytest.raises(FileProblem, match=r"^a: "):
         await tree.workspace.history.undo("batch")
-    assert tree.workspace.snapshot() == {"a": b"newer", "b": b"newer"}
+    assert tree.workspace.snapshot() == {"a": b"two", "b": b"two"}
+
+
+async def test_undo_takes_one_name_of_a_file_and_leaves_the_other(tree, hand):
+    """What somebody linked to in the meantime stays as he found it."""
+    await hand.write("a", b"one")
+    await hand.write("a", b"two")
+    tree.put("b", HardLink("a"))
+    await tree.workspace.history.undo("batch")
+    assert tree.workspace.snapshot() == {"b": b"two"}
 
 
 async def test_undo_waits_its_turn(tree, hand):

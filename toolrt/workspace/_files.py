@@ -20,6 +20,7 @@ between them is lost.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -466,8 +467,15 @@ class Files:
                 one.digest, one.landed = (None if standing is None else standing.digest), True
         for row in done:
             if row.target is None and (row.after is None or row.after.kind is Kind.FILE):
-                self._seen.saw_at(row.key, None if row.after is None else row.after.digest)
+                self._saw_put_back(row)
         return done
+
+    def _saw_put_back(self, row: Row) -> None:
+        """What history has put at an entry is what this workspace saw there last."""
+        stat = None
+        with contextlib.suppress(OSError):
+            stat = self._disk.lstat(path_on(self._disk, row.entry))
+        self._seen.saw_at(row.key, None if row.after is None else row.after.digest, stat)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""

@@ -24,7 +24,7 @@ from toolrt import probe
 from toolrt.workspace._disk import Entry, Kind, Stat
 from toolrt.workspace._identity import Identity
 
-__all__ = ["Freshness"]
+__all__ = ["Freshness", "by_number"]
 
 
 class Freshness:
@@ -65,16 +65,20 @@ class Freshness:
         if key in self._seen:
             known.append(self._seen[key])
         if stat is not None and stat.kind is Kind.FILE:
-            number = _by_number(stat)
+            number = by_number(stat)
             if number in self._seen and (known or stat.links > 1):
                 self._touch(number, write=True)
                 known.append(self._seen[number])
         return tuple(known) or None
 
-    def saw_at(self, key: Entry, digest: bytes | None) -> None:
-        """As `saw` of an own mutation, for a file that history put back."""
-        self._touch(key, write=True)
-        self._seen[key] = digest
+    def saw_at(self, key: Entry, digest: bytes | None, stat: Stat | None) -> None:
+        """As `saw` of an own mutation, for a file that history put back, and a look at it."""
+        names = [key]
+        if stat is not None and stat.kind is Kind.FILE and stat.links > 1:
+            names.append(by_number(stat))
+        for name in names:
+            self._touch(name, write=True)
+            self._seen[name] = digest
 
     def moved(self, source: Entry, target: Entry | None) -> None:
         """What stood at and below `source` stands at `target`, or None: nowhere.  Costs what is remembered."""
@@ -102,10 +106,10 @@ def _names_of(identity: Identity, digest: bytes | None) -> list[Entry]:
     """What the file is remembered under: that one name is gone says nothing of the others."""
     names: list[Entry] = [identity.key or ()]
     if identity.found is not None and identity.shared and digest is not None:
-        names.append(_by_number(identity.found))
+        names.append(by_number(identity.found))
     return names
 
 
-def _by_number(stat: Stat) -> Entry:
+def by_number(stat: Stat) -> Entry:
     """Stands for all names of a file; no part of a key is empty, so it can be nobody's key."""
     return ("", str(stat.inode))

@@ -4,7 +4,8 @@ Rules.  Every file has to be as the batch left it, and between two changes of th
 else the plan is refused, and names the files.  A directory is not held to that: it goes if it is empty by then.
 
 Theory.  The rows are taken back in reverse.  What will stand at a name at that point of the plan is what the plan
-itself has put there, or what is on the disk now, under the name that it has before the plan moves it back.
+itself has put there, or what is on the disk now, under the name that it has before the plan moves it back.  A file
+that has several names now is one, whichever of them a change went by, and is written by one of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 import attrs
 
 from toolrt.workspace._disk import Disk, Entry, Kind
+from toolrt.workspace._freshness import by_number
 from toolrt.workspace._mutation import problem_of, standing_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing
@@ -54,11 +56,11 @@ class _Plan:
         self.rows: list[Row | None] = []
         #: The files that somebody else changed.
         self.blamed: dict[str, None] = {}
-        #: What the plan has put where, by key.
+        #: What the plan has put where: by key, or by number where a file has several names.
         self._placed: dict[Entry, Standing | None] = {}
         #: The moves planned so far: from, to, and how `from` is spelled.
         self._moves: list[tuple[Entry, Entry, Entry]] = []
-        #: The step that last wrote a file, by key; forgotten at a move.
+        #: The step that last wrote a file, by the same; forgotten at a move.
         self._writes: dict[Entry, int] = {}
 
     async def add(self, row: Row) -> None:
@@ -72,25 +74,33 @@ class _Plan:
             await self._add_change(row)
 
     async def _add_change(self, row: Row) -> None:
-        now = await self._standing(row.key, row.entry)
+        one, now = await self._standing(row.key, row.entry)
         if now != row.before or (row.before is not None and row.before.digest is None):
             self.blamed[row.path] = None
             return
-        self._placed[row.key] = row.after
-        place = self._writes.get(row.key)
+        place = self._writes.get(one)
         earlier = None if place is None else self.rows[place]
+        if row.after is None:
+            # One name goes: what was to be written to the file for its sake alone is not written to the others'.
+            if earlier is None or earlier.key == row.key:
+                self._placed.pop(one, None)
+            else:
+                place = earlier = None
+            self._placed[row.key] = None
+        else:
+            self._placed[one] = row.after
         if place is None or earlier is None:
-            self._writes[row.key] = len(self.rows)
+            self._writes[one] = len(self.rows)
             self.rows.append(row)
         elif earlier.before == row.after:
             self.rows[place] = None
-            del self._writes[row.key]
+            del self._writes[one]
         else:
             self.rows[place] = attrs.evolve(earlier, after=row.after)
 
     async def _add_move(self, row: Row, target_key: Entry, target: Entry) -> None:
-        if await self._standing(row.key, row.entry) is None or (
-            target_key != row.key and await self._standing(target_key, target) is not None
+        if (await self._standing(row.key, row.entry))[1] is None or (
+            target_key != row.key and (await self._standing(target_key, target))[1] is not None
         ):
             self.blamed[row.path] = None
             return
@@ -101,19 +111,23 @@ class _Plan:
         self._writes.clear()
         self.rows.append(row)
 
-    async def _standing(self, key: Entry, entry: Entry) -> Standing | None:
-        """What will stand there after the steps planned so far."""
+    async def _standing(self, key: Entry, entry: Entry) -> tuple[Entry, Standing | None]:
+        """What will stand there after the steps planned so far, and what it is known by: its key, or its number."""
         if key in self._placed:
-            return self._placed[key]
+            return key, self._placed[key]
+        one = key
         for source, target, spelled in reversed(self._moves):
             if key[: len(target)] == target:
                 key, entry = (*source, *key[len(target) :]), (*spelled, *entry[len(target) :])
             elif key[: len(source)] == source:
-                return None
+                return one, None
         try:
-            return (await standing_at(self._disk, entry)).standing
+            found = await standing_at(self._disk, entry)
         except OSError as error:
             raise problem_of("/".join(entry), error) from None
+        if found.stat is not None and found.stat.kind is Kind.FILE and found.stat.links > 1:
+            one = by_number(found.stat)
+        return one, self._placed.get(one, found.standing)
 
 
 def _is_directory(standing: Standing | None) -> bool:
