@@ -79,19 +79,17 @@ def collect(
         ['1', '1', '1', '1', '2', '2']
     """
     kept: list[sim.Execution] = []
-    running = True
 
     def keep(execution: sim.Execution) -> Any:
-        # A failure that is simplified is judged again, later: that is none of the exploration's executions.
-        if running:
-            kept.append(execution)
+        kept.append(execution)
         return None if check is None else check(execution)
 
     report = sim.explore(program, strategy, keep, max_executions)
-    running = False
+    # A copy: a failure that is simplified later is judged again, and is none of the exploration's executions.
+    executions = tuple(kept)
     if details:
-        kept = [sim.run(program, sim.Choices(execution.choices), details=True) for execution in kept]
-    return Collected(report, tuple(kept))
+        executions = tuple(sim.run(program, sim.Choices(one.choices), details=True) for one in executions)
+    return Collected(report, executions)
 
 
 class _Found(Exception):
