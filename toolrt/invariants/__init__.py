@@ -16,6 +16,7 @@ small broken variants of the runtime, at least one for each law, which that law 
 from toolrt.invariants import script
 from toolrt.invariants._check import LAWS, check, require
 from toolrt.invariants._equality import trace_digest
+from toolrt.invariants._executed_by import Executor, executed_by
 from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
 from toolrt.invariants._law import Law, Predicate, Violation, law
 from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
@@ -30,6 +31,7 @@ __all__ = [
     "MUTANTS",
     "BatchProgress",
     "Ending",
+    "Executor",
     "Exhausted",
     "FalseAlarm",
     "Law",
@@ -42,6 +44,7 @@ __all__ = [
     "Violation",
     "all_batches",
     "check",
+    "executed_by",
     "exhaust",
     "exhaust_each",
     "law",
