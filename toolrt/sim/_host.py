@@ -4,7 +4,8 @@ Rules.  A *driver* is a generator: it yields a `Job`, is sent the `Execution`, a
 called outside the Trio run, in the caller's thread, so it may do anything, even simulate something else.
 Between two executions nothing is left: tasks, async generators, RunVars, deadlines, time.  When an execution
 had to be ended by force, the next one gets a fresh Trio run.  Garbage is not collected while an execution runs:
-when a finalizer runs would depend on everything else in the process.
+when a finalizer runs would depend on everything else in the process.  It may be between two of them, at each visit of
+Trio's loop.
 
 Theory.  Starting and stopping a Trio run costs several times what one small execution does.
 """
@@ -301,6 +302,7 @@ class _Host:
                 scheduler.spoiled = True
         finally:
             self._restore()
+            self._let_garbage_be_collected()
         if seam.strangers():
             # System tasks that the program spawned have no nursery that would have ended them.
             seam.kill_strangers()
@@ -356,16 +358,18 @@ class _Host:
             self._observed_by = probe.sink, probe.threads_inline
             probe.sink, probe.threads_inline = scheduler if job.reports else None, True
             probe.implied = scheduler.imply if job.reports and hasattr(job.policy, "attach") else None
-            self._collecting = gc.isenabled()
+            self._collecting = self._collecting or gc.isenabled()
             gc.disable()
             seam.spawn(scheduler.root, nursery, "main", harness)
             return True
         return False
 
     def _restore(self) -> None:
-        """Let whoever observed before observe again, and garbage be collected."""
+        """Let whoever observed before observe again."""
         self.scheduler = self._reports.things = probe.implied = None
         probe.sink, probe.threads_inline = self._observed_by
+
+    def _let_garbage_be_collected(self) -> None:
         if self._collecting:
             self._collecting = False
             gc.enable()
@@ -376,6 +380,8 @@ class _Host:
         assert harness is not None
         assert nursery is not None
         steps = 0
+        # Once for many: a search that keeps much would have all of it looked through after each execution.
+        self._let_garbage_be_collected()
         while self.scheduler is not None and self.scheduler.left_nothing:
             scheduler = self.scheduler
             steps += len(scheduler.steps)
@@ -383,6 +389,7 @@ class _Host:
             seam.sweep()
             self._hand_over(seam, _result(self._job, scheduler))
             if not self._begin(seam, harness, nursery):
+                self._let_garbage_be_collected()
                 seam.wake(harness)
             elif steps < _STEPS_BETWEEN_VISITS:
                 self.scheduler.tick(batch)

@@ -161,7 +161,7 @@ class DPORSearch(Shared):
             # It raised `Redundant`.
             self.redundant += 1
             tree.take_in(given.scheduler, given.offered)
-            self._given = None
+            given.scheduler = self._given = None
         if tree.done and self._is_part:
             return None
         if tree.done and tree.again:
@@ -194,6 +194,8 @@ class DPORSearch(Shared):
         if isinstance(execution.error, StepLimit):
             self.doubts.add("the step limit ended an execution")
         self._tree.take_in(given.scheduler)
+        # The execution knows its policy: without this only the garbage collector would end them, at a third of the cost.
+        given.scheduler = None
 
     def claim(self, executions: int, distinct: int) -> str:
         """Say how many traces were run, and what the claim rests on."""
