@@ -36,11 +36,13 @@ COMMANDS = {
     "docs/how-to/code-intelligence.md": "installs a package from an index, which no test may need",
     "docs/how-to/explore-your-test.md": "run by test_explore_page.py",
     "docs/how-to/see-a-schedule.md": "run below",
+    "docs/tutorial/00-ten-minutes.md": "run by test_ten_minutes.py",
 }
 #: The same for what is shown and is neither a program nor a command.
 SHOWN = {
     "docs/explanation/litmus.md": "compared below",
     "docs/explanation/simulator.md": "compared below",
+    "docs/tutorial/00-ten-minutes.md": "outputs are compared by test_ten_minutes.py; an installation",
     "docs/how-to/explore-your-test.md": "outputs are compared by test_explore_page.py; an installation and a setting",
 }
 

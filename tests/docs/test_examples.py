@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 import toolrt
 
 
-def test_python_blocks_of_page_run(page: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every python block of a page runs from the top of the checkout, in one namespace, from top to bottom."""
-    monkeypatch.chdir(root)
+def test_python_blocks_of_page_run(page: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every python block of a page runs as at the top of the checkout, in one namespace, from top to bottom."""
+    shutil.copytree(root / "docs" / "examples", tmp_path / "docs" / "examples", symlinks=True)
+    (tmp_path / "toolrt").symlink_to(root / "toolrt")
+    monkeypatch.chdir(tmp_path)  # what a page writes is not written into the checkout
     document = Sybil(parsers=[PythonCodeBlockParser()]).parse(page)
     for example in document.examples():
         example.evaluate()
