@@ -36,6 +36,7 @@ COMMANDS = {
     "docs/how-to/code-intelligence.md": "installs a package from an index, which no test may need",
     "docs/how-to/explore-your-test.md": "run by test_explore_page.py",
     "docs/how-to/see-a-schedule.md": "run below",
+    "docs/how-to/teach-a-class.md": "installs jupyterlab from an index; the filter is run by test_notebooks.py",
     "docs/tutorial/00-ten-minutes.md": "run by test_ten_minutes.py",
 }
 #: The same for what is shown and is neither a program nor a command.
