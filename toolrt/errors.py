@@ -44,7 +44,11 @@ class MisuseError(ToolrtError):
 
 
 class InternalError(ToolrtError):
-    """A bug of toolrt's own."""
+    """A bug of toolrt's own.
+
+    Attributes:
+        what: what should not have been so.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -289,7 +293,7 @@ def asks_to_exit(error: BaseException | None) -> BaseException | None:
 
 
 def error_text(error: BaseException) -> str:
-    """An exception in one line: its type and text; a group by its members."""
+    """An `error` in one line: its type and text; a group by its members."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(error_text(member) for member in error.exceptions)
     try:

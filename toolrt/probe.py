@@ -70,13 +70,13 @@ threads_inline: bool = False
 
 
 def event(kind: str, **fields: Any) -> None:
-    """Report an event to whoever observes.  For code that is not hot; see the module's header."""
+    """Report an event of this `kind` with these `fields` to whoever observes.  For code that is not hot."""
     if sink is not None:
         sink.event(kind, fields)
 
 
 def access(resource: Resource, write: bool) -> None:
-    """Report that the running step read or wrote `resource`."""
+    """Report that the running step read, or with `write` wrote, `resource`."""
     if sink is not None:
         sink.access(resource, write)
 

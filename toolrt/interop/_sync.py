@@ -48,6 +48,8 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
 
     Checkpoint: never (it is not async).
 
+    Ordering: as `Runtime.run`.
+
     Example::
 
         done = toolrt.run_sync(toolrt.Runtime(registry), calls)

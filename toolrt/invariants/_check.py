@@ -57,7 +57,7 @@ def check(trace: Trace, laws: Mapping[str, Predicate] | None = None) -> list[Vio
 
 
 def require(trace: Trace, laws: Mapping[str, Predicate] | None = None, context: str = "") -> None:
-    """Return if all laws hold.
+    """Return if all laws hold in `trace`.
 
     Raises:
         LawBroken: they do not; its text has every violation, and `context` below them.

@@ -104,6 +104,10 @@ class Exhausted:
 def all_batches(calls: int, kinds: Iterable[Scripted] | None = None) -> Iterator[Mix]:
     """Give every batch of exactly so many calls.
 
+    Args:
+        calls: how many, 1 or more.
+        kinds: of which calls; those of `KINDS` when None.
+
     Raises:
         DefinitionRefused: it is not a number, 1 or more.
     """
@@ -154,7 +158,7 @@ def exhaust_each(
     progress: Callable[[BatchProgress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> list[Exhausted]:
-    """Do what `exhaust` does for several groups of batches, as one search; gives what was shown of each group."""
+    """What `exhaust` shows of each of several groups of batches, in one search; see `exhaust` for the rest."""
     laws = laws_by_name(laws, LAWS)
     every = [list(group) for group in groups]
     shown = search_all([mix for group in every for mix in group], laws, most, jobs, progress, checkpoint)

@@ -75,7 +75,7 @@ class Law:
     def violation(
         self, detail: str, batch: str | None = None, call: int | None = None, seq: int | None = None
     ) -> Violation:
-        """A violation of this law."""
+        """A violation of this law, with its `detail`: where it is (`batch`, `call`, `seq`), as far as that is known."""
         return Violation(self.name, self.sentence, detail, batch, call, seq)
 
 

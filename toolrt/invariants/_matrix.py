@@ -53,9 +53,11 @@ class Row:
 class FalseAlarm:
     """A law tripped on the runtime as it is."""
 
+    #: What was run.
     mix: Mix
     #: The choices of the execution, one for each step.
     schedule: tuple[int, ...]
+    #: What the law says.
     violation: Violation
 
     def __str__(self) -> str:
@@ -152,6 +154,9 @@ def table(
         mutants: ours when None; ``(*MUTANTS.values(), mine)`` adds one.
         laws: by name; ours when None.
         workloads: what the runtime as it is runs; ours, and those of the mutants, when None.
+
+    Returns:
+        In how many executions each law tripped on each mutant, and where one tripped on the runtime as it is.
 
     Raises:
         DefinitionRefused: an argument is not what it must be, or a mutant names a law that is not there.

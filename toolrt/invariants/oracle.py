@@ -141,11 +141,11 @@ class OracleContext:
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
 
     def open_batch(self, state: State | None = None, *, registry: Registry | None = None, **options: Any) -> _Opened:
-        """The same for who submits and reads: all of it is run as the block is left, or read."""
+        """As `run` for who submits and reads: all of it is run as the block is left, or read; no `options` matter here."""
         return _Opened(self, state, registry)
 
     def isolate(self, **fields: Any) -> OracleContext:
-        """The same call with a working directory and budgets of its own."""
+        """The same call with a working directory and budgets of its own, changed by `fields`."""
         state = self.state.replace(**fields)
         budget = state.context_budget
         return attrs.evolve(self, state=state, read_budget=None if budget is None else max(2000, budget // 5))

@@ -81,7 +81,7 @@ class Pause(Brief):
 
 @attrs.frozen(repr=False)
 class Say(Brief):
-    """Report progress, so many times."""
+    """Report progress with this text, so many times."""
 
     text: str
     times: int = 1
@@ -111,7 +111,7 @@ class ReadFile(Brief):
 
 @attrs.frozen(repr=False)
 class WriteFile(Brief):
-    """Replace what a file holds, with a checkpoint between beginning and end."""
+    """Replace what a file holds by a text, with a checkpoint between beginning and end."""
 
     file: str
     text: str
@@ -187,6 +187,7 @@ class SubBatch(Brief):
     reads: bool = False
 
 
+#: What a scripted call does at one point of its script.
 Action = (
     Sleep
     | Pause

@@ -67,7 +67,7 @@ def collect(
         The report and the executions.
 
     Raises:
-        What `toolrt.sim.explore` raises.
+        DefinitionRefused: an argument is not what it must be; and whatever else `toolrt.sim.explore` raises.
 
     Checkpoint: never; call it outside Trio.
 

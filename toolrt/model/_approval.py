@@ -25,6 +25,7 @@ __all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "ParentCall", "Rewrite
 class ParentCall:
     """The call whose tool opened the sub-batch that a call belongs to."""
 
+    #: Its batch, its place there, the id the model gave it, and its tool's name.
     batch_id: str
     call_index: int
     call_id: str
@@ -37,6 +38,7 @@ class ParentCall:
 class ApprovalRequest:
     """One call that asks to run; its input is valid."""
 
+    #: The id the model gave it, its tool's name, its input with defaults filled in, its place and its batch.
     call_id: str
     name: str
     input: Mapping[str, Any]

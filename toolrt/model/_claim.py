@@ -30,7 +30,9 @@ class Mode(enum.Enum):
         return self.name
 
 
+#: The call only looks: it may overlap other calls that do.
 READ = Mode.READ
+#: The call may change it: it overlaps no call that claims it.
 WRITE = Mode.WRITE
 
 
@@ -72,7 +74,7 @@ class Claim:
             raise DefinitionRefused("a claim's mode", "toolrt.READ or toolrt.WRITE", mode)
 
     def conflicts_with(self, other: Claim) -> bool:
-        """Whether two calls that hold these claims must not overlap."""
+        """Whether two calls, of which one holds this claim and one the `other`, must not overlap."""
         if self.mode is READ and other.mode is READ:
             return False
         mine, theirs = self.resource, other.resource

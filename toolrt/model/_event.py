@@ -98,6 +98,7 @@ class DirectoryChanged(Event):
 class Severity(enum.IntEnum):
     """How bad a finding is; the numbers are those of the Language Server Protocol."""
 
+    #: What is wrong, what may be, what is worth knowing, and what could be better.
     ERROR = 1
     WARNING = 2
     INFORMATION = 3

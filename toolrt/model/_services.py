@@ -57,7 +57,7 @@ class ToolTelemetry(Protocol):
         """Tell that `kind` happened: a few words that do not change, and numbers and short texts."""
 
     def span(self, name: str, fields: Mapping[str, Any] | None = None) -> AbstractContextManager[None]:
-        """A block of work with a beginning and an end."""
+        """A block of work called `name`, with a beginning and an end; `fields` are what else is known of it."""
 
 
 class Silent:

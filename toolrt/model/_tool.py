@@ -31,6 +31,7 @@ from toolrt.model._state import State
 __all__ = ["DERIVED", "Arguments", "Tool", "tool"]
 
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
+#: What a tool's function is called with: its input as one value or as it is, and by name.
 Arguments = tuple[Any, Mapping[str, Any]]
 
 
@@ -214,7 +215,7 @@ class Tool:
         return self.claims is not None
 
     def claims_for(self, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-        """What it will touch for this input; everything when its author's function fails."""
+        """What it will touch for this `input` and the lane's `state`; everything when its author's function fails."""
         if self.claims is None:
             return ()
         if isinstance(self.claims, tuple):
@@ -279,6 +280,7 @@ def tool(
     An ``async def`` function runs as a Trio task; a plain ``def`` runs in a worker thread.
 
     Args:
+        function: what is decorated; without it this gives the decorator.
         name: what the model calls it by; the function's own name by default.
         safe: whether it may overlap its neighbours: a bool, or a function of the input.  True declares that it
             claims nothing.

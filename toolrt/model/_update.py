@@ -59,6 +59,7 @@ class StateMerged:
     rejected: tuple[RejectedModifier, ...] = ()
 
 
+#: What the reader of a batch is handed.
 Update = Progress | ResultReady | StateMerged
 
 
@@ -66,6 +67,7 @@ Update = Progress | ResultReady | StateMerged
 class BatchOutcome:
     """How a batch ended: one result for each call, in call order, and the state after the last lane."""
 
+    #: One for each call, in call order, and what they leave.
     results: tuple[ToolResult, ...]
     state: State
     #: Of a sub-batch: the modifiers that were applied, in order, for a parent that hands them on

@@ -106,5 +106,5 @@ class Cursor:
         return self._merges_due
 
     def exhausted(self, complete: bool) -> bool:
-        """Whether everything has been handed over and nothing will come."""
+        """Whether everything has been handed over and nothing will come; `complete`: no call can come any more."""
         return complete and self._slot == len(self._calls) and self._merges == len(self._lanes) and not self.progress

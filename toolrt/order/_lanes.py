@@ -37,6 +37,7 @@ __all__ = [
     "touched_by",
 ]
 
+#: Whether a call of this tool with this input shares a lane with its neighbours.
 LanePolicy = Callable[[Tool, Mapping[str, Any]], bool]
 
 #: The first part of a resource that is a key of the state: ``Claim((STATE_KEY, "total"), WRITE)``.
@@ -44,27 +45,27 @@ STATE_KEY = "state"
 
 
 def by_safety(tool: Tool, input: Mapping[str, Any]) -> bool:
-    """Calls whose tool says it is safe for this input share a lane; all others run alone."""
+    """Calls whose `tool` says it is safe for this `input` share a lane; all others run alone."""
     return not tool.alone and tool.is_safe(input)
 
 
 def by_claims(tool: Tool, input: Mapping[str, Any]) -> bool:
-    """Calls that declare what they touch share a lane, and so do safe ones; all others run alone."""
+    """Calls share a lane whose `tool` declares what they touch, or is safe for this `input`; all others run alone."""
     return not tool.alone and (tool.declares or tool.is_safe(input))
 
 
 def parallel(tool: Tool, input: Mapping[str, Any]) -> bool:
-    """All calls share one lane; only tickets order anything."""
+    """All calls share one lane, whatever `tool` and `input` are; only tickets order anything."""
     return True
 
 
 def serial(tool: Tool, input: Mapping[str, Any]) -> bool:
-    """Every call runs alone: what everything else is compared with."""
+    """Every call runs alone, whatever `tool` and `input` are: what everything else is compared with."""
     return False
 
 
 def shares_a_lane(policy: LanePolicy, tool: Tool, input: Mapping[str, Any]) -> bool:
-    """Whether `policy` lets the call share a lane; False when the policy fails."""
+    """Whether `policy` lets a call of `tool` with this `input` share a lane; False when the policy fails."""
     try:
         return bool(policy(tool, input))
     except Exception:
@@ -75,7 +76,7 @@ _EXCLUSIVE = (EVERYTHING,)
 
 
 def claims_of(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) -> tuple[Claim, ...]:
-    """What the call claims in a lane that starts with `state`."""
+    """What a call of `tool` with this `input` claims in a lane that starts with `state`, and is `shared` or not."""
     if not shared or tool.alone:
         return _EXCLUSIVE
     if tool.claims is not None:
@@ -84,7 +85,7 @@ def claims_of(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) 
 
 
 def touched_by(tool: Tool, input: Mapping[str, Any], state: State) -> tuple[Claim, ...] | None:
-    """What a child touches at most, where that is less than what it claims among its siblings; None: it is just that.
+    """What a child with this `input` and `state` touches at most; None: just what it claims among its siblings.
 
     A tool that runs alone and says what it touches needs from the parent of a sub-batch no more than this.
     """
@@ -165,6 +166,12 @@ def partition(
 
     Invalid calls belong to no lane.  Claims on state keys are looked up with `state`, as if no earlier lane
     changed it.
+
+    Args:
+        registry: the tools.
+        policy: who shares a lane: `by_claims`, `by_safety`, `parallel`, `serial`, or one of your own.
+
+    Ordering: lanes come in the order in which they would run, and calls in a lane by call_index.
     """
     state = State() if state is None else state
     lanes: list[tuple[bool, list[ToolCall]]] = []

@@ -18,7 +18,10 @@ __all__ = ["merged"]
 
 
 def merged(lane: int, state: State, calls: Iterable[TrackedCall]) -> StateMerged:
-    """The state after the modifiers of `calls`, which may come in any order."""
+    """The state of `lane` after the modifiers of `calls`, which may be given in any order.
+
+    Ordering: modifiers apply by call_index, and those of one call in the order in which it gave them.
+    """
     applied: list[tuple[int, int]] = []
     rejected: list[RejectedModifier] = []
     for call in sorted(calls, key=_call_index):

@@ -217,6 +217,8 @@ class ClaimTable:
             claims: what will be touched; none at all gives a ticket that is ready.
             owner: whom the ticket is for.
             on_ready: called with `owner` when the ticket becomes ready; not when it is ready at once.
+
+        Ordering: tickets that conflict come in the order of the calls of this, and of nothing else.
         """
         ticket = Ticket(self, self._serial, owner, on_ready)
         if len(claims) == 1 and not self._ghosts:

@@ -209,7 +209,7 @@ class TrackedCall:
         return self._ended_at - self._started_at
 
     def happen(self, happening: Happening) -> None:
-        """Go to the next status.
+        """Go to the next status, because of what is `happening`.
 
         Raises:
             InternalError: the table has no such transition.

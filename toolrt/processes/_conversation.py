@@ -40,7 +40,7 @@ _PAUSE_MOST = 5.0
 
 
 def pause_before_restart(lost_in_a_row: int) -> float:
-    """How many seconds a program that was lost so many times in a row is let be before it is started anew."""
+    """How many seconds a program that was lost that often (`lost_in_a_row`) is let be before it is started anew."""
     return 0.0 if lost_in_a_row < 2 else min(_PAUSE * 2 ** min(lost_in_a_row - 2, 64), _PAUSE_MOST)
 
 
@@ -118,7 +118,11 @@ class Conversation:
     async def hold(self, talk: Callable[[], Awaitable[None]]) -> Halted:
         """Speak with the program: `talk` until it returns; then nothing of the program is left.
 
-        It returns by itself when it is told to (`lose`).  How the conversation ended is in the notes.
+        It returns by itself when it is told to (`lose`), and gives how the program was ended.  How the conversation
+        ended is in the notes.
+
+        Returns:
+            How the program came to its end.
 
         Checkpoint: always.  Also when it is cancelled, nothing is left on return; that is bounded.
         """

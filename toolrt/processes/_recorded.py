@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def check_recorded_seconds(what: str, value: object) -> None:
-    """Check how long something recorded took.
+    """Check the value of how long something recorded took; `what` is its name in the message.
 
     Raises:
         DefinitionRefused: it is no number of seconds.
@@ -26,7 +26,7 @@ def check_recorded_seconds(what: str, value: object) -> None:
 
 
 async def spread(said: Sequence[T], seconds: float, say: Callable[[T], object]) -> None:
-    """Say all of it, the first at once and the rest spread over that many seconds, and take as long.
+    """Say all that is `said`, the first at once and the rest spread over that many seconds, and take as long.
 
     Checkpoint: always.
     """

@@ -72,7 +72,7 @@ class Halted:
 
 
 def program_at(name: str, directory: str, search: str | None) -> str | None:
-    """The absolute path of the program `name`, or None; a name with a slash is relative to where it starts."""
+    """The absolute path of the program `name` in `search`, or from `directory` if it has a slash; or None."""
     if os.path.dirname(name):
         found = shutil.which(os.path.join(directory, name))
     else:
@@ -220,7 +220,7 @@ class Supervised:
 
 
 def drain(stream: trio.lowlevel.FdStream, into: bytearray) -> None:
-    """Take what is in the pipe now.
+    """Take what is in the pipe `stream` now, and put it behind what `into` has.
 
     Whoever wrote has ended, so it is all there; a pipe that was given to somebody outside is not waited for.
     """

@@ -192,6 +192,8 @@ class Batch:
             DefinitionRefused: `call` is no `ToolCall`; nothing was changed.
 
         Checkpoint: never.
+
+        Ordering: calls are in the order in which this is called; so are their tickets and their results.
         """
         if not self._opened:
             raise BatchClosed(self.batch_id, "submit a call", "it is not entered: use it with async with")
@@ -298,7 +300,7 @@ class Batch:
         self.reader.tell()
 
     def tables_of(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
-        """The tables on which a call with `claims` takes tickets; a claim on everything means all tables."""
+        """The tables on which a call of `tool` with `claims` takes tickets; a claim on everything means all tables."""
         tables = self.tables
         if len(tables) == 1:
             yield tables[0], claims
@@ -307,7 +309,7 @@ class Batch:
             yield (theirs if self.inside is None else self.inside.table(theirs)), mine
 
     def split_by_table(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
-        """The same by the tables of the resources' owners, also where children order among themselves."""
+        """As `tables_of` with `tool` and `claims`, but by who owns the resources, also where children order themselves."""
         tables = self.runtime.tables
         own = tables[0] if tool.owner is None else tool.owner.claim_table
         for table in tables:
@@ -332,7 +334,7 @@ class Batch:
         error: str | None,
         how: Happening = Happening.SETTLE,
     ) -> None:
-        """Fix the call's result."""
+        """Fix the call's result: its `outcome`, the `content` or the `error`, and `how` it came to that."""
         if probe.implied is not None:
             _bookkeeping.settles(call)
         asked = call.call
@@ -372,6 +374,9 @@ class Batch:
         become INTERRUPTED unless they return all the same.  Cancelling twice keeps the first reason; cancelling
         a batch that is over changes nothing.
 
+        Raises:
+            DefinitionRefused: the reason is no text; nothing was changed.
+
         Checkpoint: never.
         """
         if not isinstance(reason, str):
@@ -379,7 +384,7 @@ class Batch:
         self._cancel(reason, outside=False)
 
     def cancelled_with_parent(self, reason: str) -> None:
-        """Cancel a sub-batch because its parent is to end."""
+        """Cancel a sub-batch because its parent is to end, for the parent's `reason`."""
         self._cancel(reason, outside=True)
 
     def cancelled_from_outside(self) -> None:
@@ -560,6 +565,9 @@ class Batch:
             BatchClosed: somebody else is waiting for the next update; nothing was changed.
 
         Checkpoint: always.
+
+        Ordering: results by call_index, the progress of a call in its order and before its result, and a lane's
+        `StateMerged` after its last result.
         """
         return await self.reader.next(self._is_complete)
 
@@ -580,7 +588,13 @@ class Batch:
         return self._outcome
 
     async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome:
-        """Run all of `calls` in the caller's task."""
+        """Run all of `calls` in the caller's task.
+
+        Raises:
+            DefinitionRefused: one of them is no `ToolCall`; nothing was run.
+
+        Checkpoint: always.
+        """
         for call in calls:
             if not isinstance(call, ToolCall):
                 raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
@@ -607,6 +621,13 @@ class Batch:
         return self.outcome
 
     async def __aenter__(self) -> Batch:
+        """Open the batch: from here on its calls run.
+
+        Raises:
+            BatchClosed: it was open before; nothing was changed.
+
+        Checkpoint: always.
+        """
         self._open()
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()

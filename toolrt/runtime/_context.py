@@ -230,6 +230,8 @@ class ToolContext:
 
         Checkpoint: always.
 
+        Ordering: as `Runtime.run`; other calls of the batch around it see all of it or nothing.
+
         Example::
 
             @toolrt.tool(claims=[Claim("counter", WRITE)])
@@ -273,6 +275,8 @@ class ToolContext:
             DefinitionRefused: an argument is not what it must be.
 
         Checkpoint: never.
+
+        Ordering: as `Runtime.open_batch`.
         """
         inside = self._inside()
         start = self.state if state is None else state

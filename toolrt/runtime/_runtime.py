@@ -115,7 +115,7 @@ class Runtime:
         return desk_of(self.services.telemetry).failures
 
     def teller(self, batch_id: str) -> Teller | None:
-        """What tells the observer of a new batch; None where nobody observes."""
+        """What tells the observer of a new batch, by its `batch_id`; None where nobody observes."""
         telemetry = self.services.telemetry
         return None if telemetry is SILENT else Teller(telemetry, self._desk, batch_id)
 
@@ -137,13 +137,15 @@ class Runtime:
             DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
 
         Checkpoint: always.
+
+        Ordering: the results are those of the calls, in the order of `calls`, whatever finished first.
         """
         calls = list(calls)
         batch = self._new_batch(state, None, self.reads_in(calls), read=False)
         return await batch.run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
-        """How many of `calls` share the read budget: those of tools that say so."""
+        """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
         known = registry if isinstance(registry, Registry) else self.registry
         tools = [known.get(call.name) for call in calls if isinstance(call, ToolCall)]
         return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
@@ -166,6 +168,9 @@ class Runtime:
             events: whether the reader wants what toolrt's own tools tell of their work: a `FileChanged`, an
                 `OutputChunk` and the like, each as the message of a `Progress`.
 
+        Ordering: see `Batch.submit` and `Batch.__anext__`; batches on one claim table order by when their lanes took
+        their tickets.
+
         Example::
 
             async with runtime.open_batch(state) as batch:
@@ -187,7 +192,16 @@ class Runtime:
         read: bool,
         events: bool = False,
     ) -> Batch:
-        """A batch inside a call of this runtime; tools get it from `ToolContext.open_batch`."""
+        """A batch inside a call of this runtime; tools get it from `ToolContext.open_batch`.
+
+        Args:
+            inside: the call that it runs in.
+            read: whether somebody reads its updates.
+            state, registry, batch_id, expected_reads, events: as of `ToolContext.open_batch`.
+
+        Raises:
+            DefinitionRefused: `registry` is neither a `Registry` nor None.
+        """
         if registry is not None and not isinstance(registry, Registry):
             raise DefinitionRefused("a sub-batch's registry", "a toolrt.Registry, or None for the runtime's", registry)
         runtime = self if registry is None or registry is self.registry else self._with_registry(registry)

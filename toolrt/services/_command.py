@@ -49,5 +49,7 @@ class Shell(Protocol):
 
         Raises:
             FileProblem: it could not be started; nothing was run.
+
+        Checkpoint: always.
         """
         ...

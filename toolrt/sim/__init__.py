@@ -44,8 +44,11 @@ from toolrt.sim._watch import watch
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
 from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Portfolio, Random, Redundant, Search, Strategy
 
+#: Nothing failed, as far as the report's claim goes.
 PASS = Verdict.PASS
+#: At least one execution failed.
 FAIL = Verdict.FAIL
+#: Nothing failed, and nothing was shown: `Report.unfinished` says why.
 INCONCLUSIVE = Verdict.INCONCLUSIVE
 
 __all__ = [

@@ -94,7 +94,7 @@ class Schedule:
 
     @classmethod
     def from_json(cls, text: str) -> Schedule:
-        """Read what `to_json` wrote.
+        """Read a text that `to_json` wrote.
 
         Raises:
             ScheduleRefused: it is not a schedule; the message names the place.
@@ -114,7 +114,7 @@ class Schedule:
 
     @classmethod
     def from_short(cls, text: str) -> Schedule:
-        """Read the short form.
+        """Read a text in the short form.
 
         Raises:
             ScheduleRefused: a token is neither a task's path nor path*count; the message names it.
@@ -140,7 +140,7 @@ class Schedule:
 
     @classmethod
     def of(cls, value: object) -> Schedule:
-        """Give a schedule for a `Schedule`, its JSON or its short form.
+        """Give a schedule for a value that is a `Schedule`, its JSON or its short form.
 
         Raises:
             ScheduleRefused: it is none of these.

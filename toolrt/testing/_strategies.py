@@ -140,7 +140,7 @@ def scripted_calls(
     max_actions: int = 4,
     sub_batches: int = 0,
 ) -> st.SearchStrategy[Scripted]:
-    """One scripted call of at most `max_actions` actions; the other arguments are those of `tool_mixes`.
+    """One scripted call of at most `max_actions` actions; see `tool_mixes` for the other arguments.
 
     Args:
         sub_batches: how deep calls open sub-batches; 0: none does.

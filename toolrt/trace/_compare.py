@@ -44,7 +44,7 @@ class Race:
 
 
 def parting_of(one: Sequence[str], other: Sequence[str]) -> Parting:
-    """Compare two orders of steps, each given as the tasks that stepped."""
+    """How `one` order of steps parts from the `other`; each is given as the tasks that stepped."""
     shorter = min(len(one), len(other))
     before = 0
     while before < shorter and one[before] == other[before]:

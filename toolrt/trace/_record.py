@@ -22,7 +22,7 @@ class Access:
     write: bool
 
     def conflicts_with(self, other: Access) -> bool:
-        """Say whether the order of the two matters: same resource, and at least one writes."""
+        """Say whether the order of this and the other matters: same resource, and at least one writes."""
         return self.resource == other.resource and (self.write or other.write)
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ class Recorder:
         """Let it pass: accesses belong to steps, and only a simulation has steps.  Checkpoint: never."""
 
     def trace(self, meta: Mapping[str, Any] | None = None) -> Trace:
-        """Give what was recorded so far; what comes later is not in it."""
+        """Give what was recorded so far, with `meta` about it; what comes later is not in it."""
         return Trace(tuple(self._events), (), meta)
 
 

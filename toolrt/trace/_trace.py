@@ -112,7 +112,7 @@ class Trace:
         return self._clocks.before(a, b)
 
     def concurrent(self, first: Event | Step, second: Event | Step) -> bool:
-        """Say whether neither happened before the other, so that they could have come the other way round.
+        """Say whether neither `first` nor `second` happened before the other: so they could have come the other way.
 
         Things of one step are never concurrent.
         """
@@ -159,7 +159,7 @@ class Trace:
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        """Read what `to_json` wrote; writing it again gives the same bytes.
+        """Read a text that `to_json` wrote; writing it again gives the same bytes.
 
         Raises:
             InputRefused: it is not a trace; the message names the place.

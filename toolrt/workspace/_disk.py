@@ -390,7 +390,7 @@ class Disk(Protocol):
         """
 
     async def set_mode(self, entry: Entry, mode: int) -> None:
-        """The file or directory at `entry` has these permission bits.
+        """The file or directory at `entry` has these permission bits, `mode`.
 
         Raises:
             OSError: as `look`; ELOOP when it is a link, EACCES when it may not be read, EPERM when it is somebody

@@ -116,7 +116,7 @@ class Files:
     # Reading
 
     async def read(self, ctx: CallContext, identity: Identity) -> Snapshot:
-        """The file as it is.
+        """The file of that `identity` as it is.
 
         Raises:
             FileProblem: it is missing, too large, no file, or cannot be read.
@@ -130,7 +130,7 @@ class Files:
     async def read_as(
         self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
     ) -> T:
-        """What `render` makes of the file as it is; it may be one it made before, of the same content.
+        """What `render` makes of the file of that `identity`; it may be one it made before, of the same content.
 
         Args:
             part: what of the file is wanted, and how: with the file, all that `render` depends on.
@@ -158,7 +158,7 @@ class Files:
         return value
 
     async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
-        """The file as it is, for a tool that shows no more than parts of it, as a search does.
+        """The file of that `identity` as it is, for a tool that shows no more than parts of it, as a search does.
 
         It is not taken to have been seen: a change by somebody else that only a search has met is still a conflict.
 
@@ -242,7 +242,7 @@ class Files:
     # Changing
 
     async def revise(self, ctx: CallContext, identity: Identity, change: Change) -> Revised:
-        """The file has the content that `change` makes of what stood there; missing directories are made.
+        """The file of that `identity` has what `change` makes of what stood there; missing directories are made.
 
         `change` is called once, possibly in a worker thread; what it raises is raised, and the file is as it was.
         If it gives what stood there, nothing is written.
@@ -292,6 +292,7 @@ class Files:
         No file may be named twice.
 
         Args:
+            revisions: each file, and what is made of it.
             modes: the permission bits of files that will be new, where they are not to be a new file's.
 
         Raises:
@@ -339,7 +340,7 @@ class Files:
         return snapshot.content, snapshot.stat.mode
 
     async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
-        """A directory stands there, and at each part of the way; says whether one was made.
+        """A directory stands at that `identity`, and at each part of the way; says whether one was made.
 
         Raises:
             FileProblem: something else stands on the way, or the disk refused; nothing was made.
@@ -357,7 +358,7 @@ class Files:
         return bool(done)
 
     async def remove(self, ctx: CallContext, identity: Identity, recursive: bool = False) -> None:
-        """Nothing stands there any more; of a link only the link is removed.
+        """Nothing stands at that `identity` any more; of a link only the link is removed.
 
         Args:
             recursive: whether a directory may be removed with all it has; else it must be empty.
@@ -444,7 +445,7 @@ class Files:
                 one.landed = True
 
     async def carry_out(self, ctx: CallContext, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
-        """All that `rows` say happened, by this call, or nothing; gives those that did something.
+        """All that `rows` say happened, with `contents` by digest, or nothing; gives those that did something.
 
         For history, which makes such rows: what stands there is compared with them, not with what was last seen.
 

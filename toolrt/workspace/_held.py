@@ -52,7 +52,7 @@ def held(
     wanted: Wanted = Wanted.FILE,
     subtree: bool = False,
 ) -> Identity:
-    """What `path` means now, which is what it meant when the call was ordered, and a tool may use it.
+    """What `path` means in `workspace` now, which is what it meant when the call was ordered, and a tool may use it.
 
     The first thing that a file tool does: what it claimed may be another file's by now (RULE 18).
 

@@ -96,7 +96,7 @@ class History:
         return self._store.problem
 
     async def versions(self, path: str, state: State | None = None) -> list[Version]:
-        """The versions of what `path` names, oldest first.  Waits for nobody: what is still running is not in it.
+        """The versions of what `path` names in `state`, oldest first.  What is still running is not waited for.
 
         Raises:
             FileProblem: the name is outside the workspace, or is no name.
@@ -121,7 +121,7 @@ class History:
     async def restore(
         self, path: str, version: int, state: State | None = None, *, ctx: CallContext | None = None
     ) -> Undone:
-        """The file at `path` has the content that `version` gave it; 0: what was there before the first.
+        """The file at `path`, as `state` has it, has what `version` gave it; 0: what was there before the first.
 
         Nothing is there if nothing was.  That is a new version, so nothing is lost.
 

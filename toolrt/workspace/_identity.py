@@ -99,7 +99,7 @@ class Identity:
         return "/".join(self.key or ())
 
     def claims(self, mode: Mode, subtree: bool = False) -> tuple[Claim, ...]:
-        """What a call claims that looks at this (`READ`) or changes it (`WRITE`); its own claim is first.
+        """What a call claims that looks at this or changes it (`mode`: READ or WRITE); its own claim is first.
 
         A file with several names also claims ``("links", device)``: its other names are not known.
 

@@ -86,6 +86,8 @@ class DiskAtRest:
 
         Args:
             limit: the most bytes to copy.
+            home: the directory that ``~`` means there; None: it means nothing.
+            fault: what may fail, as of `MemoryDisk`.
 
         Raises:
             InputRefused: there is no directory at `path`, it has more than `limit` bytes of files, or a file

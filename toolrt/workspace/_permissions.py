@@ -201,7 +201,13 @@ class Permissions:
         return tuple(sorted(self._grants, key=lambda grant: self._grants[grant]))
 
     def grant(self, tool: str, path: str | None = None) -> Grant:
-        """Grant what nobody was asked for, from the next lane on; `path` as `Question.paths` has it.
+        """Grant what nobody was asked for to `tool`, from the next lane on; `path` as `Question.paths` has it.
+
+        Returns:
+            What was granted.
+
+        Raises:
+            DefinitionRefused: the name or the path is no text; nothing was changed.
 
         Checkpoint: never.
         """

@@ -61,7 +61,7 @@ def _text_of(root: str, error: BaseException, homes: Iterable[str]) -> str:
 
 
 def without_private_paths(root: str, text: str, homes: Iterable[str] = ()) -> str:
-    """`text` with paths inside `root` relative to it, and no other path of the machine."""
+    """The `text` with paths inside `root` relative to it, and no other path of the machine, nor of `homes`."""
     private = {place.rstrip("/") for place in (root, *homes)}
     # Longest first: of two that begin alike, the root must be found before the home it is in.
     known = "|".join(re.escape(place) for place in sorted(private, key=lambda place: (-len(place), place)) if place)

@@ -125,7 +125,7 @@ def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions:
 
 
 def state_directory(disk: RealDisk, state_dir: str | os.PathLike[str] | None) -> str | None:
-    """Where to keep the history of what is below the disk's root; None: nowhere."""
+    """Where to keep the history of what is below the disk's root: `state_dir`, or a place of its own; None: nowhere."""
     given = os.environ.get("TOOLRT_STATE_DIR") if state_dir is None else os.fspath(state_dir)
     if given:
         base = os.path.abspath(given)

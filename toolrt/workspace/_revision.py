@@ -99,7 +99,7 @@ def note_change(ctx: CallContext, row: Row) -> None:
 
 
 def noted(ctx: object, kind: type[Event], *values: Any) -> None:
-    """Say that something happened, where the context hands such things on."""
+    """Say that an event of this `kind`, made of `values`, happened, where the context hands such things on."""
     note = getattr(ctx, "note", None)
     if note is not None:
         note(kind, *values)

@@ -46,6 +46,7 @@ class Walk:
     """A walk through all that is below one directory.
 
     Args:
+        disk: whose it is.
         base: the directory.
         ignored: what is left out there, by the files above it; None leaves out ``.git`` alone.
         enters: whether the directory of these names, from `base`, is worth entering.
@@ -116,9 +117,11 @@ async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:
 
 
 async def ignored_above(disk: Disk, base: Entry) -> Ignored:
-    """What is left out in the directory `base` by the files above it.
+    """What is left out in the directory `base` of `disk` by the files above it.
 
     Where they leave out `base` itself they say nothing of what is in it: who names a directory wants it.
+
+    Checkpoint: always.
     """
     ignored = Ignored()
     for depth, name in enumerate(base):

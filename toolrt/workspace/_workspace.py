@@ -153,7 +153,7 @@ class Workspace:
         return self.identify(path, state, wanted).claims(mode, subtree)
 
     def describe_error(self, error: BaseException) -> str:
-        """An exception of a tool that works on these files, without paths that a model must not see.
+        """The `error` of a tool that works on these files, without paths that a model must not see.
 
         The runtime asks this for tools that this workspace owns: paths inside it become relative to its root, all
         other paths of the machine "the path".

@@ -164,6 +164,10 @@ class Connecting:
         self._connections: list[Connection] = []
 
     async def __aenter__(self) -> McpTools:
+        """Start the servers, and give their tools.
+
+        Checkpoint: always.
+        """
         peers = [_peer_of(server) for server in self._servers]
         self._nursery_manager = trio.open_nursery()
         nursery = self._nursery = await self._nursery_manager.__aenter__()

@@ -46,6 +46,7 @@ class Option:
 class Played:
     """A step that was taken."""
 
+    #: Who took it, and what it does, in words.
     task: str
     does: str
     #: The time at which it was taken, in virtual seconds.
@@ -224,7 +225,7 @@ class Game:
         return Hint(None, True)
 
     def proof(self, most: int = MOST) -> Verified:
-        """Look at all of it, once: every schedule, or one of each class, as `verify` does."""
+        """The proof: every schedule, or one of each class, as `verify` does, a sample if there are more than `most`."""
         if self._verified is None:
             self._verified = verify(self.litmus, most)
         return self._verified

@@ -25,6 +25,7 @@ Program = Callable[[], Awaitable[Any]]
 class Count:
     """How many there are, and how that is known."""
 
+    #: So many.
     number: int
     #: A formula, "enumerated", or who counted it.
     how: str = "enumerated"

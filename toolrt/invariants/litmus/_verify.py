@@ -36,6 +36,7 @@ Method = Literal["every schedule", "every class", "sampled"]
 class Verified:
     """What came of the verification of one program."""
 
+    #: The program.
     litmus: Litmus
     #: How it was run.
     method: Method
@@ -79,7 +80,7 @@ def in_order(outcomes: Iterable[Any]) -> list[Any]:
 
 
 def method_of(litmus: Litmus, most: int = MOST) -> Method:
-    """How `verify` runs a program."""
+    """How `verify` runs the program `litmus`, with at most so many (`most`) schedules or classes."""
     if litmus.interleavings is None:
         small = not litmus.proof
     else:

@@ -117,7 +117,7 @@ class CodeIndex:
         return read
 
     async def after_lane(self, changes: LaneChanges) -> None:
-        """Read what a lane changed before the next one starts, for ``Services(after_lane=[code.after_lane])``.
+        """Read the `changes` of a lane before the next one starts, for ``Services(after_lane=[code.after_lane])``.
 
         It saves the next answer that time, and decides none.
 

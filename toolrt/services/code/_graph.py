@@ -34,6 +34,7 @@ _MAKERS = ("__init__", "__new__", "__post_init__", "__attrs_post_init__", "new",
 class Place:
     """A symbol and where it is."""
 
+    #: Its file, relative to the tree's root, with slashes.
     path: str
     #: The line of its name, from 1; of a file as a whole 1.
     line: int
@@ -71,18 +72,18 @@ class Graph:
     # Symbols
 
     def symbol(self, target: Target) -> Symbol | None:
-        """The symbol, or None for a file."""
+        """The symbol that `target` names, or None for a file."""
         return None if target.symbol == MODULE else self.tree.facts(target.path).symbols[target.symbol]
 
     def place(self, target: Target) -> Place:
-        """Where it is."""
+        """Where `target` is."""
         symbol = self.symbol(target)
         if symbol is None:
             return Place(target.path, 1, "", "file", "")
         return Place(target.path, symbol.named_at, symbol.qualified, symbol.kind, symbol.signature)
 
     def found(self, wanted: str, path: str | None = None) -> list[Target]:
-        """The symbols called `wanted` (``name``, ``Class.name``), in that file or everywhere."""
+        """The symbols called `wanted` (``name``, ``Class.name``), in the file at `path` or everywhere."""
         name = wanted.rpartition(".")[2]
         found: list[Target] = []
         for file in self.tree.defining(name):
@@ -102,7 +103,7 @@ class Graph:
     # Calls
 
     def meant(self, path: str, call: Call) -> tuple[tuple[Target, ...], bool]:
-        """What a call means, and whether only by name."""
+        """What a call in the file at `path` means, and whether only by name."""
         if self.tree.facts(path).language == "python":
             return self._python.called(path, call.caller, call.callee), False
         guess = self._by_name.called(path, call)
@@ -124,14 +125,14 @@ class Graph:
         return frozenset(inside)
 
     def calls_in(self, target: Target) -> Iterator[tuple[Call, tuple[Target, ...], bool]]:
-        """The calls in a symbol, or in a file, and what they mean."""
+        """The calls in `target`, a symbol or a file, and what they mean."""
         inside = self._inside(target)
         for call in self.tree.facts(target.path).calls:
             if call.caller in inside:
                 yield call, *self.meant(target.path, call)
 
     def callees(self, target: Target) -> list[Edge]:
-        """What the symbol calls; an edge for each place, and each thing it may mean there."""
+        """What the symbol `target` calls; an edge for each place, and each thing it may mean there."""
         edges = []
         for call, targets, by_name in self.calls_in(target):
             if targets:
@@ -141,7 +142,7 @@ class Graph:
         return edges
 
     def callers(self, target: Target) -> tuple[list[Edge], list[Edge]]:
-        """Who calls the symbol, and calls of its name of which it is not known what they mean."""
+        """Who calls the symbol `target`, and calls of its name of which it is not known what they mean."""
         wanted = {target}
         name = self._symbol(target).name
         names = {name}
@@ -189,7 +190,7 @@ class Graph:
         return list(found.items())
 
     def way(self, source: Target, target: Target) -> tuple[list[tuple[Place, int]] | None, bool]:
-        """The shortest way of calls from one symbol to another, each step with the line of the call that leads on, and
+        """The shortest way of calls from `source` to `target`, each step with the line of the call that leads on, and
         whether all was looked at.
         """
         before: dict[Target, tuple[Target, int] | None] = {source: None}
@@ -227,7 +228,7 @@ class Graph:
         return sorted(found.items())
 
     def outside(self, path: str) -> list[str]:
-        """What a file imports that no known file is, as it is written."""
+        """What the file at `path` imports that no known file is, as it is written."""
         found: dict[str, None] = {}
         for one in self.tree.facts(path).imports:
             if not self.tree.imported(path, one):
@@ -251,7 +252,7 @@ class Graph:
     # What a change reaches
 
     def reached(self, starts: Iterable[Target], deepest: int) -> tuple[list[tuple[int, Place, Place]], bool]:
-        """The symbols that a change of `starts` may reach: how many calls away, where, and through which; and whether
+        """The symbols that `starts` may reach in `deepest` calls: how many, where, and through which; and whether
         all was looked at.
         """
         seen = dict.fromkeys(starts)
@@ -323,7 +324,7 @@ class Graph:
         return found
 
     def bases(self, path: str, symbol: Symbol) -> tuple[Target, ...]:
-        """What a class inherits from, as far as it is known."""
+        """What the class `symbol` of the file at `path` inherits from, as far as it is known."""
         if self.tree.facts(path).language == "python":
             found = (
                 one for base in symbol.bases for one in self._python.meant(path, symbol.parent, base.replace("[]", ""))

@@ -86,7 +86,7 @@ _BY_ENDING = {ending: language for language in LANGUAGES.values() for ending in 
 
 
 def language_of(path: str) -> Language | None:
-    """The language of the file of that name, or None: none that is known here."""
+    """The language of the file at `path`, by its name, or None: none that is known here."""
     name = path.rpartition("/")[2]
     return _BY_ENDING.get(f".{name.rpartition('.')[2].lower()}") if "." in name else None
 

@@ -70,7 +70,7 @@ class RecordedServer:
         notes.ended = channel.problem or "it ended with exit status 0"
 
     def found(self, path: str, text: str) -> list[Message] | None:
-        """The findings in a text, as LSP writes them; None: nothing is recorded for it."""
+        """The findings in the text of `path`, as LSP writes them; None: nothing is recorded for it."""
         if callable(self._findings):
             findings: _Findings | None = self._findings(path, text)
         else:

@@ -109,11 +109,11 @@ class LanguageServer:
             raise DefinitionRefused(f"{what}: restarts", "a whole number, 0 or more", self.restarts)
 
     def is_for(self, path: str) -> bool:
-        """Whether it is asked about the file of that name."""
+        """Whether it is asked about the file at `path`, by its name."""
         return path.endswith(tuple(self.suffixes))
 
     def language_of(self, path: str) -> str:
-        """What LSP calls the file's language."""
+        """What LSP calls the language of the file at `path`."""
         suffix = os.path.splitext(path)[1].lower()
         return _LANGUAGES.get(suffix, suffix[1:] or "plaintext")
 

@@ -103,6 +103,10 @@ class LanguageServers:
         self._telling = trio.Lock()
 
     async def __aenter__(self) -> LanguageServers:
+        """Give itself, ready to start servers; none is started yet.
+
+        Checkpoint: always.
+        """
         from toolrt.services.lsp._wire import Wire
 
         peers = [_peer_of(server) for server in self._servers]
@@ -152,7 +156,7 @@ class LanguageServers:
     # What is told
 
     async def after_lane(self, changes: LaneChanges) -> None:
-        """Tell the servers that run what a lane changed, for ``Services(after_lane=[lsp.after_lane])``.
+        """Tell the servers that run the `changes` of a lane, for ``Services(after_lane=[lsp.after_lane])``.
 
         What is told is the files as they are now, in call order; it waits for no server.
 

@@ -94,7 +94,7 @@ class Follow:
         return 0 if place is None else enabled.index(self._left.pop(place))
 
     def finish(self, steps: int) -> None:
-        """Note when the program ended before the schedule."""
+        """Note when the program ended, after so many steps, before the schedule."""
         if self.strayed is None and self._left:
             self.strayed = Strayed(steps, self._left[0], ())
 

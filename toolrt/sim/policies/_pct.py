@@ -78,7 +78,7 @@ class PCT:
         return max(range(len(enabled)), key=lambda index: priorities[enabled[index]])
 
     def finish(self, steps: int) -> None:
-        """Measure the execution."""
+        """Measure the execution: it had so many steps."""
         if steps < self._limit:
             self._measured.note(len(self._priorities), steps)
 

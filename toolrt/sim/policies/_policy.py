@@ -48,7 +48,7 @@ class Policy(Protocol):
     """Picks the next choice; see the module's header for the contract."""
 
     def start(self, info: RunInfo) -> None:
-        """Begin an execution."""
+        """Begin an execution; `info` is what is known of the program."""
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick an index into `enabled`, the paths of the tasks that can run; `step` counts from 0."""

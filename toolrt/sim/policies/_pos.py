@@ -101,7 +101,7 @@ class POS:
                 del priorities[other]
 
     def finish(self, steps: int) -> None:
-        """Remember the last step's footprint."""
+        """Remember the last footprint; how many steps there were does not matter."""
         if steps and self._steps:
             self._after(self._steps[-1], ())
 

@@ -50,7 +50,7 @@ class Replay:
         return enabled.index(wanted.task)
 
     def finish(self, steps: int) -> None:
-        """Check that nothing of the schedule is left.
+        """Check that nothing of the schedule is left after so many steps.
 
         Raises:
             ReplayDiverged: the program ended earlier.

@@ -82,7 +82,7 @@ class URW:
         return best
 
     def finish(self, steps: int) -> None:
-        """Measure the execution."""
+        """Measure the execution: it had so many steps."""
         # One that the step limit ended says how long the limit is.
         if steps < self._limit:
             self._lengths.note(self._made)

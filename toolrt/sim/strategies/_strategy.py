@@ -42,7 +42,7 @@ class Search(ABC):
         """Give the policy of the next execution, or None when there is none."""
 
     def learn(self, execution: Execution) -> None:  # noqa: B027  who learns nothing says nothing
-        """Be told what came of the policy given last; not called when that policy raised `Redundant`."""
+        """Be told the `execution` that came of the last policy; not called when that policy raised `Redundant`."""
 
     def claim(self, executions: int, distinct: int) -> str:
         """Say what `executions` executions, of which `distinct` had different schedules, have shown."""
@@ -111,7 +111,7 @@ class Strategy(Protocol):
 
 
 def uncontrolled(step: int, before: str, after: str) -> str:
-    """Say that the same choices have led to something else: a text for `Search.unfinished`."""
+    """Say that at `step` the same choices led to one thing `before` and another `after`: for `Search.unfinished`."""
     return (
         f"the same choices led to {before} at step {step} once, to {after} another time: the program depends on "
         "something the simulator does not control"
