@@ -23,9 +23,10 @@ from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, RandomWalk
 from toolrt.sim.policies._pct import _Measured
 from toolrt.sim.policies._urw import _Lengths
 from toolrt.sim.strategies._dpor import DPORSearch, _Place
+from toolrt.sim.strategies._dpor_node import Move, Node
+from toolrt.sim.strategies._dpor_node import Path as _Path
+from toolrt.sim.strategies._dpor_parts import SharedTree
 from toolrt.sim.strategies._dpor_steps import Footprint, Footprints
-from toolrt.sim.strategies._dpor_tree import Move, Tree, _Node
-from toolrt.sim.strategies._dpor_tree import Path as _Path
 from toolrt.sim.strategies._portfolio import _Strand, _Turns
 from toolrt.sim.strategies._random import _Sample
 from toolrt.sim.strategies._strategy import Shared
@@ -34,10 +35,10 @@ from toolrt.sim.strategies._tree import _Tree
 __all__ = ["Checkpoint", "State"]
 
 # Another one for each change of what is kept.
-_VERSION = 2
+_VERSION = 3
 
 _OWN = (PCT, POS, URW, Choices, Fifo, RandomWalk, _Lengths, _Measured, _Sample, _Strand, _Tree, _Turns, Recorded, Tally)
-_OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Tree, _Node, _Path, _Place)
+_OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Node, SharedTree, _Path, _Place)
 _NAMES = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_OF_DPOR)}
 
 

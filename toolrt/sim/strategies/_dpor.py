@@ -34,7 +34,10 @@ from toolrt.sim._execution import Execution
 from toolrt.sim._paths import task_of
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.strategies._dpor_tree import Branches, Observed, Sleep, Tree, let_one_begin
+from toolrt.sim.strategies._dpor_node import Branches, Sleep, let_one_begin
+from toolrt.sim.strategies._dpor_parts import SharedTree
+from toolrt.sim.strategies._dpor_told import Observed
+from toolrt.sim.strategies._dpor_tree import Tree
 from toolrt.sim.strategies._strategy import Redundant, Shared
 
 if TYPE_CHECKING:
@@ -94,7 +97,7 @@ class _Place:
     #: The places up to this one.
     above: tuple[int, ...]
     #: A tree that came through here, and the number of the step.
-    tree: Tree
+    tree: SharedTree
     index: int
     #: Who sleeps here, what is to be run, and who can step.
     sleep: Sleep
@@ -103,7 +106,7 @@ class _Place:
     #: Who was run from here, and whether it is known what that touched.
     begun: dict[str, bool] = attrs.Factory(dict)
 
-    def next(self) -> Tree | None:
+    def next(self) -> SharedTree | None:
         """Give a tree of the next that is to be run from here; None when there is none, or not yet."""
         if not all(self.begun.values()):
             # Whoever is run later sleeps until something conflicts with what was run before.
@@ -130,7 +133,7 @@ class DPORSearch(Shared):
         self.repeats = bool(samples)
         self._declared = declared
         self._samples = samples
-        self._tree = Tree(declared)
+        self._tree = SharedTree(declared)
         #: How many traces were run; in a pass after the first, at most.
         self.traces = 0
         #: How often the whole space was gone through.
@@ -168,7 +171,7 @@ class DPORSearch(Shared):
             # A reduction by what steps withheld may have missed a trace: once more, by all that each step touched.
             self.passes += 1
             self.traces = 0
-            tree = self._tree = Tree(self._declared, tree)
+            tree = self._tree = SharedTree(self._declared, tree)
         if not tree.done:
             self._given = _Follow(tree)
             return self._given
@@ -194,7 +197,7 @@ class DPORSearch(Shared):
         if isinstance(execution.error, StepLimit):
             self.doubts.add("the step limit ended an execution")
         self._tree.take_in(given.scheduler)
-        # The execution knows its policy: without this only the garbage collector would end them, at a third of the cost.
+        # The execution knows its policy: without this only the collector of garbage would end them, which takes long.
         given.scheduler = None
 
     def claim(self, executions: int, distinct: int) -> str:
@@ -284,7 +287,7 @@ class DPORSearch(Shared):
         elif not self._back and not self._lent:
             self._tree.done = True
 
-    def _part(self, tree: Tree, above: tuple[int, ...]) -> DPORSearch:
+    def _part(self, tree: SharedTree, above: tuple[int, ...]) -> DPORSearch:
         part = copy.copy(self)
         part._tree, part._above, part._is_part = tree, above, True
         part._places, part._back, part._given = [], [], None
@@ -336,7 +339,7 @@ class _Follow:
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._tasks, self._known, self._planned = tree.path
+        self._tasks, self._known, self._planned, self._picks = tree.path
         self._sleep = tree.sleep_at(self._known)
         #: The execution, once it has begun.
         self.scheduler: Scheduler | None = None
@@ -368,6 +371,12 @@ class _Follow:
             ReplayDiverged: the steps so far were the same as in an earlier execution, and the tasks that can run
                 are not: the program depends on something that no schedule holds.
         """
+        if step < len(self._picks):
+            # As in the execution before.
+            pick = self._picks[step]
+            if pick < len(enabled) and enabled[pick] == self._tasks[step]:
+                self._begun = step
+                return pick
         if self._goes_on:
             self._goes_on = False
             return 0

@@ -116,6 +116,11 @@ class Events:
                 self._begins.pop()
             self.count = len(self._begins)
 
+    @property
+    def are_whole(self) -> bool:
+        """Say whether no step is divided: then each is an event of its own."""
+        return self._begins is None
+
     def begin(self, index: int) -> int:
         """Give where in the execution step `index` begins."""
         return index if self._begins is None else self._begins[index]
