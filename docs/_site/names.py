@@ -96,11 +96,15 @@ def members_of(owner: type) -> Iterator[tuple[str, Any]]:
 
 @cache
 def comments_of(module: str) -> dict[tuple[str, str], str]:
-    """The ``#:`` comments of a module, by class ("" for the module itself) and name."""
+    """The ``#:`` comments of a module, by class ("" for the module itself) and name.
+
+    A comment is also that of what follows in the very next lines without one of its own.
+    """
     source = inspect.getsource(importlib.import_module(module)).splitlines()
     found: dict[tuple[str, str], str] = {}
 
     def visit(body: list[ast.stmt], owner: str) -> None:
+        shared, end = "", -1
         for node in body:
             if isinstance(node, ast.ClassDef):
                 visit(node.body, node.name)
@@ -109,10 +113,12 @@ def comments_of(module: str) -> dict[tuple[str, str], str]:
                 and getattr(node, "name", "__init__") == "__init__"
             ):
                 visit(node.body, owner)
+            text = _above(source, node) or (shared if node.lineno == end + 1 else "")
+            shared, end = text, node.end_lineno or node.lineno
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             for target in targets:
                 name = getattr(target, "id", None) or getattr(target, "attr", None)
-                if name and (text := _above(source, node)):
+                if name and text:
                     found[owner, name] = text
 
     visit(ast.parse("\n".join(source)).body, "")

@@ -141,7 +141,7 @@ class OracleContext:
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
 
     def open_batch(self, state: State | None = None, *, registry: Registry | None = None, **options: Any) -> _Opened:
-        """As `run` for who submits and reads: all of it is run as the block is left, or read; no `options` matter here."""
+        """As `run` for who submits and reads: all is run as the block is left, or read; no `options` matter here."""
         return _Opened(self, state, registry)
 
     def isolate(self, **fields: Any) -> OracleContext:

@@ -309,7 +309,7 @@ class Batch:
             yield (theirs if self.inside is None else self.inside.table(theirs)), mine
 
     def split_by_table(self, tool: Tool, claims: tuple[Claim, ...]) -> Iterator[tuple[ClaimTable, tuple[Claim, ...]]]:
-        """As `tables_of` with `tool` and `claims`, but by who owns the resources, also where children order themselves."""
+        """As `tables_of` with `tool` and `claims`, but by who owns what, also where children order themselves."""
         tables = self.runtime.tables
         own = tables[0] if tool.owner is None else tool.owner.claim_table
         for table in tables:
