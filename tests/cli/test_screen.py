@@ -16,14 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
-import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrt import Claim, Mode, Registry, Runtime, ToolCall, tool
 from toolrt.cli._escape import on_one_line, shown_lines
-from toolrt.cli._run import perform
 from toolrt.cli._screen import Screen
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]markup[/bold] :smile: \x9b2J \u202eesrever\u2066 \x07\x08\r tail\u2028end"
@@ -178,36 +174,3 @@ def test_screen_falls_silent_when_nothing_can_be_written() -> None:
     screen = Screen(Full())
     screen.say("one")
     screen.say_parts(("two", "red"))
-
-
-class Terminal(io.StringIO):
-    """A terminal that keeps what it was sent."""
-
-    def isatty(self) -> bool:
-        """It says so."""
-        return True
-
-
-def test_board_on_a_terminal_draws_what_runs_and_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 40 columns and 8 lines: the lane, who runs and what it says, who waits and for whom, and the counts."""
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("LINES", "8")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("CI", raising=False)
-
-    @tool(claims=(Claim("one", Mode.WRITE),))
-    async def slow(ctx: Any) -> None:
-        ctx.progress("half\x1b[2J done [bold]")
-        await trio.sleep(1)
-
-    terminal = Terminal()
-    calls = [ToolCall(str(number), "slow") for number in range(30)]
-    clock = trio.testing.MockClock(autojump_threshold=0)
-    performed = trio.run(perform, Runtime(Registry([slow])), calls, Screen(terminal), clock=clock)
-    sent = without_colours(terminal.getvalue())
-    assert len(performed.results) == 30
-    assert "lane 0: 30 calls" in sent
-    assert re.search(r"\[1\] slow  half\\x1b\[2J done \[bold\]", sent)
-    assert re.search(r"\[2\] slow  waits for 1", sent)
-    assert "1 running, 28 waiting, 1 ok" in sent
-    assert max(len(line.split("\r")[-1]) for line in sent.split("\n")) <= 40

@@ -201,12 +201,15 @@ class _Exploration(sim.Search):
             return found
         if self._screen.is_live and now - self._drawn > _TICK:
             self._drawn = now
-            self._screen.draw(f"{self._judged:,} of {self._sample.n:,} executions")
+            self._draw_count(self._judged)
         return found
 
     def _draw(self, progress: sim.Progress) -> None:
         if self._screen.is_live:
-            self._screen.draw(f"{progress.executions:,} of {self._sample.n:,} executions")
+            self._draw_count(progress.executions)
+
+    def _draw_count(self, executions: int) -> None:
+        self._screen.draw([[(f"{executions:,} of {self._sample.n:,} executions", "")]])
 
     def _estimate(self, steps: int, seconds: float) -> None:
         """Say how long all would take, as far as the first execution tells; it is the slowest, too."""

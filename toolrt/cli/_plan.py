@@ -12,7 +12,7 @@ from toolrt.cli._screen import Screen
 from toolrt.model import Claim, Mismatch, Mode, Registry, State, ToolCall
 from toolrt.order import ClaimTable, LanePolicy, claims_of, partition
 
-__all__ = ["Plan", "PlannedCall", "in_words", "plan_of", "print_plan"]
+__all__ = ["Plan", "PlannedCall", "in_words", "plan_of", "print_plan", "resource_in_words", "subject_of"]
 
 #: The inputs that say best what a call is about, best first.
 _TELLING = ("path", "file", "file_path", "name", "query", "command")
@@ -23,12 +23,16 @@ _NAMED = 5
 
 def in_words(call: ToolCall) -> str:
     """The call in a few words: the tool's name, and what it is about."""
+    return " ".join(part for part in subject_of(call) if part)
+
+
+def subject_of(call: ToolCall) -> tuple[str, str]:
+    """The tool's name, and what the call is about; the latter may be empty."""
     about = ""
     if isinstance(call.input, Mapping):
         texts = {key: value for key, value in call.input.items() if isinstance(value, str)}
         about = next((texts[key] for key in _TELLING if key in texts), next(iter(texts.values()), ""))
-    name = on_one_line(call.name, 60)
-    return f"{name} {on_one_line(about, 60)}" if about else name
+    return on_one_line(call.name, 60), on_one_line(about, 60)
 
 
 @attrs.frozen
@@ -124,12 +128,17 @@ def print_plan(plan: Plan, screen: Screen) -> None:
     screen.say("Nothing was run.")
 
 
+def resource_in_words(claim: Claim, width: int) -> str:
+    """What a claim is about, in at most about `width` characters."""
+    name = on_one_line("/".join(map(str, claim.resource)), width) or "everything"
+    return f"{name} and all below" if claim.subtree and claim.resource else name
+
+
 def _claims_in_words(claims: Sequence[Claim]) -> str:
     """The claims, changes first; reads of the directories on the way are many and say little."""
     ordered = sorted(claims, key=lambda claim: claim.mode is not Mode.WRITE)
     texts = []
     for claim in ordered[:_NAMED]:
-        name = on_one_line("/".join(map(str, claim.resource)), 120) or "everything"
-        texts.append(f"{claim.mode.value}s {name}{' and all below' if claim.subtree and claim.resource else ''}")
+        texts.append(f"{claim.mode.value}s {resource_in_words(claim, 120)}")
     more = f", and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
     return f"{', '.join(texts)}{more}" if texts else "claims nothing"

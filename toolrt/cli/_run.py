@@ -23,7 +23,7 @@ import trio
 from cyclopts import Parameter
 
 from toolrt._plain import plain
-from toolrt.cli._board import STYLES, Board
+from toolrt.cli._board import Board
 from toolrt.cli._escape import on_one_line, shown_lines
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import tally
@@ -35,6 +35,7 @@ from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_
 from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._screen import Screen, forgiving, print_json
+from toolrt.cli._styles import STYLES
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
 from toolrt.model import Registry, State, ToolCall, ToolResult
@@ -51,9 +52,6 @@ FormatName = Literal["anthropic", "openai", "chat", "json", "text"]
 
 #: Lines of each result that people are shown.
 _LINES = 12
-
-#: Seconds between two pictures of a running batch.
-_TICK = 0.1
 
 
 def run(
@@ -209,8 +207,7 @@ async def perform(
         if threading.current_thread() is threading.main_thread():
             await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
         board = Board(screen, batch)
-        if board.wants_ticks:
-            nursery.start_soon(_keep_drawing, board)
+        nursery.start_soon(board.keep_showing)
         try:
             async with batch:
                 for call in calls:
@@ -248,12 +245,6 @@ def _give_up(batch: Batch, screen: Screen) -> NoReturn:
         screen.say(f"[{call.call_index}] {in_words(call.call)}: {ended}")
     screen.say("interrupted: given up", "bold")
     os._exit(Exit.INTERRUPTED)
-
-
-async def _keep_drawing(board: Board) -> None:
-    while True:
-        board.tick()
-        await trio.sleep(_TICK)
 
 
 def _print_results(performed: Performed, calls: Sequence[ToolCall], screen: Screen) -> None:

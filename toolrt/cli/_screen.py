@@ -12,15 +12,17 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.color import ColorSystem
+from rich.console import COLOR_SYSTEMS, Console
+from rich.style import Style
 from rich.text import Text
 
 from toolrt.cli._escape import on_one_line
+from toolrt.cli._painter import Painter, Parts, reflows
 from toolrt.errors import InputRefused
 
 __all__ = ["Screen", "complain", "forgiving", "print_json"]
@@ -35,20 +37,47 @@ class Screen:
 
     def __init__(self, stream: TextIO) -> None:
         #: Whether it is a terminal that can be drawn over.
-        self.is_live = stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+        self.is_live = (
+            stream.isatty() and not os.environ.get("CI") and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        )
         self._console = _Console(file=stream, highlight=False, markup=False, emoji=False)
         self._wraps = stream.isatty()
-        self._live: Live | None = None
+        self._painter = Painter(stream, self._size, self._coloured, reflows(os.environ))
+        self._styles: dict[str, str] = {}
         self._is_held = False
 
     def fits(self, width: int) -> bool:
         """Whether lines of `width` characters are shown whole."""
-        return not self._wraps or width <= self._console.width
+        return not self._wraps or width <= self.width
+
+    @property
+    def width(self) -> int:
+        """How many columns a line has now, 1 or more."""
+        return self._size()[0]
 
     @property
     def height(self) -> int:
-        """How many lines a picture may have."""
-        return self._console.height
+        """How many rows the window has now, 1 or more."""
+        return self._size()[1]
+
+    def _size(self) -> tuple[int, int]:
+        """Columns and rows of this very stream; what the environment says outranks it, as everywhere."""
+        known = self._console.size
+        columns, rows = known.width, known.height
+        try:
+            found = os.get_terminal_size(self._console.file.fileno())
+        except (OSError, ValueError):
+            return max(1, columns), max(1, rows)
+        if found.columns > 0 and not os.environ.get("COLUMNS", "").isdigit():
+            columns = found.columns
+        if found.lines > 0 and not os.environ.get("LINES", "").isdigit():
+            rows = found.lines
+        return max(1, columns), max(1, rows)
+
+    @property
+    def encoding(self) -> str:
+        """How text is encoded there."""
+        return getattr(self._console.file, "encoding", None) or "utf-8"
 
     def say(self, text: str = "", style: str = "", indent: int = 0) -> None:
         """Print `text` on lines of its own; it has to be escaped already."""
@@ -58,26 +87,23 @@ class Screen:
         """Print pairs of a text and a style as one line."""
         self._print(Text.assemble(*parts))
 
-    def draw(self, picture: RenderableType) -> None:
-        """Put `picture` in place of the one drawn before; only when `is_live`."""
-        if self._is_held:
+    def draw(self, lines: Sequence[Parts]) -> None:
+        """Put `lines`, escaped, in place of those drawn before; only when `is_live`."""
+        if self._is_held or self._console.quiet:
             return
         try:
-            if self._live is None:
-                self._live = Live(picture, console=self._console, auto_refresh=False, transient=True)
-                self._live.start()
-            self._live.update(picture, refresh=True)
+            self._painter.paint(lines)
         except OSError:
             self._fall_silent()
 
     def wipe(self) -> None:
         """Take the last picture away."""
-        live, self._live = self._live, None
-        if live is not None:
-            try:
-                live.stop()
-            except OSError:
-                self._fall_silent()
+        if self._console.quiet:
+            return
+        try:
+            self._painter.wipe()
+        except OSError:
+            self._fall_silent()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -90,13 +116,30 @@ class Screen:
             self._is_held = False
 
     def _print(self, text: Text) -> None:
+        self.wipe()
         try:
-            self._console.print(text, soft_wrap=not self._wraps)
+            if self._wraps:
+                self._console.print(text, width=self.width)
+            else:
+                self._console.print(text, soft_wrap=True)
         except OSError:
             self._fall_silent()
 
+    def _coloured(self, text: str, style: str) -> str:
+        """What `text` of a style is sent as."""
+        if not style or self._console.color_system is None:
+            return text
+        around = self._styles.get(style)
+        if around is None:
+            known = Style.parse(style)
+            if self._console.no_color:
+                known = known.without_color
+            system: ColorSystem = COLOR_SYSTEMS[self._console.color_system]
+            around = self._styles[style] = known.render("\0", color_system=system)
+        before, _, after = around.partition("\0")
+        return f"{before}{text}{after}"
+
     def _fall_silent(self) -> None:
-        self._live = None
         self._console.quiet = True
         _discard_the_rest(self._console.file)
 
