@@ -210,7 +210,7 @@ class Current:
         return write, nodes[last].story if last >= 0 else 0, readers & _MASK if write else 0
 
     def _look_back(self, footprint: Footprint, index: int, rest: int) -> tuple[list[int], list[Version]]:
-        """Give the earlier steps that could be in a race with it, the latest first, and in what state what it touches is."""
+        """Give the earlier steps that could be in a race with it, latest first, and the versions of what it touches."""
         nodes, wild, users = self._nodes, self._wild, self._users
         last_wild = wild[-1] if wild else -1
         found: list[int] = []
