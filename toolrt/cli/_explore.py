@@ -209,7 +209,7 @@ class _Exploration(sim.Search):
             self._draw_count(progress.executions)
 
     def _draw_count(self, executions: int) -> None:
-        self._screen.draw([[(f"{executions:,} of {self._sample.n:,} executions", "")]])
+        self._screen.draw(f"{executions:,} of {self._sample.n:,} executions")
 
     def _estimate(self, steps: int, seconds: float) -> None:
         """Say how long all would take, as far as the first execution tells; it is the slowest, too."""

@@ -87,12 +87,12 @@ class Screen:
         """Print pairs of a text and a style as one line."""
         self._print(Text.assemble(*parts))
 
-    def draw(self, lines: Sequence[Parts]) -> None:
-        """Put `lines`, escaped, in place of those drawn before; only when `is_live`."""
+    def draw(self, lines: Sequence[Parts] | str) -> None:
+        """Put `lines`, or one, escaped, in place of those drawn before; only when `is_live`."""
         if self._is_held or self._console.quiet:
             return
         try:
-            self._painter.paint(lines)
+            self._painter.paint([[(lines, "")]] if isinstance(lines, str) else lines)
         except OSError:
             self._fall_silent()
 
