@@ -161,7 +161,8 @@ class _Execution:
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as scope:
                 if self._mix.cancel_after is not None:
-                    nursery.start_soon(self._cancel, scope, self._mix.cancel_after)
+                    # The nursery is cancelled as soon as the scope is left.
+                    nursery.start_soon(self._cancel, scope, self._mix.cancel_after)  # noqa: ASYNC111
                 answers, state = await self._executor(calls, self._tools(self._registry), state, self._show)
                 self._tell("reader.asked")
             nursery.cancel_scope.cancel()
