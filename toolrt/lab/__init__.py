@@ -1,4 +1,4 @@
-"""What a class, or a person who studies schedules, does with all this: experiments on searches.
+"""What a class, or a person who studies schedules, does with all this: experiments on searches, and exercises.
 
 Experiments give rows, which `toolrt.view.plot` draws and pandas and polars take::
 
@@ -8,8 +8,26 @@ Experiments give rows, which `toolrt.view.plot` draws and pandas and polars take
     lost = LITMUS["lost_update_3x2"]
     rows = lab.schedules_to_bug(lost.program, lost.check)
     view.plot(rows, x="policy", y="schedules", hollow="gave_up", log="y")
+
+Exercises grade themselves, against every schedule and against mutants that stand in no notebook::
+
+    lab.SHEET["two_adders"].grade({0, 1, 2})
 """
 
+from toolrt.lab._exercise import Exercise, Finding, Grade, Status
 from toolrt.lab._experiments import Collected, classes_against_calls, collect, schedules_to_bug
+from toolrt.lab._sheet import SHEET, Sheet, summary
 
-__all__ = ["Collected", "classes_against_calls", "collect", "schedules_to_bug"]
+__all__ = [
+    "SHEET",
+    "Collected",
+    "Exercise",
+    "Finding",
+    "Grade",
+    "Sheet",
+    "Status",
+    "classes_against_calls",
+    "collect",
+    "schedules_to_bug",
+    "summary",
+]
