@@ -9,6 +9,7 @@ Rules.
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_lexer("output", TextLexer)
     app.connect("source-read", on_source)
     app.connect("autodoc-process-docstring", on_docstring)
+    app.connect("autodoc-process-signature", on_signature)
     app.connect("missing-reference", on_missing)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -60,6 +62,7 @@ def on_source(app: Sphinx, docname: str, source: list[str]) -> None:
         app.env.note_dependency(str(path))
         text = as_markdown(path)
     if docname == "index":
+        text = text.partition("The same pages can be read without the site")[0]
         text += _menu((DOCS / "README.md").read_text(encoding="utf-8"))
         app.env.note_dependency(str(DOCS / "README.md"))
     if pattern := FOLDERS.get(docname):
@@ -110,8 +113,23 @@ def _menu(listed: str) -> str:
 
 
 def on_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are in the house's form."""
-    lines[:] = as_fields(lines)
+    """Docstrings are in the house's form; what they name in backticks is a parameter first."""
+    try:
+        parameters = list(inspect.signature(obj).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    own = re.compile(rf"(?<!`)`({'|'.join(parameters) or '(?!)'})`(?!`)")
+    lines[:] = as_fields([own.sub(r"``\1``", line) for line in lines])
+
+
+def on_signature(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Defaults are told as code, and not as Python shows what they are at run time."""
+    if signature is not None:
+        signature = re.sub(r"<function (\w+)(?: at 0x\w+)?>", r"\1", signature)
+        signature = re.sub(r"<(\w+\.\w+): [^<>]*>", r"\1", signature)
+    return signature, returned
 
 
 def on_missing(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
