@@ -171,6 +171,20 @@ def test_check_runs_a_notebook_and_writes_it_with_outputs(tmp_path: Path) -> Non
     assert executed["outputs"][0]["text"] == ["in SystemClock\n"]
 
 
+def test_lines_of_a_notebook_are_named_by_its_cells(tmp_path: Path) -> None:
+    """Not by the files that a kernel keeps them in, which are called otherwise each time."""
+    pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'toolrt[notebooks]'")
+    program = "from toolrt import sim\nasync def program():\n    sim.Cell(0, name='x').set(1)"
+    look = "sim.run(program, sim.Choices(), details=True).trace.notes['details']['accesses'][0][3]"
+    file = tmp_path / "one.ipynb"
+    made = _notebook(("code", "1 + 1"), ("code", program), ("code", look))
+    file.write_text(runpy.run_path(str(STRIP))["stripped"](json.dumps(made)))
+    command = [sys.executable, str(CHECK), "--write", str(tmp_path / "out"), str(file)]
+    subprocess.run(command, capture_output=True, check=True)
+    cells = json.loads((tmp_path / "out" / "one.ipynb").read_text())["cells"]
+    assert cells[2]["outputs"][0]["data"]["text/plain"] == ["'In[2]:3'"]
+
+
 @pytest.mark.parametrize(
     ("cell", "complaint"),
     [("1 / 0", "ZeroDivisionError"), ("import sys; print('odd', file=sys.stderr)", "a cell complains: odd")],

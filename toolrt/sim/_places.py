@@ -42,7 +42,7 @@ _NO_VALUE = object()
 class Place:
     """A line of the program."""
 
-    #: The file, by the last part of its path.
+    #: The file, by the last part of its path, or a notebook's cell.
     file: str
     #: The line, from 1.
     line: int
@@ -141,7 +141,14 @@ def _value_in(frame: FrameType, write: bool) -> Any:
 
 def _place(frame: FrameType, line: int) -> Place:
     file = frame.f_code.co_filename
-    return Place(PurePath(file).name, line, linecache.getline(file, line, frame.f_globals).strip())
+    return Place(_name_of(file), line, linecache.getline(file, line, frame.f_globals).strip())
+
+
+def _name_of(file: str) -> str:
+    """The last part of its path; of code that stands in a notebook, and in no file, the cell: ``In[3]``."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    label = getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file)
+    return PurePath(file).name if label is None else str(label[1])
 
 
 def _is_passed_over(frame: FrameType) -> bool:
