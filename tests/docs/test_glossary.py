@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 #: The words of the design.
-WORDS = """call, batch, lane, claim, ticket, state, modifier, update, outcome, tracked call, step, tick, choice, schedule,
-trace, policy, strategy, oracle, invariant, virtual seconds, law, mutant, workspace, registry, runtime, progress, result,
-safe, exclusive, partition, merge, sub-batch, approval, probe, service, read budget, skeleton, litmus program, mix"""
+WORDS = """call, batch, lane, claim, ticket, state, modifier, update, outcome, tracked call, step, tick, choice,
+schedule, trace, policy, strategy, oracle, invariant, virtual seconds, law, mutant, workspace, registry, runtime,
+progress, result, safe, exclusive, partition, merge, sub-batch, approval, probe, service, read budget, skeleton,
+litmus program, mix"""
 #: The terms of the texts, as they have them.
 TERMS = """ツール実行ランタイム 並列 直列 進捗 結果順序 完了順 元の順序 安定順 統合 マージ 共有 更新 上流
 登録 調度 追跡 回写 待機中 実行中 完了 読み取り専用 教材 最小実装 同じ 直列化 同一ファイル 実行順序
