@@ -423,7 +423,7 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         "one, and "
         "no addition is ever lost.** A thought may raise: that is the caller's business, and must block nobody.",
         "async def answer(counter, lock, think):\n"
-        "    raise NotImplementedError  # mend: counter.set(counter.get() + 1), with await think() in between",
+        "    raise NotImplementedError  # read, await think(), write",
         _mend_it,
     ),
     Exercise(
