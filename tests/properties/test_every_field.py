@@ -191,7 +191,7 @@ def twin_program(checkout: Path) -> Callable[[], Any]:
     }
 
     async def program() -> Ending:
-        workspace = Workspace(disk.copy())
+        workspace = Workspace(disk.copy(), skeleton=services.code.skeleton)
         shell = services.shell_tool(workspace, shell=RecordedShell(RECORD))
         offered = mcp.Offered("add", schema, "The sum.", mcp.Hints(read_only=True))
         record = mcp.RecordedServer([offered], {"add": lambda given: str(given["a"] + given["b"])})
@@ -257,7 +257,7 @@ def test_every_field_at_once_on_the_real_checkout(checkout: Path, tmp_path: Path
         only=["add"],
         trusted=True,
     )
-    workspace = Workspace(root)
+    workspace = Workspace(root, skeleton=services.code.skeleton)
     updates: list[Any] = []
     with toolrt.record() as recorder:
         ending = trio.run(run, workspace, services.shell_tool(workspace), [server], Telemetry(), updates)
@@ -270,22 +270,40 @@ def test_every_field_at_once_on_the_real_checkout(checkout: Path, tmp_path: Path
 
 @pytest.mark.skipif(shutil.which("bash") is None or os.name != "posix", reason="there is no bash to run")
 def test_every_option_of_toolrt_run_at_once(checkout: Path, tmp_path: Path) -> None:
-    """The command line gives the same answers for the calls whose tools it has, and writes trace and telemetry."""
+    """The command line gives the same answers for the calls whose tools it has, and writes trace and telemetry.
+
+    Code tools and a language server look at what the calls before them have left.
+    """
     pytest.importorskip("mcp", reason="the mcp extra is not installed")
+    pytest.importorskip("tree_sitter", reason="the code extra is not installed")
+    pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
     root = tmp_path.resolve() / "work"
     shutil.copytree(checkout, root)
-    known = [call for call in CALLS if call[0] not in ("survey", "parallel_edit_files")]
+    looking = [
+        ("list_symbols", {"path": f"{root}/toolrt/model/_call.py"}),
+        ("find_references", {"name": "Call", "path": f"{root}/toolrt/model/_call.py"}),
+        ("diagnostics", {"path": f"{root}/toolrt/model/_call.py"}),
+    ]
+    known = [call for call in CALLS if call[0] != "survey"] + looking
     response = tmp_path / "calls.json"
     response.write_text(json.dumps([{"name": name, "input": input} for name, input in known]))
     server = f"sums={sys.executable} {ROOT / 'tests/interop/mcp_servers/proper.py'}"
     options = ["--shell", "--context-budget", "10000", "--mcp", server, "--mcp-trust", "sums", "--format", "json"]
+    options += ["--code", "--lsp", "ruff"]
     files = ["--trace", str(tmp_path / "trace.json"), "--telemetry", str(tmp_path / "told.jsonl")]
     command = [sys.executable, "-m", "toolrt", "run", str(response), "--workspace", str(root), *options, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     twin = sim.run(twin_program(checkout)).value
-    wanted = [one for one in twin.results if one[0] not in ("survey", "parallel_edit_files")]
+    wanted = [one for one in twin.results if one[0] != "survey"]
     answers = json.loads(done.stdout)
-    assert [(one["name"], one["outcome"], one["content"], one["error"]) for one in answers] == wanted
+    found = [(one["name"], one["outcome"], one["content"], one["error"]) for one in answers]
+    assert found[: len(wanted)] == wanted
+    assert [(name, outcome) for name, outcome, *_ in found[len(wanted) :]] == [(name, "ok") for name, _ in looking]
+    symbols, references, findings = (content for _, _, content, _ in found[len(wanted) :])
+    assert "class Call" in symbols
+    assert "class ToolCall" not in symbols
+    assert "class Call" in references
+    assert "toolrt/model/_call.py" in findings
     require(Trace.from_json((tmp_path / "trace.json").read_text()))
     assert (tmp_path / "told.jsonl").read_text().count("call.settled") >= 1

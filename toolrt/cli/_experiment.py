@@ -18,6 +18,7 @@ import attrs
 import trio
 
 from toolrt import invariants, sim
+from toolrt.cli._offer import file_tools
 from toolrt.cli._options import LANE_POLICIES, LaneName
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
@@ -89,7 +90,7 @@ class Experiment:
     async def program(self) -> Ending:
         """One execution: what `toolrt.sim` is given."""
         workspace = Workspace(self.disk.copy())
-        runtime = Runtime(Registry(workspace.tools()), LANE_POLICIES[self.lanes], self.limit)
+        runtime = Runtime(Registry(file_tools(workspace)), LANE_POLICIES[self.lanes], self.limit)
         async with runtime.open_batch(expected_reads=runtime.registry.reads_in(self.calls)) as batch:
             for call in self.calls:
                 batch.submit(call)
@@ -122,7 +123,7 @@ class Experiment:
         workspace = Workspace(self.disk.copy())
 
         async def one_by_one() -> tuple[Sequence[ToolResult], State]:
-            registry = Registry(workspace.tools())
+            registry = Registry(file_tools(workspace))
             found = await run_one_by_one(self.calls, registry, State(), lanes=LANE_POLICIES[self.lanes])
             return found.results, found.state
 

@@ -32,6 +32,10 @@ def subject_of(call: ToolCall) -> tuple[str, str]:
     if isinstance(call.input, Mapping):
         texts = {key: value for key, value in call.input.items() if isinstance(value, str)}
         about = next((texts[key] for key in _TELLING if key in texts), next(iter(texts.values()), ""))
+        parts = call.input.get("parts")
+        if not about and isinstance(parts, list):
+            paths = [part.get("path") for part in parts[:_NAMED] if isinstance(part, Mapping)]
+            about = ", ".join(path for path in paths if isinstance(path, str))
     return on_one_line(call.name, 60), on_one_line(about, 60)
 
 

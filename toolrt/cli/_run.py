@@ -30,7 +30,9 @@ from toolrt.cli._experiment import tally
 from toolrt.cli._failure import versions
 from toolrt.cli._history import print_way_back
 from toolrt.cli._input import STANDARD_INPUT, checked_directory, checked_target, load_response, write_target
-from toolrt.cli._mcp import connected, servers_of
+from toolrt.cli._lsp import language_servers_of
+from toolrt.cli._mcp import servers_of
+from toolrt.cli._offer import Wanted, offered
 from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_one
 from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
@@ -38,9 +40,9 @@ from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._styles import STYLES
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
-from toolrt.model import Registry, State, ToolCall, ToolResult
+from toolrt.model import State, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
-from toolrt.services import shell_tool
+from toolrt.services.code import skeleton
 from toolrt.services.telemetry import JsonLines, Telemetry
 from toolrt.workspace import Workspace
 
@@ -72,6 +74,13 @@ def run(
     shell: Annotated[
         bool, Parameter(help="Offer run_command as well: its commands can do what you can.", negative=())
     ] = False,
+    code: Annotated[
+        bool, Parameter(help="Offer tools that know symbols, calls and imports as well.", negative=())
+    ] = False,
+    lsp: Annotated[
+        _Patterns,
+        Parameter(help="Offer diagnostics of this language server as well: ruff, ty, or SUFFIXES=COMMAND."),
+    ] = (),
     context_budget: Annotated[
         Whole | None, Parameter(help="Tokens that the model has room for; long files are then shown in part.")
     ] = None,
@@ -89,7 +98,8 @@ def run(
     """Execute the tool calls of a recorded model response on a directory.
 
     The response is a message of the Anthropic API, a response or a chat completion of OpenAI's, or a list of calls.
-    The tools are the workspace's file tools, a shell with --shell, and those of the MCP servers that --mcp names.
+    The tools are the workspace's file tools, a shell with --shell, those that know code with --code, diagnostics with
+    --lsp, and those of the MCP servers that --mcp names.
     Lanes and progress are shown while the calls run, then the results in call order. With --format anthropic, openai,
     chat or json, standard output has the message to send back and nothing else. Ctrl-C cancels the calls and still
     prints every result. What the file tools changed can be put back by toolrt undo; what a command or a server
@@ -108,17 +118,16 @@ def run(
     if dry_run and format not in ("text", "json"):
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
-    files = Workspace(root)
-    servers = servers_of(mcp, mcp_trust, root)
+    files = Workspace(root, skeleton=skeleton) if code else Workspace(root)
+    wanted = Wanted(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, root))
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
     observer = None if lines is None else Telemetry(lines, root=root)
 
     async def run_connected() -> Performed | None:
-        async with connected(servers, files) as tools:
-            registry = Registry([*files.tools(), *([shell_tool(files)] if shell else []), *tools])
+        async with offered(files, wanted) as offer:
             if dry_run:
-                plan = plan_of(loaded.calls, registry, LANE_POLICIES[lanes])
+                plan = plan_of(loaded.calls, offer.registry, LANE_POLICIES[lanes])
                 if format == "json":
                     print_json(plan.to_json())
                 else:
@@ -126,7 +135,15 @@ def run(
                 return None
             screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
             policy = LANE_POLICIES[lanes]
-            runtime = Runtime(registry, policy, limit, timeout=timeout, approve=approve, telemetry=observer)
+            runtime = Runtime(
+                offer.registry,
+                policy,
+                limit,
+                timeout=timeout,
+                approve=approve,
+                telemetry=observer,
+                services=offer.services,
+            )
             # History outlives this process, and a counter would begin anew in each.
             batch_id = f"run-{uuid.uuid4().hex[:8]}"
             state = State(context_budget=context_budget)
