@@ -53,6 +53,10 @@ def test_texts_have_a_place_each_and_a_bar_at_the_median() -> None:
     assert _titles(picture, "d c0") == ["walk, 1", "walk, 2", "walk, 9", "PCT, 2", "PCT, 2", "PCT, 2"]
     assert _titles(picture, "h d c0") == ["walk, at least 100"]
     assert _titles(picture, "median") == ["walk: median 5.5", "PCT: median 2"]
+    gave_up = view.plot(_TRIES[2:], x="policy", y="schedules", hollow="gave_up")
+    assert _titles(gave_up, "median") == ["walk: median 54.5", "PCT: median 2"]
+    gave_up = view.plot(_TRIES[3:], x="policy", y="schedules", hollow="gave_up")
+    assert _titles(gave_up, "median") == ["walk: median ≥ 100", "PCT: median 2"]
     assert {"Until it fails", "walk", "PCT", "schedules", "1", "10", "100"} <= set(_texts(picture))
 
 

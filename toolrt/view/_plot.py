@@ -26,7 +26,7 @@ __all__ = ["plot"]
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _TOP, _BOTTOM, _RIGHT = 78, 46, 58, 24
-_LABELS = 130
+_LABELS = 160
 _MOST_MARKS = 5_000
 
 _STYLE = """\
@@ -255,13 +255,16 @@ def _joined(marks: Sequence[_Mark], across: Any, up: _Scale) -> Iterator[str]:
 
 def _medians(marks: Sequence[_Mark], across: _Places, up: _Scale) -> Iterator[str]:
     for name in across.names:
-        middle = statistics.median(mark.y for mark in marks if mark.x == name)
+        own = [mark for mark in marks if mark.x == name]
+        middle = statistics.median(mark.y for mark in own)
+        # A median that hollow marks decide is at least that.
+        at_least = "≥ " if any(mark.hollow and mark.y <= middle for mark in own) else ""
         x, y = across.at(name), up.at(middle)
-        told = f"median {middle:,.6g}"
-        yield (
-            f'<path class="median" d="M{x - 26:.1f} {y:.1f}h52"><title>{escape(one_line(name))}: {told}</title></path>'
-        )
-        yield _text(x + 30, y + 4, f"{middle:,.6g}", "t")
+        beside = sum(abs(up.at(mark.y) - y) < 8 for mark in own) * min(9.0, 0.9 * across.width / len(own)) / 2
+        told = f"{at_least}{middle:,.6g}"
+        title = f"<title>{escape(one_line(name))}: median {told}</title>"
+        yield f'<path class="median" d="M{x - 26:.1f} {y:.1f}h52">{title}</path>'
+        yield _text(x + max(30, beside + 8), y + 4, told, "t")
 
 
 def _names(marks: Sequence[_Mark], series: Sequence[str], across: Any, up: _Scale, right: float) -> Iterator[str]:
@@ -277,7 +280,7 @@ def _names(marks: Sequence[_Mark], series: Sequence[str], across: Any, up: _Scal
         below = max(y, below + 16)
         shape = f'<path class="d c{number}" transform="translate({right + 12:.1f} {below:.1f})" d="{_SHAPES[number]}"/>'
         yield shape
-        yield _text(right + 22, below + 4, one_line(series[number], 16), "t")
+        yield _text(right + 22, below + 4, one_line(series[number], 20), "t")
 
 
 def _text(x: float, y: float, text: str, kind: str = "t") -> str:
