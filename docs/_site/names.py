@@ -11,6 +11,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
@@ -137,10 +138,13 @@ def _above(source: list[str], node: ast.stmt) -> str:
 
 def comment_of(value: Any, name: str) -> str:
     """The ``#:`` comment on a module's value, wherever in toolrt it is made; "" where it has none."""
-    for module in pkgutil.walk_packages(toolrt.__path__, "toolrt."):
-        if module.name.endswith("__main__"):
-            continue
-        loaded = importlib.import_module(module.name)
-        if vars(loaded).get(name) is value and (text := comments_of(module.name).get(("", name))):
-            return text
-    return ""
+    names()  # imports every room, and with it whatever makes a public value
+    holding = (module for module, loaded in sys.modules.items() if vars(loaded).get(name) is value)
+    return next(
+        (
+            text
+            for module in sorted(holding)
+            if module.startswith("toolrt.") and (text := comments_of(module).get(("", name)))
+        ),
+        "",
+    )
