@@ -40,7 +40,7 @@ SHEET = Sheet(*BY_SCHEDULE, *BY_PROGRAM, *BY_PROPERTY, *BY_TOOL)
 
 
 def summary(*grades: Grade) -> str:
-    """Give a line for each grade, and how many are right."""
+    """Give a line for each of `grades`, and how many are right."""
     lines = [f"{'✓' if grade.right else ' '} {grade.exercise:14} {grade.status.value}" for grade in grades]
     right = sum(grade.right for grade in grades)
     return "\n".join([*lines, f"{right} of {len(grades)} right"])
