@@ -1,4 +1,4 @@
-"""Keeping up with a tree: what is read again, what is kept where, and files that mean harm."""
+"""Keeping up with a tree: what is read again, and what is kept where."""
 
 from __future__ import annotations
 
@@ -10,51 +10,19 @@ from typing import Any
 
 import pytest
 import trio
+from _code_index import LONG_AGO, ask, asked, index_of, tree_in, write
 
-from toolrt import MemoryDisk, Outcome, Registry, Runtime, State, ToolCall, ToolResult, Workspace, services
+from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, Workspace
 from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra
 from toolrt.model import LaneChanges, Services
-from toolrt.services.code import Building, CodeIndex, _parsing, _store
-from toolrt.services.code._reading import facts_of
-from toolrt.workspace import Snapshot, Special, Symlink, head_and_tail
+from toolrt.services.code import Building, CodeIndex, _store
 
 pytest.importorskip("tree_sitter", reason="the code extra is not installed")
-
-#: Longer ago than the time step of any file system: what is read then may be kept.
-LONG_AGO = 1_000_000_000
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A tree of two modules, changed long ago."""
-    root = tmp_path.resolve() / "work"
-    root.mkdir()
-    write(root / "a.py", "from b import g\n\n\ndef f():\n    g()\n")
-    write(root / "b.py", "def g():\n    return 1\n")
-    return root
-
-
-def write(path: Path, text: str | bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-def index_of(root: Path, **more: Any) -> CodeIndex:
-    state_dir = root.parent / "state"
-    return CodeIndex(Workspace(root, state_dir=state_dir), state_dir=state_dir, **more)
-
-
-def ask(code: CodeIndex, tool: str, /, **input: Any) -> str:
-    result = asked(code, tool, **input)
-    assert result.outcome is Outcome.OK, result
-    return str(result.content)
-
-
-def asked(code: CodeIndex, tool: str, /, **input: Any) -> ToolResult:
-    runtime = Runtime(Registry([*code.workspace.tools(), *code.tools()]))
-    [result] = trio.run(runtime.run, [ToolCall("id", tool, input)], State()).results
-    return result
+    return tree_in(tmp_path)
 
 
 def test_only_what_changed_is_read_again(root):
@@ -183,112 +151,6 @@ def test_what_git_ignores_is_not_known(root):
     write(root / ".gitignore", "vendor/\n")
     write(root / "vendor" / "v.py", "def vendored(): ...\n")
     assert "which nothing is called" in str(asked(index_of(root), "find_callers", symbol="vendored").error)
-
-
-def test_links_pipes_and_circles_are_passed_over():
-    """Nothing is opened but files, and each once."""
-    files = {"d/a.py": "def f(): ...\n", "d/up": Symlink(".."), "loop": Symlink("loop"), "b.py": Symlink("d/a.py"),
-             "pipe.py": Special()}  # fmt: skip
-    code = CodeIndex(Workspace(MemoryDisk(files)))
-    assert ask(code, "find_callers", symbol="f").startswith("callers of d/a.py:1 function f: 0")
-
-
-def test_a_circle_of_real_links_ends(root):
-    (root / "self").symlink_to(root, target_is_directory=True)
-    (root / "d").mkdir()
-    (root / "d" / "up").symlink_to("../d", target_is_directory=True)
-    assert trio.run(index_of(root).build) == 2
-
-
-class ChangingDisk(MemoryDisk):
-    """A file of it changes just after it was read."""
-
-    async def read(self, entry: tuple[str, ...], limit: int) -> Snapshot:
-        snapshot = await super().read(entry, limit)
-        if entry == ("a.py",) and b"old" in snapshot.content:
-            self.put("a.py", "def new_name(): ...\n")
-        return snapshot
-
-
-def test_a_file_that_changes_while_it_is_parsed_is_read_again():
-    """By the next answer: its look is another one."""
-    code = CodeIndex(Workspace(ChangingDisk({"a.py": "def old_name(): ...\n"})))
-    trio.run(code.build)
-    assert ask(code, "find_callers", symbol="new_name").startswith("callers of a.py:1 function new_name")
-    assert "which nothing is called" in str(asked(code, "find_callers", symbol="old_name").error)
-
-
-class VanishingDisk(MemoryDisk):
-    """Its files are gone when they are read."""
-
-    async def read(self, entry: tuple[str, ...], limit: int) -> Snapshot:
-        if entry == ("b.py",):
-            raise FileNotFoundError(2, "gone")
-        return await super().read(entry, limit)
-
-
-def test_a_file_that_vanishes_is_no_failure():
-    code = CodeIndex(Workspace(VanishingDisk({"a.py": "def f(): ...\n", "b.py": "f()\n"})))
-    assert ask(code, "find_callers", symbol="f").startswith("callers of a.py:1 function f: 0")
-
-
-HOSTILE = {
-    "one line": b"x = [" * 60_000,
-    "brackets": b"(" * 200_000,
-    "braces": b"{" * 200_000,
-    "calls": b"f(" * 60_000 + b")" * 60_000,
-    "attributes": b"a" + b".b()" * 50_000,
-    "functions": b"".join(b" " * depth + b"def f():\n" for depth in range(600)),
-    "no text": bytes(range(256)) * 1000,
-    "half of UTF-8": b"def f\xc3(\xff): \xe2\x82\n" * 1000,
-    "lines": b"def f(): f()\n" * 3_000,
-}
-
-
-@pytest.mark.parametrize("name", ["a.py", "a.js", "a.cpp", "a.rb"])
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
-def test_no_content_is_a_failure(name, content):
-    """It is parsed, or not; the rest of the tree is known in any case."""
-    code = CodeIndex(Workspace(MemoryDisk({name: content, "good.py": "def good(): good()\n"})))
-    assert "good.py:1 in good: good" in ask(code, "find_callers", symbol="good")
-    asked(code, "list_symbols", path=name)
-    assert services.code.skeleton(name, content.decode("utf-8", "replace"), 500)
-
-
-def test_a_file_of_50_mb_in_one_line_is_not_read(root):
-    """Nor parsed for a skeleton; answers say that there is one."""
-    with (root / "big.py").open("wb") as file:
-        file.truncate(50 * 1024 * 1024)
-    code = index_of(root)
-    assert ask(code, "find_callers", symbol="g").endswith("(1 files above 1048576 bytes are not known)")
-    text = "x" * (50 * 1024 * 1024)
-    assert services.code.skeleton("big.py", text, 500) == head_and_tail("big.py", text, 500)
-
-
-def test_large_and_long_files_are_not_parsed():
-    """Each bound, and just below it."""
-    grammar = _parsing.Grammars().of(services.code.LANGUAGES["python"])
-    line = b"name = 'a text'\n"
-    most = _parsing.PARSED_MOST // len(line)
-    assert _parsing.parsed(grammar, line * most) is not None
-    assert _parsing.parsed(grammar, line * (most + 1)) is None
-    long = b"#" * (_parsing._LINE_LONGEST - 1) + b"\n"
-    assert _parsing.parsed(grammar, long * 300) is not None
-    assert _parsing.parsed(grammar, b"#" * 20 + long.strip() * 300) is None
-
-
-def test_a_query_looks_only_so_deep():
-    """Else it is quadratic in the depth: 40,000 nested calls would take a minute."""
-    content = b"f(\n" * 5_000 + b")\n" * 5_000
-    facts = facts_of(_parsing.Grammars(), services.code.LANGUAGES["python"], content)
-    assert 0 < len(facts.calls) < _parsing._DEEPEST
-
-
-def test_a_tree_with_too_wide_an_error_is_not_asked():
-    """Else it is quadratic in the width."""
-    grammar = _parsing.Grammars().of(services.code.LANGUAGES["javascript"])
-    assert _parsing.parsed(grammar, b"{\n" * (_parsing._WIDEST_ERROR - 10)) is not None
-    assert _parsing.parsed(grammar, b"{\n" * (_parsing._WIDEST_ERROR + 10)) is None
 
 
 def test_fts5_is_asked_for(monkeypatch):

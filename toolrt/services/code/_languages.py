@@ -97,6 +97,8 @@ class Grammar:
 
     parser: tree_sitter.Parser
     query: tree_sitter.Query
+    #: The language's name.
+    language: str
 
 
 def grammar_of(language: Language) -> Grammar:
@@ -110,7 +112,7 @@ def grammar_of(language: Language) -> Grammar:
     except ImportError:
         raise MissingExtra(f"reading {language.name}", "code") from None
     loaded, query = _loaded(language.name)
-    return Grammar(tree_sitter.Parser(loaded), query)
+    return Grammar(tree_sitter.Parser(loaded), query, language.name)
 
 
 @functools.cache

@@ -1,8 +1,9 @@
 """Parsing within bounds: a tree and what a query finds in it, or None.
 
-Rules.  No content makes this endless or large: a file above `PARSED_MOST` bytes, or a large one of long lines, is not
-parsed; a parse ends after so much work that no ordinary file makes; a query looks no deeper than `_DEEPEST`, and at no
-tree with an error that is too wide.  Work is counted, not timed: whether a file is parsed follows from its content.
+Rules.  No content makes this endless or large: a file above `PARSED_MOST` bytes, a large one of long lines, or one with
+too many operators in a statement is not parsed; a parse ends after so much work that no ordinary file makes; a query
+looks no deeper than `_DEEPEST`, and at no tree with an error that is too wide.  Work is counted, not timed: whether a
+file is parsed follows from its content.
 
 Theory.  tree-sitter says now and then that it is at work, about once for a hundred of its steps: in 1,285 files of
 installed packages and system headers some 5 times for a thousand bytes, at most 17 times.  It asks for the text piece
@@ -10,12 +11,17 @@ by piece, and again when it looks back: less than 9 times for each piece there. 
 tree (100,000 nested calls took 111 s without a bound) and in how many nodes an error has directly below it, because
 only there they are a plain list (100,000 braces took 21 s).
 
-Limits.  Within these bounds the worst that was found, 256 KiB of quotes in a file for TypeScript, takes some seconds,
-in a worker thread, but for the skeleton that ``read_file`` answers with.
+A file that ends in the middle of an expression of many operators, each of which is wrong where it stands, takes memory
+that is quadratic in their number, all of it in one step at the end (tree-sitter 0.26.1; 6,000 bytes took 1.4 GB).
+
+Limits.  Within these bounds the worst that was found takes some nine seconds, in a worker thread, but for the skeleton
+that ``read_file`` answers with (``tests/benchmarks/code.py --only hostile``).  Memory is bounded against the operators
+for which that was found, not against every content that somebody could make for it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from toolrt.services.code._languages import Grammar, Language, grammar_of
@@ -32,6 +38,14 @@ PARSED_MOST = 256 * 1024
 #: What a program wrote in one line takes a parser up to 50 microseconds a byte, and ordinary code 0.3.
 _LONG_FROM = 64 * 1024
 _LINE_LONGEST = 300
+
+#: How many operators one statement may have of those that pile up where they are wrong; 1,000 of them take 400 MB.
+_PILED_MOST = 400
+_PILING_UP = re.compile(rb"=>|<-|[*/%<]+")
+#: What begins or ends a comment, or a line of one, where that is no operator.
+_COMMENTS = re.compile(rb"/\*|\*/|//|^[ \t]*\*+(?=\s)", re.MULTILINE)
+#: What a line ends or begins with that goes on with the statement of the line before it.
+_GOES_ON = frozenset(b"*/%<>=-([")
 
 #: How deep below the root a query looks.
 _DEEPEST = 400
@@ -75,8 +89,9 @@ def parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
     size = len(content)
     if size > PARSED_MOST or (size > _LONG_FROM and size > _LINE_LONGEST * (content.count(b"\n") + 1)):
         return None
+    if _piles_up(content, grammar.language):
+        return None
     reports = 0
-
     asks_left = _ASKED + _ASKED_PER_PIECE * (len(content) // _PIECE + 1)
 
     def enough(place: int, has_error: bool) -> bool:
@@ -96,6 +111,23 @@ def parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
         grammar.parser.reset()
         return None
     return None if asks_left < 0 or _is_wide(tree.root_node) else tree
+
+
+def _piles_up(content: bytes, language: str) -> bool:
+    """Whether a statement, as far as lines tell, has too many operators."""
+    if len(_PILING_UP.findall(content)) <= _PILED_MOST:
+        return False
+    if language not in ("python", "ruby"):
+        content = _COMMENTS.sub(b" ", content)
+    count, goes_on = 0, False
+    for line in content.split(b"\n"):
+        text = line.strip()
+        if text:
+            count = len(_PILING_UP.findall(text)) + (count if goes_on or text[0] in _GOES_ON else 0)
+            if count > _PILED_MOST:
+                return True
+            goes_on = text[-1] in _GOES_ON
+    return False
 
 
 def _is_wide(root: tree_sitter.Node) -> bool:
