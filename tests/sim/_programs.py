@@ -1,4 +1,4 @@
-"""Programs made of a few operations each, to hold the reduction against its oracle.
+"""Programs made of a few operations each, to hold the reduction against its oracle, and one that several tests share.
 
 A program is a tuple of tasks, a task a tuple of operations, an operation a tuple of its name and numbers.  Each task
 writes down what it saw; what they wrote is the outcome, also of an execution that ends in a deadlock.
@@ -285,3 +285,13 @@ def program_of(tasks: tuple[tuple[int | None, tuple[Operation, ...]], ...]) -> C
         return logs
 
     return program
+
+
+async def timed() -> tuple[int, bool, float]:
+    """Three steps under a timeout."""
+    done = 0
+    with trio.move_on_after(1) as scope:
+        for _ in range(3):
+            await checkpoint()
+            done += 1
+    return done, scope.cancelled_caught, trio.current_time()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from _programs import timed
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
@@ -23,24 +24,14 @@ def _any(execution: sim.Execution) -> bool:
 # ---------------------------------------------------------------------- the clock
 
 
-async def _timeout_or_not() -> tuple[int, bool, float]:
-    """Three steps under a timeout of a second."""
-    done = 0
-    with trio.move_on_after(1) as scope:
-        for _ in range(3):
-            await checkpoint()
-            done += 1
-    return done, scope.cancelled_caught, trio.current_time()
-
-
 def test_clock_that_waits_for_idleness_never_cuts_busy_work() -> None:
     """Without an explored clock no time passes while anything can run."""
-    assert set(sim.explore(_timeout_or_not, sim.Exhaustive()).outcomes) == {(3, False, 0.0)}
+    assert set(sim.explore(timed, sim.Exhaustive()).outcomes) == {(3, False, 0.0)}
 
 
 def test_clock_may_move_before_any_step() -> None:
     """The timeout comes before each of the three steps, or never."""
-    report = sim.explore(_timeout_or_not, sim.Exhaustive(), clock="explored", clock_moves=1)
+    report = sim.explore(timed, sim.Exhaustive(), clock="explored", clock_moves=1)
     assert report.outcomes == {(3, False, 0.0): 1, (0, True, 1.0): 1, (1, True, 1.0): 1, (2, True, 1.0): 1}
     assert report.claim == "exhaustive(schedules=4) with clock_moves<=1"
     assert report.verdict is sim.PASS
@@ -48,7 +39,7 @@ def test_clock_may_move_before_any_step() -> None:
 
 def test_clock_is_the_last_choice() -> None:
     """The schedule of zeros has no early move, and the clock is offered after every task."""
-    execution = sim.run(_timeout_or_not, sim.Choices(), clock="explored")
+    execution = sim.run(timed, sim.Choices(), clock="explored")
     assert execution.value == (3, False, 0.0)
     offered = [enabled for enabled in execution.enabled if "clock" in enabled]
     assert offered
@@ -57,7 +48,7 @@ def test_clock_is_the_last_choice() -> None:
 
 def test_clock_is_not_offered_without_a_deadline() -> None:
     """Before the scope is entered and after it is left there is no time to move to."""
-    enabled = sim.run(_timeout_or_not, sim.Choices(), clock="explored").enabled
+    enabled = sim.run(timed, sim.Choices(), clock="explored").enabled
     assert enabled[0] == ("main",)
 
     async def none() -> None:
@@ -104,15 +95,13 @@ def test_clock_does_not_move_while_someone_waits_for_idleness() -> None:
 
 def test_schedule_with_a_clock_is_replayed_in_every_form() -> None:
     """A move of the clock has a name in the long form and in the short one."""
-    report = sim.explore(
-        _timeout_or_not, sim.Exhaustive(), lambda e: e.value != (1, True, 1.0), clock="explored", clock_moves=1
-    )
+    report = sim.explore(timed, sim.Exhaustive(), lambda e: e.value != (1, True, 1.0), clock="explored", clock_moves=1)
     schedule = report.failures[0].minimal
     assert "clock" in schedule.short.split()
     for form in (schedule, schedule.to_json(), schedule.short):
-        assert sim.replay(_timeout_or_not, form, clock="explored", clock_moves=1).value == (1, True, 1.0)
+        assert sim.replay(timed, form, clock="explored", clock_moves=1).value == (1, True, 1.0)
     with pytest.raises(ReplayDiverged):
-        sim.replay(_timeout_or_not, schedule)
+        sim.replay(timed, schedule)
     assert 'clock="explored", clock_moves=1)' in report.failures[0].explain()
 
 
@@ -121,7 +110,7 @@ def test_schedule_with_a_clock_is_replayed_in_every_form() -> None:
 )
 def test_every_policy_can_move_the_clock(policy: sim.Policy) -> None:
     """A sample by any policy has executions in which time moved early."""
-    report = sim.explore(_timeout_or_not, sim.Random(policy, 50), clock="explored")
+    report = sim.explore(timed, sim.Random(policy, 50), clock="explored")
     assert any(cut for _, cut, _ in report.outcomes)
 
 
@@ -149,7 +138,7 @@ def test_clock_arguments_are_checked(arguments: dict[str, Any]) -> None:
     """Another word or number is refused before anything runs."""
     for call in (sim.run, sim.explore):
         with pytest.raises(DefinitionRefused, match="clock"):
-            call(_timeout_or_not, **arguments)
+            call(timed, **arguments)
 
 
 # ---------------------------------------------------------------------- scopes
@@ -519,7 +508,7 @@ def test_portfolio_finds_what_needs_all_three() -> None:
 
 def test_clock_is_combined_with_a_cancel_of_the_whole_program() -> None:
     """cancel_at="any" and an explored clock go together."""
-    report = sim.explore(_timeout_or_not, sim.Exhaustive(), cancel_at="any", clock="explored", clock_moves=1)
+    report = sim.explore(timed, sim.Exhaustive(), cancel_at="any", clock="explored", clock_moves=1)
     assert report.complete
     assert {sim.CANCELLED, (3, False, 0.0), (0, True, 1.0), (2, True, 1.0)} <= set(report.outcomes)
 
@@ -528,6 +517,6 @@ def test_program_without_a_name_can_have_a_clock_and_a_cancel() -> None:
     """A partial has no name, and what exec made has no module."""
     space: dict[str, Any] = {"checkpoint": checkpoint, "__name__": None}
     exec("async def program():\n    await checkpoint()", space)
-    for program in (space["program"], partial(_timeout_or_not)):
+    for program in (space["program"], partial(timed)):
         for cancel_at in (None, "any"):
             assert sim.run(program, sim.Choices(), cancel_at=cancel_at, clock="explored").error is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 import trio
 import trio.testing
@@ -13,69 +15,6 @@ from trio.lowlevel import checkpoint
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, ReplayDiverged
-
-
-def lost_update(tasks: int, rounds: int):
-    """Read, checkpoint, write."""
-
-    async def program() -> int:
-        cell = sim.Cell(0, name="x")
-
-        async def add() -> None:
-            for _ in range(rounds):
-                seen = cell.get()
-                await checkpoint()
-                cell.set(seen + 1)
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(tasks):
-                nursery.start_soon(add)
-        return cell.get()
-
-    return program
-
-
-def reorder(tasks: int):
-    """All but one set two cells, the last reads both."""
-
-    async def program() -> tuple[int, int]:
-        one, two = sim.Cell(0, "one"), sim.Cell(0, "two")
-        seen = []
-
-        async def put() -> None:
-            one.set(1)
-            await checkpoint()
-            two.set(-1)
-
-        async def look() -> None:
-            first = one.get()
-            await checkpoint()
-            seen.append((first, two.get()))
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(tasks - 1):
-                nursery.start_soon(put)
-            nursery.start_soon(look)
-        return seen[0]
-
-    return program
-
-
-def dining(count: int):
-    """Everyone takes the left fork first."""
-
-    async def program() -> None:
-        forks = [trio.Lock() for _ in range(count)]
-
-        async def eat(left: trio.Lock, right: trio.Lock) -> None:
-            async with left, right:
-                pass
-
-        async with trio.open_nursery() as nursery:
-            for index in range(count):
-                nursery.start_soon(eat, forks[index], forks[(index + 1) % count])
-
-    return program
 
 
 def tools(count: int, files: int):
@@ -100,52 +39,59 @@ def tools(count: int, files: int):
     return program
 
 
-#: Program, traces, schedules (None: too many to run them all here).
+#: Program, its arguments, traces, schedules (None: too many to run them all here).
 LISTED = {
-    "lost update 2x1": (lost_update(2, 1), 4, 6),
-    "lost update 3x1": (lost_update(3, 1), 36, 90),
-    "lost update 3x2": (lost_update(3, 2), 762, 1_680),
-    "reorder 3": (reorder(3), 36, 90),
-    "reorder 4": (reorder(4), 576, 2_520),
-    "dining 2": (dining(2), 5, 8),
-    "dining 3": (dining(3), 37, 285),
-    "dining 4": (dining(4), 185, None),
-    "tools 4 on 2": (tools(4, 2), 4, None),
-    "tools 6 on 3": (tools(6, 3), 8, None),
-    "tools 5 on 5": (tools(5, 5), 1, None),
-    "tools 5 on 1": (tools(5, 1), 120, None),
-    "tools 3 on 1": (tools(3, 1), 6, 1_680),
+    "lost update 2x1": ("lost_update", (2, 1), 4, 6),
+    "lost update 3x1": ("lost_update", (3, 1), 36, 90),
+    "lost update 3x2": ("lost_update", (3, 2), 762, 1_680),
+    "reorder 3": ("reorder", (3,), 36, 90),
+    "reorder 4": ("reorder", (4,), 576, 2_520),
+    "dining 2": ("dining", (2,), 5, 8),
+    "dining 3": ("dining", (3,), 37, 285),
+    "dining 4": ("dining", (4,), 185, None),
+    "tools 4 on 2": (tools, (4, 2), 4, None),
+    "tools 6 on 3": (tools, (6, 3), 8, None),
+    "tools 5 on 5": (tools, (5, 5), 1, None),
+    "tools 5 on 1": (tools, (5, 1), 120, None),
+    "tools 3 on 1": (tools, (3, 1), 6, 1_680),
 }
 
 
+def listed(programs: ModuleType, name: str):
+    """Give a listed program, its traces and its schedules."""
+    made, arguments, traces, schedules = LISTED[name]
+    program = getattr(programs, made)(*arguments)[0] if isinstance(made, str) else made(*arguments)
+    return program, traces, schedules
+
+
 @pytest.mark.parametrize("name", LISTED)
-def test_reduction_runs_one_execution_of_each_trace(name: str) -> None:
+def test_reduction_runs_one_execution_of_each_trace(name: str, programs: ModuleType) -> None:
     """As many executions as traces, and none of them twice."""
-    program, traces, _ = LISTED[name]
+    program, traces, _ = listed(programs, name)
     report, strategy, _ = reduced(program)
     assert (report.executions, strategy.redundant) == (traces, 0)
     assert report.complete
     assert report.claim == f"exhaustive(traces={traces})"
 
 
-@pytest.mark.parametrize("name", [name for name, (_, _, schedules) in LISTED.items() if schedules])
-def test_reduction_agrees_with_every_schedule(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, (*_, schedules) in LISTED.items() if schedules])
+def test_reduction_agrees_with_every_schedule(name: str, programs: ModuleType) -> None:
     """The oracle runs every schedule and finds as many traces, and the same outcomes."""
-    program, traces, schedules = LISTED[name]
+    program, traces, schedules = listed(programs, name)
     counted = count_traces(program)
     assert (counted.schedules, len(counted.traces)) == (schedules, traces)
     assert reduced(program)[2] == counted.outcomes
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])
-def test_reduction_finds_the_one_deadlock(count: int) -> None:
+def test_reduction_finds_the_one_deadlock(count: int, programs: ModuleType) -> None:
     """Philosophers deadlock in exactly one trace; the last one reversed, in none."""
-    assert reduced(dining(count))[0].outcomes["Deadlock"] == 1
+    assert reduced(programs.dining(count)[0])[0].outcomes["Deadlock"] == 1
 
 
-def test_reduction_runs_reorder_5() -> None:
+def test_reduction_runs_reorder_5(programs: ModuleType) -> None:
     """(5!)**2 traces of 113,400 schedules."""
-    assert reduced(reorder(5))[0].executions == 14_400
+    assert reduced(programs.reorder(5)[0])[0].executions == 14_400
 
 
 _SPECS = st.lists(
@@ -372,16 +318,16 @@ def test_declared_is_held_against_a_sample() -> None:
     assert report.unfinished == "a random schedule had an outcome that no trace had"
 
 
-def test_declared_is_held_against_so_many() -> None:
+def test_declared_is_held_against_so_many(programs: ModuleType) -> None:
     """A sample that shows nothing new is part of the claim."""
-    report = sim.explore(lost_update(2, 1), sim.DPOR("declared", samples=7), lambda execution: True)
+    report = sim.explore(programs.lost_update(2, 1)[0], sim.DPOR("declared", samples=7), lambda execution: True)
     assert report.verdict is sim.PASS
     assert report.claim == "exhaustive(traces=4, accesses=declared, sampled=7)"
 
 
-def test_nothing_is_complete_when_the_budget_ends() -> None:
+def test_nothing_is_complete_when_the_budget_ends(programs: ModuleType) -> None:
     """Fewer executions than traces: the claim says so."""
-    report = sim.explore(lost_update(3, 1), sim.DPOR(), max_executions=10)
+    report = sim.explore(programs.lost_update(3, 1)[0], sim.DPOR(), max_executions=10)
     assert report.verdict is sim.INCONCLUSIVE
     assert report.claim == "incomplete(traces=10)"
 
@@ -477,8 +423,8 @@ def test_unknown_accesses_are_refused() -> None:
         sim.DPOR("guessed")
 
 
-def test_reduction_can_be_used_twice() -> None:
+def test_reduction_can_be_used_twice(programs: ModuleType) -> None:
     """A strategy begins anew with each exploration."""
     strategy = sim.DPOR()
     for _ in range(2):
-        assert sim.explore(lost_update(2, 1), strategy).executions == 4
+        assert sim.explore(programs.lost_update(2, 1)[0], strategy).executions == 4

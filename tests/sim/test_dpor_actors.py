@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _programs import OPERATIONS, THINGS, program_of
+from _programs import OPERATIONS, THINGS, program_of, timed
 from _traces import InParts, TooMany, count_traces, outcome_of, reduced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -55,16 +55,6 @@ async def independent() -> tuple[int, int]:
         for cell in cells:
             nursery.start_soon(work, cell)
     return cells[0].get(), cells[1].get()
-
-
-async def timed() -> tuple[int, bool, float]:
-    """Three steps under a timeout."""
-    done = 0
-    with trio.move_on_after(1) as scope:
-        for _ in range(3):
-            await checkpoint()
-            done += 1
-    return done, scope.cancelled_caught, trio.current_time()
 
 
 async def sleeper() -> float:

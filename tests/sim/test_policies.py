@@ -242,31 +242,29 @@ def test_pos_draws_partial_orders_not_schedules(programs) -> None:
 
 
 def test_pos_learns_what_steps_touch() -> None:
-    """Once footprints are known, the order of two racing steps is a coin's toss, whatever else runs."""
+    """Once footprints are known, steps that touch nothing in common dilute nothing: seven are first once in eight."""
 
-    async def program() -> tuple[str, ...]:
-        first = sim.Cell[tuple[str, ...]]((), name="first")
+    async def program() -> str:
+        first, own = sim.Cell("", name="first"), sim.Cell(0, name="own")
 
-        async def race(name: str) -> None:
-            await checkpoint()
-            first.set((*first.get(), name))
+        async def early() -> None:
+            first.set(first.get() or "early")
 
-        async def noise(number: int) -> None:
-            own = sim.Cell(0, name=str(number))
-            for _ in range(4):
+        async def late() -> None:
+            for _ in range(6):
                 own.set(1)
                 await checkpoint()
+            first.set(first.get() or "late")
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(race, "a")
-            nursery.start_soon(race, "b")
-            for number in range(3):
-                nursery.start_soon(noise, number)
+            nursery.start_soon(early)
+            nursery.start_soon(late)
         return first.get()
 
+    # One draw against the highest of seven: 75 of 600.  Where each step were a draw of its own it would be 5.
     outcomes = sim.explore(program, sim.Random(sim.POS(seed=0), 600), _any).outcomes
-    assert set(outcomes) == {("a", "b"), ("b", "a")}
-    assert 240 < outcomes["a", "b"] < 360
+    assert set(outcomes) == {"early", "late"}
+    assert 45 < outcomes["late"] < 110
 
 
 def _draws_again(touched: tuple[tuple[tuple[str, ...], bool], ...]) -> bool:
