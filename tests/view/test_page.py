@@ -576,3 +576,11 @@ def test_two_side_by_side_have_the_width_of_a_notebooks_frame(opened: Open) -> N
     left, right = (section.bounding_box() for section in tab.locator("#panel section").all())
     assert left["y"] == right["y"]
     assert left["x"] + left["width"] <= right["x"]
+
+
+def test_calls_side_by_side_leave_room_for_their_bars(opened: Open) -> None:
+    """In a notebook's frame the names take less than half of a pane."""
+    tab = opened(view.show(traces.recorded("batch"), traces.recorded("batch")), width=860)
+    name, bars = (tab.locator(".pane").first.locator(which).first.bounding_box() for which in (".label", ".overlay"))
+    assert name["width"] < 0.45 * tab.locator(".pane").first.bounding_box()["width"]
+    assert bars["width"] > name["width"]

@@ -61,7 +61,7 @@ toolrt.CallsView = class CallsView {
 
   layout() {
     const events = this.run.events;
-    this.left = this.app.narrow() ? 118 : 250;
+    this.left = this.app.narrow() ? 118 : this.scroll.clientWidth < 600 ? 170 : 250;
     const room = Math.max(120, this.scroll.clientWidth - this.left - 4);
     this.bodyWidth = room * this.scaleFactor;
     this.last = Math.max(1, events.kind.length - 1);
