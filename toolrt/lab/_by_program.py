@@ -418,12 +418,10 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         4,
         "Mend the lost update",
         "`add` gets a counter (`get()`, `set(value)`), a `trio.Lock` that all who add to this counter share, and an "
-        "async "
-        "function `think`. **Write `add` so that it reads the counter, thinks once, and writes what it read plus "
-        "one, and "
-        "no addition is ever lost.** A thought may raise: that is the caller's business, and must block nobody.",
-        "async def answer(counter, lock, think):\n"
-        "    raise NotImplementedError  # read, await think(), write",
+        "async function `think`. **Write `add` so that it reads the counter, thinks once, and writes what it read "
+        "plus one, and no addition is ever lost.** A thought may raise: that is the caller's business, and must "
+        "block nobody.",
+        "async def answer(counter, lock, think):\n    raise NotImplementedError  # read, await think(), write",
         _mend_it,
     ),
     Exercise(
@@ -431,10 +429,8 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         6,
         "No deadly embrace",
         "An account has a `name` and a `lock`. **Write `transfer`, which awaits `move()` once, while it holds the "
-        "locks of "
-        "both accounts,** so that no set of transfers ever waits for itself, and transfers between other accounts do "
-        "not "
-        "wait for it. An account may give to itself.",
+        "locks of both accounts,** so that no set of transfers ever waits for itself, and transfers between other "
+        "accounts do not wait for it. An account may give to itself.",
         "async def answer(source, target, move):\n    raise NotImplementedError",
         _no_embrace,
     ),
@@ -454,12 +450,10 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         13,
         "Tickets",
         "**Write `run(calls)`, where a call is a pair of a resource's name, or None, and an async function.** Calls "
-        "on one "
-        "resource run one at a time and in the order of the list, whatever the scheduler does; no call waits for one "
-        "that "
+        "on one resource run one at a time and in the order of the list, whatever the scheduler does; no call waits "
+        "for one that "
         f"shares nothing with it. {_ANSWERS}; the answers are in the order of the list. Trio begins the tasks of a "
-        "nursery "
-        "in any order: what has to be settled before a task exists?",
+        "nursery in any order: what has to be settled before a task exists?",
         "async def answer(calls):\n    raise NotImplementedError  # with trio.open_nursery()",
         _tickets,
     ),
@@ -468,10 +462,10 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         15,
         "Stop, and tell the truth",
         "**Write `run(functions, limit, stop)`: at most `limit` functions run at once, and they begin in the order "
-        "of the "
-        "list.** When the `trio.Event` called `stop` is set, nothing more begins, what runs is cancelled, and `run` "
-        'returns at once. Each call has exactly one answer, in order: `("ok", value)`, `("interrupted",)` or '
-        '`("not started",)`, and it is true: whatever came to its end is "ok", also in the instant of the stop.',
+        "of the list.** When the `trio.Event` called `stop` is set, nothing more begins, what runs is cancelled, "
+        "and `run` "
+        'returns at once. Each call has exactly one answer, in order: `("ok", value)`, `("interrupted",)` or `("not '
+        'started",)`, and it is true: whatever came to its end is "ok", also in the instant of the stop.',
         "async def answer(functions, limit, stop):\n    raise NotImplementedError  # with trio.open_nursery()",
         _stop,
     ),

@@ -176,7 +176,12 @@ _BROKEN: tuple[tuple[str, Mix], ...] = (
     ("readers of files do not wait", MUTANTS["readers of files do not wait"].workload),
     ("readers of files do not wait", _READS_LATE),
 )
-_WALKS = 30
+_WALKS = 20
+
+
+def _has_files(mix: Mix) -> bool:
+    actions = [action for call in mix.calls for one in call.family for action in one.does]
+    return any(isinstance(action, AppendFile | ReadFile | WriteFile) for action in actions)
 
 
 def _executions(mix: Mix, count: int) -> Iterator[sim.Execution]:
@@ -186,7 +191,7 @@ def _executions(mix: Mix, count: int) -> Iterator[sim.Execution]:
 
 def _file_law(broken: Any) -> Iterator[Finding]:
     wolf: tuple[sim.Execution, Any] | None = None
-    for mix in (*WORKLOADS, _READS_LATE, _WRITES):
+    for mix in (*filter(_has_files, WORKLOADS), _READS_LATE, _WRITES):
         for execution in _executions(mix, 3):
             if wolf is None and (found := list(broken(execution.trace))):
                 wolf = execution, found[0]
@@ -215,9 +220,8 @@ BY_PROPERTY: tuple[Exercise, ...] = (
         "A property, and what it must see",
         "A runtime delivers results. **Write `holds(answers, delivered)`, which says whether it did so rightly:** "
         "`answers` has the answer of each call, by its index; `delivered` has pairs of an index and an answer, in "
-        "the order "
-        "in which they came. Right is: every call once, with its own answer, in call order. It is tried on the right "
-        "program and on mutants.",
+        "the order in which they came. Right is: every call once, with its own answer, in call order. It is tried "
+        "on the right program and on mutants.",
         "def answer(answers, delivered):\n    raise NotImplementedError  # True or False",
         _in_call_order,
     ),
@@ -225,12 +229,11 @@ BY_PROPERTY: tuple[Exercise, ...] = (
         "merge",
         10,
         "The merge",
-        "Calls of one lane have finished, in some order, and each may have returned modifiers: functions that take the "
-        "state, a dict, and give the next. **Write `merge(state, finished)`, where `finished` has `(call_index, "
-        "position, "
-        "modifier)` in the order of finishing; give the new state and the list of `(call_index, position)` of those "
-        "that "
-        "raised.** Timing must not decide; one that raises changes nothing; the state you are given stays as it is.",
+        "Calls of one lane have finished, in some order, and each may have returned modifiers: functions that take "
+        "the state, a dict, and give the next. **Write `merge(state, finished)`, where `finished` has `(call_index, "
+        "position, modifier)` in the order of finishing; give the new state and the list of `(call_index, "
+        "position)` of those that raised.** Timing must not decide; one that raises changes nothing; the state you "
+        "are given stays as it is.",
         "def answer(state, finished):\n    raise NotImplementedError  # the new state, and what was rejected",
         _merge,
     ),
@@ -238,13 +241,11 @@ BY_PROPERTY: tuple[Exercise, ...] = (
         "file_law",
         14,
         "A law over traces",
-        "**Write a function of a `Trace` that gives what is wrong with it (a list; empty when nothing is): within one "
-        "batch, mutations of a file happen in call order and never overlap, and a read sees those of all lower "
-        "calls.** "
-        "Look at the events `file.mutation_began`, `file.mutation_ended` and `file.read` (docs/reference/events.md); "
-        "each "
-        "has the fields `batch`, `call` and `file`. It is tried on this runtime, which keeps the law, and on mutants "
-        "of it.",
+        "**Write a function of a `Trace` that gives what is wrong with it (a list; empty when nothing is): within "
+        "one batch, mutations of a file happen in call order and never overlap, and a read sees those of all lower "
+        "calls.** Look at the events `file.mutation_began`, `file.mutation_ended` and `file.read` "
+        "(docs/reference/events.md); each has the fields `batch`, `call` and `file`. It is tried on this runtime, "
+        "which keeps the law, and on mutants of it.",
         "def answer(trace):\n    raise NotImplementedError  # for event in trace.of_kind(...)",
         _file_law,
     ),

@@ -143,9 +143,8 @@ BY_SCHEDULE: tuple[Exercise, ...] = (
         2,
         "Lose an update",
         "Now be the scheduler. **Give a schedule of the same program after which the counter holds 1.** A schedule "
-        "names "
-        "who steps, in order: `main` starts both tasks, `main.0` and `main.1` are the tasks, each of two steps, and "
-        "`main` ends. `main main.0*2 main.1*2 main` is one that loses nothing.",
+        "names who steps, in order: `main` starts both tasks, `main.0` and `main.1` are the tasks, each of two "
+        "steps, and `main` ends. `main main.0*2 main.1*2 main` is one that loses nothing.",
         'answer = None  # for example "main main.0*2 main.1*2 main"',
         _schedule(LITMUS["lost_update_2x1"].program, _loses),
     ),
@@ -155,10 +154,8 @@ BY_SCHEDULE: tuple[Exercise, ...] = (
         "How many schedules, how many that differ",
         "Two tasks of two steps each, as before; then three of them. **How many schedules are there, and how many "
         "classes of schedules** whose accesses to the counter come in the same order wherever it matters? Two reads "
-        "may "
-        "be swapped. Answer with `{2: (schedules, classes), 3: (schedules, classes)}`. First by hand for two, then "
-        "count "
-        "what `sim.explore` runs under `sim.Exhaustive()` and `sim.DPOR()`.",
+        "may be swapped. Answer with `{2: (schedules, classes), 3: (schedules, classes)}`. First by hand for two, "
+        "then count what `sim.explore` runs under `sim.Exhaustive()` and `sim.DPOR()`.",
         "answer = None  # for example {2: (10, 9), 3: (100, 99)}",
         _numbers,
     ),
@@ -168,7 +165,8 @@ BY_SCHEDULE: tuple[Exercise, ...] = (
         "A deadly embrace",
         "Two transfers take the locks of two accounts, in opposite order, with a checkpoint between the two "
         '(`LITMUS["two_locks"]`; `.source` shows it). **Give a schedule after which both wait for ever.** '
-        '`toolrt.sim.run(LITMUS["two_locks"].program, toolrt.sim.Choices()).schedule` is one that does not; a deadlock '
+        '`toolrt.sim.run(LITMUS["two_locks"].program, toolrt.sim.Choices()).schedule` is one that does not; a '
+        "deadlock "
         "ends the schedule where nobody can run any more.",
         "answer = None  # a schedule, as a text",
         _schedule(LITMUS["two_locks"].program, _deadlocks),

@@ -116,9 +116,8 @@ BY_TOOL: tuple[Exercise, ...] = (
         11,
         "A tool that counts",
         "The state has a dict of words and how often each was seen, under `seen`. **Write a tool with an argument "
-        "`word: "
-        "str` that counts one more, and of which many calls may run at once.** A tool never changes the state "
-        "itself: it "
+        "`word: str` that counts one more, and of which many calls may run at once.** A tool never changes the "
+        "state itself: it "
         'returns `toolrt.ToolOutput("counted", modifiers=[...])`, and a modifier is a pure function of a state.',
         "@toolrt.tool(safe=True)\n"
         "async def answer(ctx: toolrt.ToolContext, word: str) -> toolrt.ToolOutput:\n"
@@ -130,12 +129,9 @@ BY_TOOL: tuple[Exercise, ...] = (
         12,
         "A tool that says what it touches",
         "**Write `make(workspace)`, which gives a tool with the arguments `path: str` and `line: str` that adds a "
-        "line, "
-        "with its line break, to a file of the workspace.** Calls on one file, whatever it is called, have to run in "
-        "call "
-        "order; calls on two files must not wait for each other. docs/how-to/own-file-tool.md shows the three things "
-        "that "
-        "such a tool needs.",
+        "line, with its line break, to a file of the workspace.** Calls on one file, whatever it is called, have to "
+        "run in call order; calls on two files must not wait for each other. docs/how-to/own-file-tool.md shows the "
+        "three things that such a tool needs.",
         "def answer(workspace):\n    raise NotImplementedError  # return a tool",
         _honest_tool,
     ),
