@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused
 
 # Test runners have threads of their own; a worker runs nothing but the simulator.
@@ -167,6 +167,21 @@ def test_all_processes_work() -> None:
     assert len(report.outcomes) == 3
     assert report.outcomes[os.getpid()] == 1
     assert report.executions == 2520
+
+
+def test_processes_report_nothing_where_nobody_looks() -> None:
+    """Without a check what steps touch is not reported by them either; what they show is the same."""
+
+    async def program() -> tuple[bool, int]:
+        reported = probe.sink is not None
+        await pid()
+        return reported, os.getpid()
+
+    alone = sim.explore(program, sim.Exhaustive(), jobs=2)
+    assert all(reported == (process == os.getpid()) for reported, process in alone.outcomes)
+    shown_to_a_check = sim.explore(program, sim.Exhaustive(), fine, jobs=2)
+    assert all(reported for reported, _ in shown_to_a_check.outcomes)
+    assert sum(alone.outcomes.values()) == sum(shown_to_a_check.outcomes.values()) == 2520
 
 
 def test_nothing_is_left_of_the_processes() -> None:

@@ -128,6 +128,7 @@ def estimate(
         began = time.perf_counter()
         for index in range(samples):
             first.policy, first.index = RandomWalk(seed).derive(index), index
+            # Reported in full: the rate is that of executions that a check is shown.
             execution = yield first
             widths = [len(names) for names in execution.enabled]
             logs.append(sum(map(math.log, widths)))

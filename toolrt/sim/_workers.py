@@ -125,8 +125,10 @@ class _Bench:
             if policy is None:
                 break
             index = order.index + tally.executions if part.index is None else part.index
+            # Whatever is to be shown is run again by whoever asked.
+            reports = not alone or getattr(policy, "reads_accesses", True)
             try:
-                execution = yield Job(self._program, policy, task.step_limit, index, alone)
+                execution = yield Job(self._program, policy, task.step_limit, index, alone, reports)
             except Redundant:
                 continue
             place = part.place(execution)
