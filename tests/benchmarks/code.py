@@ -13,8 +13,12 @@ one run, medians, each pair in turn.
 jedi has (precision), how many of jedi's we have (recall).  Only what is defined in the package counts.  Where jedi has
 nothing and the graph has something, that is counted against the graph and shown apart: most of it is right.
 
-``--only cost`` and ``--only edges`` do half; ``--package`` names the packages; ``--every`` takes every nth call;
-``--json`` prints rows as JSON lines.
+*Hostile.*  How long content takes that means harm, as large as is parsed, in the language that takes the longest for
+it, against ordinary Python of that size; and the most memory of that.  What a file of 50 MB in one line costs questions
+beside it, and a search, against reading it.
+
+``--only cost``, ``--only edges`` and ``--only hostile`` do a part; ``--package`` names the packages; ``--every`` takes
+every nth call; ``--json`` prints rows as JSON lines.
 """
 
 from __future__ import annotations
@@ -26,47 +30,49 @@ import os
 import resource
 import shutil
 import sqlite3
-import statistics
 import subprocess
 import sysconfig
 import tempfile
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import trio
+from _tree import linked, ms, python_files, ratio, timed, told
 
 from toolrt import Registry, Runtime, State, ToolCall, Workspace
-from toolrt.services.code import CodeIndex
+from toolrt.services.code import LANGUAGES, CodeIndex
+from toolrt.services.code._parsing import PARSED_MOST, Grammars
+from toolrt.services.code._reading import facts_of
 from toolrt.services.code._resolve import Python
 from toolrt.services.code._tree import Tree
 
-#: What counts as text.
-TEXTS = frozenset((".py", ".pyi", ".c", ".h", ".cpp", ".hpp", ".js", ".ts", ".md", ".rst", ".txt", ".toml", ".json"))
 #: Words that are searched for: rare and common, one and several.
 QUERIES = ("parse config file", "getLogger", "connection pool", "retry backoff", "token")
 #: Names whose callers are asked for.
 NAMES = ("getLogger", "dedent", "urlparse", "suppress", "lru_cache")
 ROUNDS = 5
 
-
-def timed(work: Callable[[], Any]) -> float:
-    """Seconds it took."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def python_files(root: Path) -> Iterator[Path]:
-    """The Python files of a tree."""
-    for directory, below, names in os.walk(root):
-        below.sort()
-        for name in sorted(names):
-            if name.endswith(".py") and os.path.getsize(os.path.join(directory, name)) <= 1024 * 1024:
-                yield Path(directory) / name
+#: Content that means harm, of as many bytes as are parsed or almost.
+HOSTILE = {
+    "one line": b"x = [" * 13_000,
+    "brackets": b"(" * 65_000,
+    "braces in lines": b"{\n" * 131_000,
+    "nested calls": b"f(\n" * 43_000 + b")\n" * 43_000,
+    "a chain of attributes": b"a" + b"\n.b()" * 50_000,
+    "nested functions": b"".join(b" " * depth + b"def f():\n" for depth in range(700)),
+    "quotes": b"'\n" * 131_000,
+    "backquotes": b"`\n" * 131_000,
+    "all three quotes": b"'\"`\n" * 65_000,
+    "comments that never end": b"/*\n" * 87_000,
+    "less-than signs": b"a<b\n" * 65_000,
+    "no UTF-8": b"def f\xc3(\xff): \xe2\x82\n" * 16_000,
+    "every byte": bytes(range(256)) * 1_000,
+    "small functions": b"def f(): f()\n" * 20_000,
+}
 
 
 async def _no_look(told: Any = None) -> int:
@@ -79,7 +85,7 @@ class Session:
 
     def __init__(self, root: Path, state_dir: str) -> None:
         self.code = CodeIndex(Workspace(root, state_dir=state_dir), state_dir=state_dir)
-        self.runtime = Runtime(Registry(self.code.tools()))
+        self.runtime = Runtime(Registry([*self.code.workspace.tools(), *self.code.tools()]))
 
     def ask(self, tool: str, looks: bool = True, **input: Any) -> str:
         """One call, in a batch of its own; with `looks` the tree is looked at first, as always."""
@@ -91,24 +97,6 @@ class Session:
         finally:
             index.refresh = refresh  # type: ignore[method-assign]
         return str(result.error if result.content is None else result.content)
-
-
-def linked(root: Path, copy: Path, most: int) -> None:
-    """The first files of the tree that are source or text, under other names of the same files where that goes."""
-    count = 0
-    for directory, below, names in os.walk(root):
-        below.sort()
-        for name in sorted(names):
-            path = Path(directory) / name
-            if path.suffix not in TEXTS or path.is_symlink() or count >= most:
-                continue
-            target = copy / path.relative_to(root)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(path, target)
-            except OSError:
-                shutil.copy2(path, target)
-            count += 1
 
 
 def cost(given: Path, most: int) -> Iterator[dict[str, Any]]:
@@ -144,11 +132,13 @@ def cost(given: Path, most: int) -> Iterator[dict[str, Any]]:
             "what": "build", "seconds": round(built, 1), "to reading and ast.parse of the Python files":
             round(built / parsing, 2), "MB of memory": grown, "MB kept": round(store.stat().st_size / 1e6, 1),
         }  # fmt: skip
+        table = scanned(root, list(files), Path(elsewhere))
+        plain_size = (Path(elsewhere) / "plain.db").stat().st_size
+        yield kept(store, size, plain_size)
         looks = [timed(lambda: trio.run(session.code.build)) for _ in range(ROUNDS)]
         yield {"what": "look at the tree, nothing changed", "ms": ms(looks), "to build": ratio(looks, [built])}
         yield from edited(root, session, built)
 
-        table = scanned(root, list(files), Path(elsewhere))
         rg = shutil.which("rg") or shutil.which("rg", path=sysconfig.get_path("scripts"))
         for query in QUERIES:
             rows: dict[str, list[float]] = {"search": [], "search alone": [], "plain FTS": [], "ripgrep": []}
@@ -175,6 +165,56 @@ def cost(given: Path, most: int) -> Iterator[dict[str, Any]]:
             yield told(f"find_references {name}", rows, "references")
         yield from called(root, session)
         table.close()
+
+
+def kept(store: Path, texts: int, plain: int) -> dict[str, Any]:
+    """How large what is kept is on disk: what search needs, and what the graph needs."""
+    connection = sqlite3.connect(store)
+    sizes = {"graph": 0, "search": 0}
+    for name, size in connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"):
+        sizes["search" if name.startswith(("text", "piece", "vector")) else "graph"] += size
+    connection.close()
+    return {
+        "what": "kept", "MB for search": round(sizes["search"] / 1e6, 1),
+        "MB for the graph": round(sizes["graph"] / 1e6, 1), "search to the texts": ratio([sizes["search"]], [texts]),
+        "graph to the texts": ratio([sizes["graph"]], [texts]),
+        "search to a plain FTS5 table": ratio([sizes["search"]], [plain]),
+    }  # fmt: skip
+
+
+def hostile(root: Path) -> Iterator[dict[str, Any]]:
+    """What content that means harm takes at most, each alone."""
+    grammars, most = Grammars(), PARSED_MOST
+    ordinary = b""
+    for path in python_files(root):
+        if len(ordinary) + path.stat().st_size < most:
+            ordinary += path.read_bytes()
+    python = LANGUAGES["python"]
+    beside = [timed(lambda: facts_of(grammars, python, ordinary)) for _ in range(ROUNDS)]
+    yield {"what": f"{len(ordinary):,} bytes of ordinary Python", "ms": ms(beside)}
+    for name, content in HOSTILE.items():
+        took, language = max(
+            (timed(lambda one=one, content=content: facts_of(grammars, one, content)), one.name)
+            for one in LANGUAGES.values()
+        )
+        most_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        yield {
+            "what": f"{name}, in {language}", "seconds": round(took, 2), "to ordinary": ratio([took], beside),
+            "MB so far": most_memory,
+        }  # fmt: skip
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as state_dir:
+        place = Path(directory).resolve()
+        (place / "long.py").write_bytes(b"x = '" + b"y" * (50 * 1024 * 1024) + b"'")
+        (place / "a.py").write_text("def f(): ...\n")
+        session = Session(place, state_dir)
+        tools = {
+            "find_callers beside it": lambda: session.ask("find_callers", symbol="f"),
+            "search for a text": lambda: session.ask("search", pattern="yyz"),
+        }
+        reading = [timed(lambda: (place / "long.py").read_bytes()) for _ in range(ROUNDS)]
+        for name, work in tools.items():
+            rounds = [timed(work) for _ in range(ROUNDS)]
+            yield {"what": f"50 MB in one line: {name}", "ms": ms(rounds), "to reading it": ratio(rounds, reading)}
 
 
 def edited(root: Path, session: Session, built: float) -> Iterator[dict[str, Any]]:
@@ -224,24 +264,6 @@ def called(root: Path, session: Session) -> Iterator[dict[str, Any]]:
                 for _ in range(ROUNDS)]  # fmt: skip
         theirs = [timed(lambda script=script, line=line, column=column: script.get_references(line, column))]
         yield told(f"find_callers {symbol}", {"callers": ours, "jedi, the same project": theirs}, "callers")
-
-
-def ms(rounds: list[float]) -> float:
-    """The median in milliseconds."""
-    return round(statistics.median(rounds) * 1000, 1)
-
-
-def ratio(rounds: list[float], others: list[float]) -> float:
-    """The ratio of both medians."""
-    return float(f"{statistics.median(rounds) / statistics.median(others):.2g}")
-
-
-def told(what: str, rows: dict[str, list[float]], own: str) -> dict[str, Any]:
-    """A row of medians, and the ratios to the first."""
-    said: dict[str, Any] = {"what": what}
-    said.update({f"{name} ms": ms(rounds) for name, rounds in rows.items() if rounds})
-    said.update({f"to {name}": ratio(rows[own], rounds) for name, rounds in rows.items() if rounds and name != own})
-    return said
 
 
 def edges(root: Path, package: str, every: int, show: int) -> dict[str, Any]:
@@ -309,7 +331,7 @@ def main() -> None:
     """Print the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", nargs="?", default=sysconfig.get_path("purelib"))
-    parser.add_argument("--only", choices=("cost", "edges"))
+    parser.add_argument("--only", choices=("cost", "edges", "hostile"))
     parser.add_argument("--package", action="append", help="a package in the directory; trio unless it is given")
     parser.add_argument("--files", type=int, default=6000, help="how many files of the tree (default: 6000)")
     parser.add_argument("--every", type=int, default=10, help="take every nth call (default: 10)")
@@ -319,9 +341,11 @@ def main() -> None:
     root = Path(options.directory).resolve()
 
     def rows() -> Iterator[dict[str, Any]]:
-        if options.only != "edges":
+        if options.only in (None, "cost"):
             yield from cost(root, options.files)
-        if options.only != "cost":
+        if options.only in (None, "hostile"):
+            yield from hostile(root)
+        if options.only in (None, "edges"):
             for package in options.package or ["trio"]:
                 yield edges(root, package, options.every, options.show)
 
