@@ -217,13 +217,11 @@ async def _add_never_releases(counter: Any, lock: trio.Lock, think: Any) -> None
     lock.release()
 
 
-_GLOBAL: list[trio.Lock] = []
+_LOCKS: dict[Any, trio.Lock] = defaultdict(trio.Lock)
 
 
 async def _add_one_lock_for_all(counter: Any, lock: trio.Lock, think: Any) -> None:
-    if trio.current_time() == 0 and not any(lock.locked() for lock in _GLOBAL):
-        _GLOBAL[:] = [trio.Lock()]
-    async with _GLOBAL[0]:
+    async with _LOCKS[trio.lowlevel.current_task().parent_nursery], lock:
         seen = counter.get()
         await think()
         counter.set(seen + 1)
@@ -514,6 +512,7 @@ _WRONG: list[tuple[str, Any, str]] = [
     ("mend_it", _add_reads_outside, "the counter holds 1"),
     ("mend_it", _add_never_releases, "think"),
     ("mend_it", _add_without_thinking, "think() was called 0 times for 2 additions"),
+    ("mend_it", _add_one_lock_for_all, "two counters with a lock each took 2 s"),
     ("mend_it", _add_hides, "did not let it out"),
     ("embrace", "main main.0*4 main.1*4 main", "it ends in 'moved both'"),
     ("embrace", "main main.0", "its end"),
