@@ -678,10 +678,12 @@ def test_exercise_is_shown_in_a_notebook_with_its_week_and_its_task() -> None:
     assert str(SHEET).splitlines()[0] == "week  1  two_adders     Two add one"
 
 
-def test_no_answer_stands_in_the_notebook() -> None:
-    """The sheet's notebook has each template, and nothing that grades as right."""
+def test_notebook_has_each_task_and_its_template_alone() -> None:
+    """The sheet's notebook has every task as it is graded, and a template in place of an answer."""
     document = json.loads((ROOT / "notebooks/10-exercise-sheet.ipynb").read_text(encoding="utf-8"))
     code = ["".join(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "code"]
+    text = ["".join(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "markdown"]
     for exercise in SHEET.values():
+        assert f"## Week {exercise.week}: {exercise.title}\n\n{exercise.task}" in text
         (cell,) = [one for one in code if f'SHEET["{exercise.name}"].grade(' in one]
         assert cell.startswith(exercise.template)
