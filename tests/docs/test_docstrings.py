@@ -26,7 +26,7 @@ import runpy
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import pytest
@@ -268,7 +268,7 @@ def complaints_of_class(owner: type) -> Iterator[str]:
     told |= {part for name, _ in _form["entries_of"](sections.get("Attributes", [])) for part in name.split(", ")}
     told |= _named(inspect.getdoc(owner.__init__) or "") if "__init__" in vars(owner) else set()
     told |= _named(doc)
-    if issubclass(owner, Protocol) or getattr(owner, "_is_protocol", False):  # type: ignore[arg-type]
+    if getattr(owner, "_is_protocol", False):
         return
     fields = [field.name for field in attrs.fields(owner) if field.name[0] != "_"] if attrs.has(owner) else []
     try:

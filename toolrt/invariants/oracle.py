@@ -68,6 +68,7 @@ class Sequential:
 class OracleContext:
     """What a tool is given; the names are those of `ToolContext`."""
 
+    #: As of `ToolContext`.
     call_id: str
     batch_id: str
     call_index: int

@@ -69,6 +69,9 @@ class RecordedServer:
         answers: for each tool's name: pairs of arguments and what came of them, or a function from the arguments to it.
             A text stands for an answer that is just that.
 
+    Raises:
+        DefinitionRefused: there are answers of a tool that it does not offer.
+
     Example::
 
         record = RecordedServer([Offered("add", schema)], {"add": [({"a": 1, "b": 2}, "3")]})
