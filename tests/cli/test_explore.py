@@ -1,6 +1,8 @@
 """``toolrt explore`` and ``toolrt replay``: what is shown, what is kept, what is never touched."""
 
+import inspect
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,10 +12,15 @@ from typing import Any
 import pytest
 import trio
 
-from toolrt import invariants, sim
+from toolrt import Outcome, invariants, sim
+from toolrt.cli._draw import timeline
 from toolrt.cli._experiment import Experiment
+from toolrt.cli._explore import explore
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._input import load_response
+from toolrt.cli._litmus import litmus
+from toolrt.cli._run import run
+from toolrt.cli._variation import Variation
 from toolrt.workspace import MemoryDisk
 from toolrt.workspace._identity import Identity
 
@@ -377,3 +384,165 @@ def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
     assert "the replay file is not kept" in ended.out
     assert "main.0" in ended.out
     assert "toolrt replay" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("options", "claim", "ends"),
+    [
+        (("--cancel-at", "any"), "with cancel_at=batch", "not_started"),
+        (("--faults", "ENOSPC", "--faults", "EIO", "--faults-at-most", 2), "sampled(n=", "2 error"),
+        (("--timeout", 1, "--clock", "explored", "--clock-moves", 1), "with clock_moves<=1", "timed_out"),
+        (("--timeout", 1), "sampled(n=", "12 ok, 1 error, 1 invalid"),
+    ],
+)
+def test_explore_lets_more_happen(
+    toolrt: Any, response: Path, shop: Path, options: tuple[Any, ...], claim: str, ends: str
+) -> None:
+    """A cancel, faults of the disk, time: choices like any other, said in the claim, and all laws that apply hold."""
+    ended = toolrt("explore", response, "--workspace", shop, "--executions", 60, "--json", *options)
+    shown = json.loads(ended.out)
+    assert (ended.code, shown["verdict"]) == (0, "pass")
+    assert claim in shown["claim"]
+    assert any(ends in outcome["ending"] for outcome in shown["outcomes"])
+    assert ("same_as_oracle" in shown["laws"]) == ("--cancel-at" in options)
+    assert shown["also"]
+
+
+def test_explore_with_a_cancel_still_asks_the_oracle(response: Path, shop: Path) -> None:
+    """A file that no number of calls would have left is a violation, also in a batch that was cancelled."""
+    calls = load_response(str(response)).calls
+    experiment = Experiment.on(shop, calls, "by_claims", 10, Variation(cancel=True))
+    wrong = Experiment.on(shop, calls, "by_claims", 10, Variation(cancel=True))
+    wrong.oracle["versions"]["README.md"] = ["another"]
+    wrong.oracle["files"]["README.md"] = "another"
+    cancelled = 0
+    for seed in range(20):
+        walk = sim.RandomWalk(seed=seed)
+        execution = sim.run(experiment.program, walk, **experiment.variation.actors)
+        if execution.value.outcome.results[-1].outcome is not Outcome.OK:
+            cancelled += 1
+            assert experiment.check(execution) == []
+            (found,) = wrong.check(execution)
+            assert "README.md: expected one of the 1 versions the oracle had" in str(found)
+    assert cancelled
+
+
+def test_explore_with_a_cancel_is_replayed(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replay file says what else could happen; the same execution comes of it, in text and as a page."""
+    check = Experiment.check
+
+    def complaining(self: Any, execution: Any, twice: bool = False) -> Any:
+        found = check(self, execution, twice)
+        if any(event.kind == "batch.cancelled" for event in execution.trace.events):
+            found.append(invariants.Violation("mine", "Nobody cancels.", "somebody did"))
+        return found
+
+    monkeypatch.setattr(Experiment, "check", complaining)
+    path = tmp_path / "failure.json"
+    options = ("--executions", 20, "--cancel-at", "any", "--faults", "EIO", "--save", path)
+    assert toolrt("explore", response, "--workspace", shop, *options).code == 1
+    assert json.loads(path.read_text())["options"] == {
+        "lanes": "by_claims",
+        "limit": 10,
+        "cancel": True,
+        "faults": ["EIO"],
+    }
+    ended = toolrt("replay", path)
+    assert ended.code == 1
+    assert "Nobody cancels." in ended.out
+    assert toolrt("timeline", path, "--html", tmp_path / "page.html").code == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("cancel", 1, "options.cancel: expected true or false"),
+        ("timeout", -1, "options.timeout: expected seconds above 0"),
+        ("clock_moves", 0, "options.clock_moves: expected a whole number"),
+        ("faults", ["EWHAT"], "options.faults: expected some of EIO"),
+        ("faults_at_most", "2", "options.faults_at_most: expected a whole number"),
+    ],
+)
+def test_replay_refuses_what_cannot_happen(
+    toolrt: Any, response: Path, shop: Path, tmp_path: Path, field: str, value: object, said: str
+) -> None:
+    """The place is named."""
+    options = {"lanes": "serial", "limit": 1, field: value}
+    document = {"toolrt_replay": 1, "options": options}
+    path = tmp_path / "failure.json"
+    path.write_text(json.dumps(document))
+    ended = toolrt("replay", path)
+    assert (ended.code, said in ended.err.replace("\n", " ")) == (2, True), ended.err
+
+
+@pytest.fixture
+def two_calls(tmp_path: Path) -> Path:
+    """Two edits of one file: few enough for every trace."""
+    edits = [{"old": "# shop", "new": "# Shop"}, {"old": "small", "new": "large"}]
+    path = tmp_path / "two.json"
+    path.write_text(json.dumps([{"name": "edit_file", "input": {"path": "README.md", **edit}} for edit in edits]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"),
+    [
+        (("--strategy", "dpor"), "exhaustive(traces="),
+        (("--strategy", "exhaustive"), "exhaustive(schedules="),
+        (("--strategy", "bounded", "--preemptions", 0), "preemptions<=0"),
+    ],
+)
+def test_explore_runs_all_that_a_strategy_wants(
+    toolrt: Any, two_calls: Path, shop: Path, options: tuple[Any, ...], claim: str
+) -> None:
+    """The verdict is PASS, and it is complete."""
+    shown = json.loads(toolrt("explore", two_calls, "--workspace", shop, "--json", *options).out)
+    assert (shown["verdict"], shown["complete"], shown["unfinished"]) == ("pass", True, None)
+    assert claim in shown["claim"]
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_explore_that_did_not_run_all_is_inconclusive(toolrt: Any, response: Path, shop: Path, jobs: int) -> None:
+    """Exit 3, and what was left; a budget that ran out is no PASS."""
+    options = ("--strategy", "dpor", "--executions", 3, "--jobs", jobs)
+    ended = toolrt("explore", response, "--workspace", shop, *options)
+    assert ended.code == 3
+    assert "INCONCLUSIVE" in ended.out
+    assert "not all was run: " in ended.out
+
+
+def test_explore_stops_an_execution_at_the_step_limit(toolrt: Any, response: Path, shop: Path) -> None:
+    """It says so: what was stopped decides nothing."""
+    options = ("--executions", 1, "--step-limit", 20)
+    ended = toolrt("explore", response, "--workspace", shop, *options)
+    assert ended.code == 3
+    assert "1 of 1 executions were stopped before they ended" in ended.out
+
+
+def test_explore_offers_all_that_sim_explore_takes() -> None:
+    """Every parameter has its option, or is what the command is for."""
+    taken = {"program", "check"}  # the response, and the laws
+    renamed = {"max_executions": "executions", "progress": "seconds", "checkpoint": None}
+    offered = set(inspect.signature(explore).parameters)
+    for name in inspect.signature(sim.explore).parameters:
+        option = renamed.get(name, name)
+        assert name in taken or option is None or option in offered, name
+
+
+def test_documented_options_are_those_there_are() -> None:
+    """``docs/reference/cli.md`` has a row for each option of each command, and for no other."""
+    page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text(encoding="utf-8")
+    sections = {part.split("\n", 1)[0]: part for part in page.split("\n## ")}
+    for command, function in (("explore", explore), ("run", run), ("timeline", timeline), ("litmus", litmus)):
+        section = sections[f"toolrt {command}"]
+        rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `--")]
+        named = {option for row in rows for option in re.findall(r"--([a-z-]+)", row)}
+        there = {
+            name.replace("_", "-")
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+        assert named == there, command

@@ -128,7 +128,8 @@ def test_missing_extra_is_named(shop: Path, written: Callable[..., Path], option
     """Exit 2, no traceback, what to install; and nothing was run."""
     calls = written(("write_file", {"path": "made.txt", "content": "x"}))
     hide = f"u.find_spec = lambda name, *rest: None if name == {module!r} else find(name, *rest)"
-    program = f"import sys, importlib.util as u; find = u.find_spec; {hide}; sys.modules[{module!r}] = None; from toolrt.cli import main; sys.exit(main())"
+    start = f"sys.modules[{module!r}] = None; from toolrt.cli import main; sys.exit(main())"
+    program = f"import sys, importlib.util as u; find = u.find_spec; {hide}; {start}"
     ended = subprocess.run(
         [sys.executable, "-c", program, "run", str(calls), "--workspace", str(shop), option],
         capture_output=True,

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from toolrt import sim, view
+from toolrt import view
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Experiment
@@ -27,7 +27,6 @@ from toolrt.cli._screen import Screen, forgiving
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop import parse_response
 from toolrt.trace import Trace
-from toolrt.workspace import MemoryDisk
 
 __all__ = ["timeline"]
 
@@ -146,5 +145,5 @@ def _replayed(path: str, workspace: str | None) -> Trace:
     kept = FailureFile.load(path)
     calls = parse_response(kept.response, f"{path}: its response").calls
     root = checked_directory(kept.workspace if workspace is None else workspace)
-    experiment = Experiment(calls, MemoryDisk.copy_of(root), kept.lanes, kept.limit)
-    return sim.replay(experiment.program, kept.schedule).trace
+    experiment = Experiment.on(root, calls, kept.lanes, kept.limit, kept.variation)
+    return experiment.replay(kept.schedule).trace

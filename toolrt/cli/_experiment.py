@@ -7,11 +7,13 @@ one is seen by the next, and the real directory is never written to.  The batch 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -20,6 +22,7 @@ import trio
 from toolrt import invariants, sim
 from toolrt.cli._offer import file_tools
 from toolrt.cli._options import LANE_POLICIES, LaneName
+from toolrt.cli._variation import NOTHING_ELSE, SCOPE, Variation
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
 from toolrt.runtime import Runtime
@@ -78,6 +81,17 @@ class Experiment:
     lanes: LaneName
     #: How many calls run at once.
     limit: int
+    #: What else may happen.
+    variation: Variation = NOTHING_ELSE
+    #: After so many steps an execution is stopped; None: many more than it needs.
+    steps: int | None = None
+
+    @classmethod
+    def on(
+        cls, root: Path, calls: tuple[ToolCall, ...], lanes: LaneName, limit: int, variation: Variation = NOTHING_ELSE
+    ) -> Experiment:
+        """The experiment on a copy of the directory `root`."""
+        return cls(calls, MemoryDisk.copy_of(root, fault=variation.fault()), lanes, limit, variation)
 
     def __attrs_post_init__(self) -> None:
         self._known  # noqa: B018  looking at the files must not be a step of the first execution
@@ -85,19 +99,35 @@ class Experiment:
     @property
     def step_limit(self) -> int:
         """After so many steps an execution is stopped."""
+        if self.steps is not None:
+            return self.steps
         return max(_STEPS_AT_LEAST, _STEPS_PER_CALL * len(self.calls))
 
     async def program(self) -> Ending:
         """One execution: what `toolrt.sim` is given."""
         workspace = Workspace(self.disk.copy())
-        runtime = Runtime(Registry(file_tools(workspace)), LANE_POLICIES[self.lanes], self.limit)
-        async with runtime.open_batch(expected_reads=runtime.registry.reads_in(self.calls)) as batch:
-            for call in self.calls:
-                batch.submit(call)
-            batch.seal()
-            async for _ in batch:
-                pass
+        timeout = self.variation.timeout
+        runtime = Runtime(Registry(file_tools(workspace)), LANE_POLICIES[self.lanes], self.limit, timeout=timeout)
+        with sim.scope(SCOPE) if self.variation.cancel else contextlib.nullcontext():
+            async with runtime.open_batch(expected_reads=runtime.registry.reads_in(self.calls)) as batch:
+                for call in self.calls:
+                    batch.submit(call)
+                batch.seal()
+                async for _ in batch:
+                    pass
         return Ending(batch.outcome, workspace, self._known)
+
+    def run(self, choices: Sequence[int] = ()) -> sim.Execution:
+        """One execution of these choices, and of the simplest ones behind them."""
+        return sim.run(self.program, sim.Choices(choices), step_limit=self.step_limit, **self.variation.actors)
+
+    def replay(self, schedule: sim.Schedule) -> sim.Execution:
+        """The execution of `schedule` again.
+
+        Raises:
+            ReplayDiverged: it cannot be repeated.
+        """
+        return sim.replay(self.program, schedule, **self.variation.actors)
 
     @cached_property
     def _before(self) -> Mapping[str, bytes | str]:
@@ -120,20 +150,30 @@ class Experiment:
     @cached_property
     def oracle(self) -> dict[str, Any]:
         """What one call at a time gives, as law `same_as_oracle` takes it."""
+        results, state, files = self._one_by_one(self.calls)
+        return {
+            "results": [result.to_json() for result in results],
+            "state": state.to_json(),
+            "files": files,
+            "exact": True,
+            "versions": self._versions() if self.variation.cancel else {},
+        }
+
+    def _one_by_one(self, calls: Sequence[ToolCall]) -> tuple[Sequence[ToolResult], State, dict[str, str]]:
         workspace = Workspace(self.disk.copy())
 
         async def one_by_one() -> tuple[Sequence[ToolResult], State]:
             registry = Registry(file_tools(workspace))
-            found = await run_one_by_one(self.calls, registry, State(), lanes=LANE_POLICIES[self.lanes])
+            found = await run_one_by_one(calls, registry, State(), lanes=LANE_POLICIES[self.lanes])
             return found.results, found.state
 
-        results, state = trio.run(one_by_one)
-        return {
-            "results": [result.to_json() for result in results],
-            "state": state.to_json(),
-            "files": _digests(workspace.snapshot(), self._known),
-            "exact": True,
-        }
+        return (*trio.run(one_by_one), _digests(workspace.snapshot(), self._known))
+
+    def _versions(self) -> dict[str, list[str | None]]:
+        """What each file holds after each number of calls; None where it is not there."""
+        prefixes = [self._one_by_one(self.calls[:count])[2] for count in range(len(self.calls))]
+        paths = {path for files in prefixes for path in files}
+        return {path: list(dict.fromkeys(files.get(path) for files in prefixes)) for path in sorted(paths)}
 
     def check(self, execution: sim.Execution, twice: bool = False) -> list[invariants.Violation]:
         """Every violation of the laws in one execution.
@@ -143,13 +183,17 @@ class Experiment:
             twice: run its schedule once more, for law `same_schedule_same_trace`.
         """
         notes = execution.trace.notes
-        notes["oracle"] = self.oracle
+        if self.variation.clock_moves is not None:
+            notes["time_moves_early"] = True
+        silent = self.variation.silent
+        if "same_as_oracle" not in silent:
+            notes["oracle"] = self.oracle
         if isinstance(execution.value, Ending):
             notes["files"] = execution.value.files
         if twice:
-            again = sim.run(self.program, sim.Choices(execution.choices), step_limit=self.step_limit)
+            again = self.run(execution.choices)
             notes["replay_digest"] = invariants.trace_digest(again.trace)
-        return invariants.check(execution.trace)
+        return [violation for violation in invariants.check(execution.trace) if violation.law not in silent]
 
 
 def tally(results: Sequence[ToolResult]) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import attrs
 from cyclopts import Parameter
@@ -32,10 +32,12 @@ from toolrt.cli._input import Loaded, checked_directory, checked_target, load_re
 from toolrt.cli._options import LIMIT, LaneName, Whole, at_least_one
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._timeline import print_timeline, print_violations
+from toolrt.cli._variation import variation_of
 from toolrt.errors import InputRefused
-from toolrt.workspace import MemoryDisk
 
 __all__ = ["explore"]
+
+StrategyName = Literal["sample", "dpor", "exhaustive", "bounded"]
 
 #: So many schedules are run twice, for the law that one schedule has one trace.
 _TWICE = 10
@@ -62,6 +64,37 @@ def explore(
     jobs: Annotated[Whole, Parameter(help="How many processes share the schedules, 1 or more.")] = 1,
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
+    strategy: Annotated[
+        StrategyName,
+        Parameter(help="sample: by several policies in turn; dpor: one of each trace; exhaustive; bounded."),
+    ] = "sample",
+    preemptions: Annotated[
+        Whole | None, Parameter(help="With bounded: schedules with at most so many preemptions, 2 unless given.")
+    ] = None,
+    timeout: Annotated[
+        float | None, Parameter(help="Virtual seconds each call may run; no limit unless given.")
+    ] = None,
+    clock: Annotated[
+        Literal["explored"] | None, Parameter(help="Let time pass before any step, not only when nothing can run.")
+    ] = None,
+    clock_moves: Annotated[
+        Whole | None, Parameter(help="With --clock: how often in one execution, 2 unless given.")
+    ] = None,
+    cancel_at: Annotated[Literal["any"] | None, Parameter(help="Cancel the batch before any step, or never.")] = None,
+    faults: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Let the disk fail at any operation, with this error: EIO, ENOSPC, EACCES, EDQUOT, EROFS or EMFILE.",
+            negative=(),
+            consume_multiple=False,
+        ),
+    ] = (),
+    faults_at_most: Annotated[
+        Whole | None, Parameter(help="With --faults: how often in one execution, 1 unless given.")
+    ] = None,
+    step_limit: Annotated[
+        Whole | None, Parameter(help="Stop an execution after so many steps; many more than it needs unless given.")
+    ] = None,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
     save: Annotated[
         str | None,
@@ -76,7 +109,8 @@ def explore(
     Every execution has to keep all laws and to end like the oracle, which runs the calls one at a time. Nothing is
     written to the workspace. A violation is printed with its simplest schedule, and kept in a file that toolrt
     replay repeats exactly. When the executions would take longer than --seconds, fewer are run; the verdict says
-    how many.
+    how many. With --strategy dpor, exhaustive or bounded the verdict is PASS only when all of them were run. What else
+    may happen, a cancel, a timeout, a fault of the disk, is explored where it is asked for.
     """
     loaded = load_response(response)
     at_least_one("--executions", executions)
@@ -84,14 +118,22 @@ def explore(
     at_least_one("--limit", limit)
     if not seconds > 0:
         raise InputRefused("--seconds", f"expected seconds above 0, got {seconds:g}", "See --help.")
+    chosen = _strategy_of(strategy, executions, seed, preemptions)
+    variation = variation_of(timeout, clock, clock_moves, cancel_at, faults, faults_at_most)
+    if step_limit is not None:
+        at_least_one("--step-limit", step_limit)
     root = checked_directory(workspace)
     target = None if save is None else checked_target(save, "--save", outside=root)
     page = None if html is None else checked_target(html, "--html", outside=root)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
-    experiment = Experiment(loaded.calls, MemoryDisk.copy_of(root), lanes, limit)
+    experiment = Experiment.on(root, loaded.calls, lanes, limit, variation)
+    if step_limit is not None:
+        experiment = attrs.evolve(experiment, steps=step_limit)
     title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
     screen.say(title, "bold")
-    exploration = _Exploration(experiment, sim.Portfolio(executions, seed), seconds, jobs, screen)
+    if words := variation.in_words():
+        screen.say(words, indent=2)
+    exploration = _Exploration(experiment, chosen, executions, seconds, jobs, screen)
     exploration.run()
     failure = None
     if exploration.report.failures:
@@ -108,18 +150,46 @@ def explore(
     return {sim.PASS: Exit.OK, sim.FAIL: Exit.FAILED}.get(exploration.report.verdict, Exit.INCONCLUSIVE)
 
 
+def _strategy_of(name: StrategyName, executions: int, seed: int, preemptions: int | None) -> sim.Strategy:
+    """The strategy that the options ask for.
+
+    Raises:
+        InputRefused: an option says nothing of this strategy.
+    """
+    if seed and name != "sample":
+        raise InputRefused("--seed", f"--strategy {name} draws no sample", "Leave it out.")
+    if preemptions is not None and name != "bounded":
+        raise InputRefused("--preemptions", "it says nothing without --strategy bounded", "Add --strategy bounded.")
+    if preemptions is not None and preemptions < 0:
+        raise InputRefused("--preemptions", f"expected a whole number, 0 or more, got {preemptions}", "See --help.")
+    if name == "dpor":
+        return sim.DPOR()
+    if name == "exhaustive":
+        return sim.Exhaustive()
+    if name == "bounded":
+        return sim.Bounded(preemptions=2 if preemptions is None else preemptions)
+    return sim.Portfolio(executions, seed)
+
+
 class _Exploration(sim.Search):
     """One exploration and its clock; with one job a strategy, its search and a check for `toolrt.sim`."""
 
     report: sim.Report
 
     def __init__(
-        self, experiment: Experiment, sample: sim.Portfolio, seconds: float, jobs: int, screen: Screen
+        self,
+        experiment: Experiment,
+        strategy: sim.Strategy,
+        executions: int,
+        seconds: float,
+        jobs: int,
+        screen: Screen,
     ) -> None:
         self.experiment = experiment
         self.seconds = seconds
         self.jobs = jobs
-        self._sample = sample
+        self._strategy = strategy
+        self._executions = executions
         self._screen = screen
         #: Whether Ctrl-C ended it.
         self.interrupted = False
@@ -147,29 +217,35 @@ class _Exploration(sim.Search):
         if self.jobs > 1:
             self.report = sim.explore(
                 program,
-                self._sample,
+                self._strategy,
                 self._check,
+                self._executions,
                 jobs=self.jobs,
                 step_limit=limit,
+                **self.experiment.variation.actors,
                 seconds=self.seconds,
                 progress=self._draw,
             )
             self.interrupted = self.report.interrupted
         else:
             with self._interruptible():
-                self.report = sim.explore(program, self, self._check, step_limit=limit)
+                self.report = sim.explore(
+                    program, self, self._check, step_limit=limit, **self.experiment.variation.actors
+                )
         self.took = time.perf_counter() - self._began
         self._exploring = False
         self._screen.wipe()
 
     def begin(self) -> sim.Search:
         """Begin the sample."""
-        self._search = self._sample.begin()
+        self._search = self._strategy.begin()
         self._given = 0
         return self
 
     def policy(self) -> sim.Policy | None:
-        """The sample's, as long as one more execution fits into the time."""
+        """The strategy's, as long as one more execution fits into the number and the time."""
+        if self._given >= self._executions:
+            return None
         if self._given:
             spent = time.perf_counter() - self._began
             if self.interrupted or spent + spent / self._given > self.seconds:
@@ -178,12 +254,20 @@ class _Exploration(sim.Search):
         return self._search.policy()
 
     def learn(self, execution: sim.Execution) -> None:
-        """Tell the sample."""
+        """Tell the strategy."""
         self._search.learn(execution)
 
     def claim(self, executions: int, distinct: int) -> str:
-        """The sample's."""
+        """The strategy's."""
         return self._search.claim(executions, distinct)
+
+    def complete(self) -> bool:
+        """Whether all that the strategy wants was run."""
+        return self._search.complete()
+
+    def unfinished(self) -> str | None:
+        """Why it was not; None for a sample, which is what was wanted."""
+        return self._search.unfinished()
 
     def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
         if not self._exploring:
@@ -209,15 +293,15 @@ class _Exploration(sim.Search):
             self._draw_count(progress.executions)
 
     def _draw_count(self, executions: int) -> None:
-        self._screen.draw(f"{executions:,} of {self._sample.n:,} executions")
+        self._screen.draw(f"{executions:,} of {self._executions:,} executions")
 
     def _estimate(self, steps: int, seconds: float) -> None:
         """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
-        predicted = seconds * self._sample.n / self.jobs
+        predicted = seconds * self._executions / self.jobs
         text = f"one execution: {steps:,} steps, {seconds:,.3f} s"
         if predicted > self.seconds:
             fits = max(1, int(self.seconds * self.jobs / seconds))
-            all_of_them = f"{self._sample.n:,} would take about {predicted:,.0f} s"
+            all_of_them = f"{self._executions:,} would take about {predicted:,.0f} s"
             text += f"; {all_of_them}, so about {fits:,} are sampled in {self.seconds:g} s"
         self._screen.say(text)
 
@@ -259,7 +343,7 @@ def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | 
             schedule = failure.minimal
         except KeyboardInterrupt:
             exploration.interrupted = True
-    execution = sim.replay(experiment.program, schedule)
+    execution = experiment.replay(schedule)
     violations = tuple(experiment.check(execution, twice=True))
     kept = FailureFile(
         loaded.name,
@@ -270,6 +354,7 @@ def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | 
         experiment.limit,
         schedule,
         tuple(str(violation) for violation in violations),
+        experiment.variation,
     )
     path = kept.saved_beside(root) if target is None else target
     try:
@@ -284,8 +369,7 @@ def _page(exploration: _Exploration, failure: _Kept | None, name: str) -> view.P
     """The failure beside the nearest schedule that passes; without a failure, an execution of the first schedule."""
     title = f"{on_one_line(name, 200)}: {exploration.report.claim}"
     if failure is None:
-        program, limit = exploration.experiment.program, exploration.experiment.step_limit
-        return view.show(sim.run(program, sim.Choices(), step_limit=limit), names=["passes"], title=title)
+        return view.show(exploration.experiment.run(), names=["passes"], title=title)
     if len(failure.execution.choices) > _SIMPLIFIED or exploration.interrupted:
         return view.show(failure.execution, names=["fails"], title=title)
     failing, passing = exploration.report.failures[0].compared
@@ -301,8 +385,11 @@ def _print_report(exploration: _Exploration, screen: Screen) -> None:
         screen.say(f"{count:,} x {_in_words(ending)}", indent=2)
     if len(endings) > _ENDINGS:
         screen.say(f"... and {len(endings) - _ENDINGS:,} more endings", indent=2)
-    laws = f"{len(invariants.LAWS)} laws checked on each, {exploration.twice} run twice"
-    screen.say(laws, indent=2)
+    if report.unfinished:
+        screen.say(on_one_line(f"not all was run: {report.unfinished}"), "yellow", indent=2)
+    silent = exploration.experiment.variation.silent
+    laws = f"{len(invariants.LAWS) - len(silent)} laws checked on each, {exploration.twice} run twice"
+    screen.say(laws + (f"; nothing to say here: {', '.join(silent)}" if silent else ""), indent=2)
     if report.failed:
         screen.say(f"{report.failed:,} of {report.executions:,} executions broke a law", "red", indent=2)
     if report.undecided:
@@ -354,7 +441,9 @@ def _as_json(exploration: _Exploration, failure: _Kept | None) -> dict[str, Any]
         "undecided": report.undecided,
         "interrupted": exploration.interrupted,
         "outcomes": [{"count": count, "ending": _in_words(ending)} for ending, count in report.outcomes.items()],
-        "laws": list(invariants.LAWS),
+        "laws": [law for law in invariants.LAWS if law not in exploration.experiment.variation.silent],
+        "also": exploration.experiment.variation.to_json(),
+        "unfinished": report.unfinished,
         "run_twice": exploration.twice,
         "seconds": round(exploration.took, 3),
         "executions_per_second": round(_rate(exploration), 1),

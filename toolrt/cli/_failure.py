@@ -1,7 +1,8 @@
 """The replay file: everything ``toolrt replay`` needs to repeat one execution.
 
 One JSON object: ``toolrt_replay`` (the format's version), ``response`` (its name and text), ``workspace`` (its path,
-and a digest of what was in it), ``options`` (``lanes``, ``limit``), ``schedule`` (the schedule's own JSON form),
+and a digest of what was in it), ``options`` (``lanes``, ``limit``, and what else could
+happen), ``schedule`` (the schedule's own JSON form),
 ``violations`` (what was found, for people) and ``made_with`` (versions).
 
 Limits.  The workspace's content is not in it: the directory has to be as it was.  Whether it is, the digest tells;
@@ -22,6 +23,7 @@ import attrs
 
 from toolrt.cli._input import read_limited
 from toolrt.cli._options import LANE_POLICIES, LaneName
+from toolrt.cli._variation import NOTHING_ELSE, Variation
 from toolrt.errors import InputRefused, ScheduleRefused
 from toolrt.sim import Schedule
 
@@ -55,6 +57,8 @@ class FailureFile:
     schedule: Schedule
     #: What was wrong, each as a text; empty when nothing was.
     violations: tuple[str, ...]
+    #: What else could happen.
+    variation: Variation = NOTHING_ELSE
 
     def to_json(self) -> str:
         """One line of JSON, the same for the same execution and versions."""
@@ -63,7 +67,7 @@ class FailureFile:
                 "toolrt_replay": _VERSION,
                 "response": {"name": self.response_name, "text": self.response},
                 "workspace": {"path": self.workspace, "digest": self.tree},
-                "options": {"lanes": self.lanes, "limit": self.limit},
+                "options": {"lanes": self.lanes, "limit": self.limit, **self.variation.to_json()},
                 "schedule": json.loads(self.schedule.to_json()),
                 "violations": list(self.violations),
                 "made_with": versions(),
@@ -98,6 +102,10 @@ class FailureFile:
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise fields.refusal("options.limit", "a whole number, 1 or more", limit)
         try:
+            variation = Variation.from_json(document["options"])
+        except ValueError as error:
+            raise InputRefused(path, f"options.{error}", _REMEDY) from None
+        try:
             schedule = Schedule.from_json(json.dumps(document.get("schedule")))
         except ScheduleRefused as error:
             raise InputRefused(path, f"schedule: {error.why}", _REMEDY) from None
@@ -110,6 +118,7 @@ class FailureFile:
             limit,
             schedule,
             fields.violations(),
+            variation,
         )
 
     def saved_beside(self, workspace: Path) -> Path:

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from toolrt import sim
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
@@ -21,7 +20,6 @@ from toolrt.cli._screen import Screen, forgiving
 from toolrt.cli._timeline import print_timeline, print_violations
 from toolrt.errors import ReplayDiverged, StepLimit
 from toolrt.interop import parse_response
-from toolrt.workspace import MemoryDisk
 
 __all__ = ["replay"]
 
@@ -43,14 +41,14 @@ def replay(
     calls = parse_response(kept.response, f"{file}: its response").calls
     root = checked_directory(kept.workspace if workspace is None else workspace)
     screen = Screen(forgiving(sys.stdout))
-    experiment = Experiment(calls, MemoryDisk.copy_of(root), kept.lanes, kept.limit)
+    experiment = Experiment.on(root, calls, kept.lanes, kept.limit, kept.variation)
     changed = experiment.tree_digest != kept.tree
     if changed:
         screen.say("The workspace is not as it was when this file was written.", "yellow")
     name = on_one_line(kept.response_name, 200)
     screen.say(f"{name}: {len(calls):,} calls, {kept.lanes}, at most {kept.limit:,} at once", "bold")
     try:
-        execution = sim.replay(experiment.program, kept.schedule)
+        execution = experiment.replay(kept.schedule)
     except ReplayDiverged as error:
         screen.say(on_one_line(str(error), 2_000), "red")
         screen.say("INCONCLUSIVE: the execution cannot be repeated", "bold yellow")

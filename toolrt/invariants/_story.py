@@ -242,8 +242,10 @@ class Story:
         #: The batches, in the order they were opened.
         self.batches: list[BatchStory] = []
         self.events = trace.events
-        #: Whether time is virtual: it moves only when nothing can run.
-        self.virtual = any(event.step is not None and event.step >= 0 for event in self.events[:1])
+        #: Whether time is virtual: it moves only when nothing can run.  ``notes["time_moves_early"]`` says that it did
+        #: not (``clock="explored"``); then nothing is said of the instant at which something happens.
+        simulated = any(event.step is not None and event.step >= 0 for event in self.events[:1])
+        self.virtual = simulated and not trace.notes.get("time_moves_early")
         self._open: dict[str, BatchStory] = {}
         for event in self.events:
             if "batch" in event.fields:
