@@ -16,7 +16,7 @@ toolrt.App = class App {
   }
 
   narrow() {
-    return window.innerWidth <= 760;
+    return window.innerWidth <= 700;
   }
 
   // ---- what is marked
