@@ -16,6 +16,7 @@ JSON lines.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -25,7 +26,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,8 @@ def changed(root: Path, path: str, number: int) -> LaneChanges:
     return LaneChanges("batch", number, (path,), (FileChanged(path, FileChange.MODIFIED),))
 
 
-async def rows(root: Path, name: str, rounds: int) -> AsyncIterator[dict[str, Any]]:
-    """What one server costs."""
+async def measure(root: Path, name: str, rounds: int, show: Callable[[dict[str, Any]], None]) -> None:
+    """Show what one server costs."""
     server, command = SERVERS[name]
     process = Alternative(root, command)
     workspace = Workspace(root, state_dir=root.parent / "state")
@@ -143,9 +144,9 @@ async def rows(root: Path, name: str, rounds: int) -> AsyncIterator[dict[str, An
     first, alone = [], []
     for _ in range(rounds):
         async with LanguageServers(workspace, [server]) as lsp:
-            first.append(await timed(lambda lsp=lsp: lsp.diagnostics(one)))
+            first.append(await timed(functools.partial(lsp.diagnostics, one)))
         alone.append(process.check(one))
-    yield row("first", first, alone)
+    show(row("first", first, alone))
 
     async with LanguageServers(workspace, [server]) as lsp:
 
@@ -177,15 +178,17 @@ async def rows(root: Path, name: str, rounds: int) -> AsyncIterator[dict[str, An
                 ours.append(await work())
                 theirs.append(process.check(other if what == "another" else one))
         for what, (ours, theirs) in found.items():
-            yield row(what, ours, theirs)
+            show(row(what, ours, theirs))
         kept = memory_of(name)
     most = max(process.memory(path) for path in chosen)
-    yield {
-        "what": f"{name}: memory",
-        "server MB": round(kept / 1024),
-        "a process MB": round(most / 1024),
-        "to a process": float(f"{kept / most:.2g}"),
-    }
+    show(
+        {
+            "what": f"{name}: memory",
+            "server MB": round(kept / 1024),
+            "a process MB": round(most / 1024),
+            "to a process": float(f"{kept / most:.2g}"),
+        }
+    )
 
 
 def main() -> None:
@@ -207,8 +210,7 @@ def main() -> None:
             if shutil.which(name) is None:
                 print(f"{name} is not installed")
                 continue
-            async for row in rows(root, name, options.rounds):
-                show(row)
+            await measure(root, name, options.rounds, show)
 
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory).resolve() / "tree"

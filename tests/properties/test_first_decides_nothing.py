@@ -10,14 +10,16 @@ import trio
 from _reachable import Moment, things_reached
 
 import toolrt
-from toolrt import MemoryDisk, Registry, Runtime, Services, State, ToolCall, ToolContext, Workspace, sim
+from toolrt import Diagnostic, MemoryDisk, Registry, Runtime, Services, State, ToolCall, ToolContext, Workspace, sim
 from toolrt.invariants import MUTANTS
 from toolrt.services import Recorded, RecordedShell, parallel_edit_tool, shell_tool
 from toolrt.services.code import CodeIndex
+from toolrt.services.lsp import LanguageServer, LanguageServers, RecordedServer
 
 #: Made once, and never changed.
 FIXED = """
-BareValidator.schema DerivedValidator.schema GivenValidator.schema RecordedShell._answers Registry._tools
+BareValidator.schema DerivedValidator.schema GivenValidator.schema LanguageServer.env LanguageServer.settings
+RecordedShell._answers Registry._tools
 Runtime._services_by_owner State._values Tool._defaults Tool._wish ToolCall.input ToolResult.content
 TrackedCall.input Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
 """
@@ -58,7 +60,14 @@ CODE = """
 CodeIndex._facts CodeIndex._tools Index._store Index.age Store._idle Store._made
 """
 
-LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, BATCH, TICKETS, FILES, SEEN_IN_PART)).split())
+#: Language servers: what they are told follows from call order, and their answers belong to versions of texts.
+SERVERS = """
+Connection._attempt Connection.starts LanguageServers._noted LanguageServers._tools LanguageServers._untold
+RecordedServer.told Session._documents Session._names_versions Session._pending Session._told Session._unasked
+Session._versions _Channel._texts _Document.published
+"""
+
+LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, TICKETS, FILES, SEEN_IN_PART)).split())
 
 
 def _versions(rows: Any) -> Any:
@@ -201,6 +210,54 @@ def program_with_code(moments: list[Moment] | None, limit: int | None = None) ->
     return program
 
 
+def program_with_servers(moments: list[Moment] | None, limit: int | None = None) -> Callable[[], Any]:
+    """The same with a service that others keep up: language servers that are told between lanes what changed."""
+
+    async def program() -> Moment:
+        seen: list[Moment] = [] if moments is None else moments
+        seen.clear()
+        kept: list[ToolContext] = []
+
+        @toolrt.tool(safe=True)
+        async def look(ctx: ToolContext) -> None:
+            kept.append(ctx)
+            for _ in range(2):
+                if moments is not None:
+                    seen.append(things_reached(ctx, VIEWS))
+                await trio.sleep(1)
+
+        def found(path: str, text: str) -> list[Diagnostic]:
+            return [Diagnostic(1, 1, text)] if "x" in text else []
+
+        workspace = Workspace(MemoryDisk({"a.py": "x = 1\n", "b.py": "y = 1\n"}))
+        double = RecordedServer(found, seconds=0.5, answers="published")
+        server = LanguageServer("double", suffixes=[".py"], reads="file", server=double)
+        async with LanguageServers(workspace, [server]) as lsp:
+            tools = [*workspace.tools(), *lsp.tools(), look]
+            runtime = Runtime(Registry(tools), limit=limit, services=Services(lsp=lsp, after_lane=[lsp.after_lane]))
+            calls = [
+                call("diagnostics", path="a.py"),
+                call("look"),
+                call("change_dir", path="."),
+                call("edit_file", path="b.py", old="y", new="x"),
+                call("edit_file", path="a.py", old="x", new="y"),
+                call("diagnostics", path="b.py"),
+                call("write_file", path="c.py", content="x\n"),
+                call("change_dir", path="."),
+                call("diagnostics", path="a.py"),
+                call("look"),
+            ]
+            async with runtime.open_batch(batch_id="b") as batch:
+                for one in calls:
+                    batch.submit(one)
+                batch.seal()
+                async for _ in batch:
+                    pass
+            return things_reached(kept[0], VIEWS)
+
+    return program
+
+
 def by_name(values: Iterable[str]) -> dict[str, list[str]]:
     """The values of each instance, by its name."""
     found: dict[str, list[str]] = {}
@@ -245,6 +302,10 @@ def test_every_mutable_thing_is_listed() -> None:
     found, there = mutable_things(program_for(moments), moments)
     pytest.importorskip("tree_sitter", reason="the code extra is not installed")
     more, also_there = mutable_things(program_with_code(moments), moments)
+    found |= more
+    there |= also_there
+    pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
+    more, also_there = mutable_things(program_with_servers(moments), moments)
     found |= more
     there |= also_there
     assert found - LISTED == set(), "new: say which rule makes its final value the same under every schedule"
@@ -298,6 +359,13 @@ def test_final_values_of_an_index_do_not_depend_on_the_schedule(limit: int | Non
     """Also where a service reads the files whenever somebody asks it."""
     pytest.importorskip("tree_sitter", reason="the code extra is not installed")
     assert first_decides(program_with_code(None, limit), 20) == set()
+
+
+@pytest.mark.parametrize("limit", [1, 2, None])
+def test_final_values_of_language_servers_do_not_depend_on_the_schedule(limit: int | None) -> None:
+    """What they know of files, and what they were told: also where answers take their time."""
+    pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
+    assert first_decides(program_with_servers(None, limit), 20) == set()
 
 
 def test_a_runtime_in_which_the_first_decides_is_noticed() -> None:

@@ -180,7 +180,8 @@ class Mix:
 
         execution = sim.run(run)
         assert execution.error is None, execution.error
-        return execution.value
+        ends: dict[str, Any] = execution.value
+        return ends
 
     def program(self, kept: list[World], cancel_at: int | None = None) -> Callable[[], Any]:
         """The batch; what it was run in is in `kept`."""
