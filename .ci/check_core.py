@@ -14,7 +14,7 @@ from pathlib import Path
 import trio
 
 import toolrt
-from toolrt import invariants, sim
+from toolrt import invariants, lab, sim
 from toolrt.errors import MissingExtra
 from toolrt.interop import mcp, record
 from toolrt.services import telemetry
@@ -24,8 +24,8 @@ EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcont
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
 EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
-ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "processes", "runtime", "services", "sim"]
-ROOMS += ["trace", "view", "workspace"]
+ROOMS = ["errors", "interop", "invariants", "lab", "model", "order", "probe", "processes", "runtime", "services"]
+ROOMS += ["sim", "trace", "view", "workspace"]
 
 SCHEMA = {
     "type": "object",
@@ -130,6 +130,7 @@ def main() -> None:
     refused("OpenTelemetry spans", "otel", telemetry.OtelSpans)
     refused("tool 'derived'", "schema", lambda: toolrt.Registry([derived]))
     refused("toolrt.testing", "testing", lambda: importlib.import_module("toolrt.testing"))
+    refused("toolrt.testing", "testing", lambda: lab.SHEET["pure_counter"].grade(count))
     command = subprocess.run([sys.executable, "-m", "toolrt", "explore"], capture_output=True, text=True)
     assert command.returncode == 2, command
     assert command.stderr == 'toolrt: the command line needs the "cli" extra: pip install "toolrt[cli]"\n', command
