@@ -190,7 +190,7 @@ def test_picture_says_what_runs_who_waits_for_whom_and_why() -> None:
         "  [1] edit a.py        T  ━━━━━━━╸──  75%  page 3",
         "  [5] edit b.py        T  running",
         "  [6] edit c.py        T  running",
-        "  [2] edit a.py        waits for [1] (both write file/a.py)",
+        "  [2] edit a.py        waits for [1] (both write a.py)",
         "  [3] edit secret.env  waits to be approved",
         "  [7] alone            waits for lane 0",
         "  [8] edit d.py        waits for lane 1",
@@ -374,7 +374,7 @@ def test_lines_say_what_is_waited_for_after_a_silence(capsys: pytest.CaptureFixt
     said = [line for line in capsys.readouterr().out.splitlines() if "after 0:" in line or "after 1:" in line]
     assert len(said) == 3
     assert "[1] edit a.py runs (0:" in said[1]
-    assert "[2] waits for [1] (both write file/a.py)" in said[1]
+    assert "[2] waits for [1] (both write a.py)" in said[1]
 
 
 # In a process of its own

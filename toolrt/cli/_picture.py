@@ -319,6 +319,7 @@ def _reason(call: TrackedCall, blocker: object, batch: Batch, width: int) -> str
             if mine.conflicts_with(other):
                 # The narrower of the two says what it is about.
                 what = resource_in_words(max(mine, other, key=lambda one: len(one.resource)), 120)
+                what = what.removeprefix("file/")
                 text = " (both write " if mine.mode is other.mode else f" (it {other.mode.value}s "
                 room = width - len(text) - 1
                 if room < 8:
