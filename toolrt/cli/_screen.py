@@ -25,7 +25,18 @@ from toolrt.cli._escape import on_one_line
 from toolrt.cli._painter import Painter, Parts, reflows
 from toolrt.errors import InputRefused
 
-__all__ = ["Screen", "complain", "forgiving", "print_json"]
+__all__ = ["Screen", "complain", "forgiving", "print_json", "why_text_was_lost"]
+
+
+#: Why text could not be written, of each screen that fell silent for that.
+_lost: list[str] = []
+
+
+def why_text_was_lost() -> str | None:
+    """Why some text did not reach the file it was for, since this was asked last; None: it did."""
+    found = _lost[0] if _lost else None
+    _lost.clear()
+    return found
 
 
 class Screen:
@@ -93,8 +104,8 @@ class Screen:
             return
         try:
             self._painter.paint([[(lines, "")]] if isinstance(lines, str) else lines)
-        except OSError:
-            self._fall_silent()
+        except OSError as error:
+            self._fall_silent(error)
 
     def wipe(self) -> None:
         """Take the last picture away."""
@@ -102,8 +113,8 @@ class Screen:
             return
         try:
             self._painter.wipe()
-        except OSError:
-            self._fall_silent()
+        except OSError as error:
+            self._fall_silent(error)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -122,8 +133,8 @@ class Screen:
                 self._console.print(text, width=self.width)
             else:
                 self._console.print(text, soft_wrap=True)
-        except OSError:
-            self._fall_silent()
+        except OSError as error:
+            self._fall_silent(error)
 
     def _coloured(self, text: str, style: str) -> str:
         """What `text` of a style is sent as."""
@@ -139,7 +150,10 @@ class Screen:
         before, _, after = around.partition("\0")
         return f"{before}{text}{after}"
 
-    def _fall_silent(self) -> None:
+    def _fall_silent(self, error: OSError) -> None:
+        if not self._wraps and not isinstance(error, BrokenPipeError):
+            # Who closed a pipe or a window has seen what they wanted; a file lacks what it was to have.
+            _lost.append(os.strerror(error.errno or 0))
         self._console.quiet = True
         _discard_the_rest(self._console.file)
 
