@@ -135,7 +135,7 @@ def test_text_that_no_table_can_hold_is_written_out() -> None:
 @pytest.mark.parametrize("source", [3, [3], "text", None])
 def test_what_has_no_trace_is_refused(table: Any, source: object) -> None:
     """The error says what was given and what is taken."""
-    with pytest.raises(DefinitionRefused, match="expected .* execution.*, got"):
+    with pytest.raises(DefinitionRefused, match=r"expected .* execution.*, got"):
         table(source)
 
 
