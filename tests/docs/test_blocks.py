@@ -44,6 +44,7 @@ SHOWN = {
     "docs/explanation/litmus.md": "compared below",
     "docs/explanation/simulator.md": "compared below",
     "docs/tutorial/00-ten-minutes.md": "outputs are compared by test_ten_minutes.py; an installation",
+    "docs/how-to/watch-a-run.md": "a line of half a minute's wait: tests/cli/test_live.py holds its form",
     "docs/how-to/explore-your-test.md": "outputs are compared by test_explore_page.py; an installation and a setting",
 }
 
