@@ -192,16 +192,15 @@ class Mix:
             async with LanguageServers(world.workspace, world.servers) as lsp:
                 runtime = Runtime(world.registry(lsp), POLICIES[self.policy], self.limit, services=world.given(lsp))
                 calls = calls_of(*self.calls)
-                async with trio.open_nursery() as nursery:
+                batch = runtime.open_batch(self.state, "mix", runtime.registry.reads_in(calls))
+                async with trio.open_nursery() as nursery, batch:
                     if self.background:
                         nursery.start_soon(world.code.build)
-                    async with runtime.open_batch(self.state, "mix", runtime.registry.reads_in(calls)) as batch:
-                        if cancel_at is not None:
-                            nursery.start_soon(_cancel, batch, cancel_at)
-                        for call in calls:
-                            batch.submit(call)
-                        batch.seal()
-                    nursery.cancel_scope.cancel()
+                    if cancel_at is not None:
+                        nursery.start_soon(_cancel, batch, cancel_at)
+                    for call in calls:
+                        batch.submit(call)
+                    batch.seal()
                 if cancel_at is not None:
                     await _as_from_nothing(world, lsp, runtime)
             return [result.to_json() for result in batch.outcome.results], _told(world)
