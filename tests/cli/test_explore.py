@@ -289,6 +289,7 @@ def test_laws_in_every_trace(toolrt: Any) -> None:
     assert "PASS: all laws hold" in toolrt("laws", "--strategy", "dpor", "--calls", 1).out
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_laws_in_every_trace_are_shared_out_and_gone_on_with(toolrt: Any, tmp_path: Path) -> None:
     """By two processes as by one; what a file has is taken up, and the file is gone at the end."""
     file = tmp_path / "laws.json"

@@ -25,6 +25,9 @@ from toolrt.invariants import (
 )
 from toolrt.invariants.script import Fail, Pause, ReadCell, Say, Scripted
 
+# Test runners have threads of their own; a worker runs nothing but the simulator.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
 #: Batches that end soon and differ in their number of traces.
 FEW = list(all_batches(2, [KINDS[name] for name in ("reads a cell", "alone", "unknown")]))
 
