@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ def nothing_left() -> Iterator[None]:
         pytest.skip("processes and open files are counted in /proc")
     from _mcp import descriptors, processes, threads
 
+    gc.collect()  # what earlier tests left to be collected must not go while this one runs
     before = (processes(), descriptors(), threads())
     yield
     assert (processes(), descriptors(), threads()) == before
