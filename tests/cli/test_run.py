@@ -180,9 +180,9 @@ def test_run_writes_only_what_the_calls_write(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
-@pytest.mark.parametrize(("format", "code"), [("text", 1), ("json", 2)])
-def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, format: str, code: int) -> None:
-    """Lines for people are dropped; a message for a machine that could not be written is an error."""
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, format: str) -> None:
+    """What could not be written is an error, for people as for a machine."""
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [sys.executable, "-m", "toolrt", "run", response, "--workspace", shop, "--format", format],
@@ -192,8 +192,8 @@ def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, fo
             timeout=100,
             check=False,
         )
-    assert ended.returncode == code
-    assert ("could not be written" in ended.stderr) == (format == "json")
+    assert ended.returncode == 2
+    assert "could not be written" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr
     assert (shop / "CHANGES.md").exists()
