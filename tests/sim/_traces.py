@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from toolrt import sim
-from toolrt.sim._trio_internals_things import ANYTHING
+from toolrt.probe import ALL_REPORTED, ANYTHING
 
 Program = Callable[[], Awaitable[Any]]
 
@@ -128,7 +128,8 @@ def trace_of(scheduler: Any, declared: bool) -> Trace:
         for resource, write in (*touched, *scheduler.implied.get(index, ()), *([(scope, False)] if scope else [])):
             touches[resource] = touches.get(resource, False) or write
     for step in steps:
-        step[4] = step[3].pop(ANYTHING, False) or step[4] or not (step[6] or declared)
+        vouched = step[3].pop(ALL_REPORTED, None) is not None
+        step[4] = step[3].pop(ANYTHING, False) or step[4] or not (step[6] or declared or vouched)
     before: list[set[int]] = [set() for _ in steps]
     for one, other in combinations(range(len(steps)), 2):
         name, _, _, touches, wild, _, _, _ = steps[one]
