@@ -18,6 +18,9 @@ Rules.
 
 Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014).  The search itself
 is `_dpor_tree`'s; here are its contract with an exploration and its claims.
+
+Limits.  A step that reported something is believed to have done no more.  What tasks share beside Trio's primitives,
+`Cell` and what is watched, such as a plain dict in which locks are kept as they are first needed, is not seen in it.
 """
 
 from __future__ import annotations
