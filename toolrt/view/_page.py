@@ -63,7 +63,7 @@ def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[s
     }
     # What is filled in is never looked at again: a trace may well hold "{{script}}".
     filled = []
-    for piece in _asset(page).split("{{"):
+    for piece in (_asset("head.html") + _asset(page)).split("{{"):
         name, end, rest = piece.partition("}}")
         filled.append(parts[name] + rest if end else piece)
     return "".join(filled)
