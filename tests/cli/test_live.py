@@ -461,12 +461,15 @@ def test_question_takes_the_picture_away_while_it_is_asked(shop: Path, written: 
         assert process.wait(100) == 130
 
 
-def test_terminal_that_goes_away_changes_no_call(shop: Path, written: Callable[..., Path]) -> None:
+@pytest.mark.parametrize("form", [(), ("--format", "json")])
+def test_terminal_that_goes_away_changes_no_call(
+    shop: Path, written: Callable[..., Path], form: tuple[str, ...]
+) -> None:
     """A window that is closed while calls run, and no hang-up reaches the command: it ends as it would have."""
     calls = written(*[("write_file", {"path": f"{place}", "content": "x"}) for place in range(50)])
     shown = Window()
     process = subprocess.Popen(
-        [sys.executable, "-m", "toolrt", "run", str(calls), "--workspace", str(shop)],
+        [sys.executable, "-m", "toolrt", "run", str(calls), "--workspace", str(shop), *form],
         stdin=subprocess.DEVNULL,
         stdout=shown.theirs,
         stderr=shown.theirs,

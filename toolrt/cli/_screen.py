@@ -8,9 +8,11 @@ must not end because of who watches it.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -151,8 +153,8 @@ class Screen:
         return f"{before}{text}{after}"
 
     def _fall_silent(self, error: OSError) -> None:
-        if not self._wraps and not isinstance(error, BrokenPipeError):
-            # Who closed a pipe or a window has seen what they wanted; a file lacks what it was to have.
+        if not self._wraps and not _nobody_reads(self._console.file, error):
+            # A file lacks what it was to have.
             _lost.append(os.strerror(error.errno or 0))
         self._console.quiet = True
         _discard_the_rest(self._console.file)
@@ -164,6 +166,17 @@ class _Console(Console):
     def on_broken_pipe(self) -> None:
         self.quiet = True
         _discard_the_rest(self.file)
+
+
+def _nobody_reads(stream: Any, error: OSError) -> bool:
+    """Whether writing to `stream` failed because a pipe or a window was closed: they have seen what they wanted."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    try:
+        # A terminal that is gone is none any more, but still a device.
+        return error.errno == errno.EIO and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _discard_the_rest(stream: Any) -> None:
@@ -198,11 +211,11 @@ def print_json(value: Any) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(encoded + b"\n")
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Whoever closed the pipe has read what they wanted.
-        _discard_the_rest(sys.stdout)
     except OSError as error:
+        nobody_reads = _nobody_reads(sys.stdout, error)
         _discard_the_rest(sys.stdout)
+        if nobody_reads:
+            return
         raise InputRefused(
             "standard output",
             f"the answer could not be written ({os.strerror(error.errno or 0)})",
