@@ -10,7 +10,19 @@ import trio
 from _reachable import Moment, things_reached
 
 import toolrt
-from toolrt import Diagnostic, MemoryDisk, Registry, Runtime, Services, State, ToolCall, ToolContext, Workspace, sim
+from toolrt import (
+    Diagnostic,
+    MemoryDisk,
+    Registry,
+    Runtime,
+    Services,
+    State,
+    Tool,
+    ToolCall,
+    ToolContext,
+    Workspace,
+    sim,
+)
 from toolrt.invariants import MUTANTS
 from toolrt.services import Recorded, RecordedShell, parallel_edit_tool, shell_tool
 from toolrt.services.code import CodeIndex
@@ -98,6 +110,33 @@ def call(name: str, **input: Any) -> ToolCall:
     return ToolCall(name, name, input)
 
 
+def looking(moments: list[Moment] | None) -> tuple[list[ToolContext], Tool]:
+    """A tool that looks twice at all it is given, where somebody wants the moments; and the contexts it was given."""
+    kept: list[ToolContext] = []
+    if moments is not None:
+        moments.clear()
+
+    @toolrt.tool(safe=True)
+    async def look(ctx: ToolContext) -> None:
+        kept.append(ctx)
+        for _ in range(2):
+            if moments is not None:
+                moments.append(things_reached(ctx, VIEWS))
+            await trio.sleep(1)
+
+    return kept, look
+
+
+async def run_through(runtime: Runtime, calls: Iterable[ToolCall], **options: Any) -> None:
+    """One batch of these calls, with a reader."""
+    async with runtime.open_batch(batch_id="b", **options) as batch:
+        for one in calls:
+            batch.submit(one)
+        batch.seal()
+        async for _ in batch:
+            pass
+
+
 def parts(*paths: str) -> list[dict[str, str]]:
     return [{"path": path, "instructions": "x"} for path in paths]
 
@@ -152,12 +191,7 @@ def program_for(
             call("read_file", path="a.txt"),
             call("nobody"),
         ]
-        async with runtime.open_batch(State({"k": 1}), batch_id="b", events=True) as batch:
-            for one in calls:
-                batch.submit(one)
-            batch.seal()
-            async for _ in batch:
-                pass
+        await run_through(runtime, calls, state=State({"k": 1}), events=True)
         return things_reached(kept[0], VIEWS)
 
     return program
@@ -167,18 +201,7 @@ def program_with_code(moments: list[Moment] | None, limit: int | None = None) ->
     """The same with a service that keeps up with the files: an index of code, `ctx.graph` and `ctx.search` in one."""
 
     async def program() -> Moment:
-        seen: list[Moment] = [] if moments is None else moments
-        seen.clear()
-        kept: list[ToolContext] = []
-
-        @toolrt.tool(safe=True)
-        async def look(ctx: ToolContext) -> None:
-            kept.append(ctx)
-            for _ in range(2):
-                if moments is not None:
-                    seen.append(things_reached(ctx, VIEWS))
-                await trio.sleep(1)
-
+        kept, look = looking(moments)
         workspace = Workspace(MemoryDisk({"a.py": "def f():\n    g()\n", "b.py": "def g():\n    pass\n"}))
         code = CodeIndex(workspace)
         edits = [("a.py", "f", "h"), ("b.py", "g", "k")]
@@ -199,12 +222,7 @@ def program_with_code(moments: list[Moment] | None, limit: int | None = None) ->
             call("file_dependencies", path="c.py"),
             call("look"),
         ]
-        async with runtime.open_batch(batch_id="b") as batch:
-            for one in calls:
-                batch.submit(one)
-            batch.seal()
-            async for _ in batch:
-                pass
+        await run_through(runtime, calls)
         return things_reached(kept[0], VIEWS)
 
     return program
@@ -214,17 +232,7 @@ def program_with_servers(moments: list[Moment] | None, limit: int | None = None)
     """The same with a service that others keep up: language servers that are told between lanes what changed."""
 
     async def program() -> Moment:
-        seen: list[Moment] = [] if moments is None else moments
-        seen.clear()
-        kept: list[ToolContext] = []
-
-        @toolrt.tool(safe=True)
-        async def look(ctx: ToolContext) -> None:
-            kept.append(ctx)
-            for _ in range(2):
-                if moments is not None:
-                    seen.append(things_reached(ctx, VIEWS))
-                await trio.sleep(1)
+        kept, look = looking(moments)
 
         def found(path: str, text: str) -> list[Diagnostic]:
             return [Diagnostic(1, 1, text)] if "x" in text else []
@@ -247,12 +255,7 @@ def program_with_servers(moments: list[Moment] | None, limit: int | None = None)
                 call("diagnostics", path="a.py"),
                 call("look"),
             ]
-            async with runtime.open_batch(batch_id="b") as batch:
-                for one in calls:
-                    batch.submit(one)
-                batch.seal()
-                async for _ in batch:
-                    pass
+            await run_through(runtime, calls)
             return things_reached(kept[0], VIEWS)
 
     return program

@@ -218,19 +218,25 @@ def test_interrupt_gives_the_report_so_far(jobs: int, tmp_path: Path, programs) 
     assert multiprocessing.active_children() == []
 
 
+#: A program with more schedules than a test waits for.
+_LONG = """
+import multiprocessing
+import trio
+from toolrt import sim
+
+async def program():
+    async with trio.open_nursery() as nursery:
+        for _ in range(9):
+            nursery.start_soon(trio.lowlevel.checkpoint)
+"""
+
+
 def test_interrupt_of_the_whole_group_is_the_masters_to_answer(tmp_path: Path) -> None:
     """A terminal sends it to all processes: nobody prints a traceback, and the report comes."""
     script = tmp_path / "search.py"
     script.write_text(
-        textwrap.dedent("""
-        import trio
-        from toolrt import sim
-
-        async def program():
-            async with trio.open_nursery() as nursery:
-                for _ in range(9):
-                    nursery.start_soon(trio.lowlevel.checkpoint)
-
+        _LONG
+        + textwrap.dedent("""
         def tell(progress):
             if progress.executions > 1:
                 print("ready", flush=True)
@@ -258,15 +264,8 @@ def test_workers_end_when_their_master_is_killed(tmp_path: Path) -> None:
     """Nothing is left running."""
     script = tmp_path / "search.py"
     script.write_text(
-        textwrap.dedent("""
-        import multiprocessing, trio
-        from toolrt import sim
-
-        async def program():
-            async with trio.open_nursery() as nursery:
-                for _ in range(9):
-                    nursery.start_soon(trio.lowlevel.checkpoint)
-
+        _LONG
+        + textwrap.dedent("""
         def tell(progress):
             if progress.executions > 1:
                 print(*(child.pid for child in multiprocessing.active_children()), flush=True)

@@ -126,7 +126,8 @@ class _Context:
         self.progress = say
 
     async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome:
-        raise NotImplementedError  # mixes with sub-batches are refused
+        # A mix that has some was refused before.
+        raise DefinitionRefused("executed_by(mix)", "calls without sub-batches", calls)
 
 
 class _Execution:
