@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from typing import Any
 
@@ -12,6 +13,9 @@ from typing import Any
 # every child.  The tests that press it want it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The programs of the environment that the tests run in are found whether it was activated or not.
+os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
 
 #: Where the workspaces of this run, and of the programs it starts, keep their histories: not in the home directory.
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
