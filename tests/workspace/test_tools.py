@@ -74,10 +74,13 @@ def test_claim_table_is_the_workspaces(tree):
 
 @pytest.mark.parametrize(("name", "safe"), [("read_file", True), ("write_file", False), ("edit_file", False)])
 def test_tool_is_safe_if_it_only_reads(tree, name, safe):
-    """Under by_safety only reads share a lane."""
+    """Under by_safety only reads share a lane; who reads what is not there claims what may be made below it."""
+    tree.put("there", "1")
     tool = next(tool for tool in tree.workspace.tools() if tool.name == name)
     assert tool.is_safe({"path": "a"}) is safe
-    assert tool.claims_for({"path": "a"}, State()) == (Claim(("file", "a"), READ if safe else WRITE),)
+    mode = READ if safe else WRITE
+    assert tool.claims_for({"path": "there"}, State()) == (Claim(("file", "there"), mode),)
+    assert tool.claims_for({"path": "a"}, State()) == (Claim(("file", "a"), mode, subtree=safe),)
 
 
 @pytest.mark.parametrize(

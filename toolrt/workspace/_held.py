@@ -1,12 +1,15 @@
 """What a file tool does before anything else: looks again what its names mean.
 
 Rules.  A tool claims what its names mean when the call is ordered, and looks again first thing when it runs: a name
-that means something else by then is a retryable error, and nothing is touched (RULE 18).
+that means something else by then is a retryable error, and nothing is touched (RULE 18).  Where a file stood and none
+does by then, the error says that and no more: what stands there instead is not claimed.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import attrs
 
 from toolrt.model import Mode, covers
 from toolrt.workspace._files import CallContext
@@ -30,10 +33,13 @@ def looked_up(
     """What `path` means now, which is what it meant when the call was ordered; it may have a `problem`.
 
     Raises:
-        FileProblem: it means something else by now.
+        FileProblem: it means something else by now, or no file any more.
     """
     identity = workspace.identify(path, ctx.state, wanted)
-    if not all(covers(ctx.claims, claim) for claim in identity.claims(mode, subtree)):
+    own, *others = identity.claims(mode, subtree)
+    if not covers(ctx.claims, own) and covers(ctx.claims, attrs.evolve(own, subtree=subtree)):
+        raise FileProblem(identity.path, "the file that stood there", "none by now", "Check the name.")
+    if not all(covers(ctx.claims, claim) for claim in (own, *others)):
         raise FileProblem(
             identity.path,
             f"{wanted.value.replace('an ', 'the ').replace('a ', 'the ')} this name meant when the call was ordered",

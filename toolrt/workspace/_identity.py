@@ -92,6 +92,11 @@ class Identity:
         return self.found is not None and self.found.kind is Kind.FILE and self.found.links > 1
 
     @property
+    def _lacks_its_file(self) -> bool:
+        """Whether a file is wanted and none stands there."""
+        return self.wanted is Wanted.FILE and (self.found is None or self.found.kind is not Kind.FILE)
+
+    @property
     def event_name(self) -> str:
         """The file as events name it: the same for all its names, hard links included."""
         if self.found is not None and self.shared:
@@ -101,7 +106,9 @@ class Identity:
     def claims(self, mode: Mode, subtree: bool = False) -> tuple[Claim, ...]:
         """What a call claims that looks at this or changes it (`mode`: READ or WRITE); its own claim is first.
 
-        A file with several names also claims ``("links", device)``: its other names are not known.
+        A file with several names also claims ``("links", device)``: its other names are not known.  Who reads a file
+        where none stands claims what is below the name as well: a call that makes something there makes a directory
+        of the name, and is ordered with whoever is told what it finds.
 
         Args:
             subtree: whether everything below is meant too, as for who lists, searches, moves or deletes a
@@ -111,7 +118,7 @@ class Identity:
         """
         claims: list[Claim] = []
         if self.key is not None:
-            claims.append(Claim(("file", *self.key), mode, subtree))
+            claims.append(Claim(("file", *self.key), mode, subtree or (mode is READ and self._lacks_its_file)))
             if subtree:
                 claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
