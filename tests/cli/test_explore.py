@@ -19,6 +19,7 @@ from toolrt.cli._explore import explore
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._input import load_response
 from toolrt.cli._litmus import litmus
+from toolrt.cli._roots import Roots
 from toolrt.cli._run import run
 from toolrt.cli._variation import Variation
 from toolrt.workspace import MemoryDisk
@@ -412,8 +413,8 @@ def test_explore_lets_more_happen(
 def test_explore_with_a_cancel_still_asks_the_oracle(response: Path, shop: Path) -> None:
     """A file that no number of calls would have left is a violation, also in a batch that was cancelled."""
     calls = load_response(str(response)).calls
-    experiment = Experiment.on(shop, calls, "by_claims", 10, Variation(cancel=True))
-    wrong = Experiment.on(shop, calls, "by_claims", 10, Variation(cancel=True))
+    experiment = Experiment.on(Roots(shop), calls, "by_claims", 10, Variation(cancel=True))
+    wrong = Experiment.on(Roots(shop), calls, "by_claims", 10, Variation(cancel=True))
     wrong.oracle["versions"]["README.md"] = ["another"]
     wrong.oracle["files"]["README.md"] = "another"
     cancelled = 0

@@ -1,8 +1,9 @@
 """Every batch of two file calls at a few names, in every trace: each pair has one ending.
 
 The names are a file and one below it, a directory and what is in it, one through a link, what does not exist yet and
-what would be made below that, a link that leads nowhere, a second name of a file, the root, and ``.gitignore``.  The
-full run does all of them, and batches of three that meet at one place; the other a share.
+what would be made below that, a link that leads nowhere, a second name of a file, the root, ``.gitignore``, and files
+of another root that is mounted here.  The full run does all of them, and batches of three that meet at one place; the
+other a share.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 
 import toolrt
 from toolrt import sim
-from toolrt.workspace import Directory, HardLink, MemoryDisk, Symlink, Workspace
+from toolrt.workspace import Directory, HardLink, MemoryDisk, MountedDisk, Symlink, Workspace
 
 FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
@@ -32,6 +33,9 @@ CONTENT = {
     "dangling": Symlink("later"),
 }
 
+#: What another root has, which is mounted as ``docs``.
+MOUNTED = {"b": "one\n", "back": Symlink("/workspace/f")}
+
 #: Names that have to do with each other.
 PLACES = {
     "a file": ["f", "f/x", "hard"],
@@ -39,9 +43,14 @@ PLACES = {
     "a directory": ["d", "d/b", "d/new", "way", "way/b"],
     "an empty one": ["e", "e/x", "e/m", "e/.."],
     "the root": [".", ".gitignore", ".gitignore/x", "d/.gitignore"],
+    "another root": ["docs", "docs/b", "/srv/docs/b", "docs/new/x", "docs/new", "docs/back", "docs/../f"],
 }
 
 NAMES = [name for names in PLACES.values() for name in names]
+
+
+def disk() -> MountedDisk:
+    return MountedDisk(MemoryDisk(CONTENT), {"docs": MemoryDisk(MOUNTED, root="/srv/docs")})
 
 
 def calls_at(name: str) -> list[Call]:
@@ -65,13 +74,13 @@ def moves(sources: list[str], targets: list[str]) -> list[Call]:
 
 
 EVERYWHERE = [call for name in NAMES for call in calls_at(name)] + moves(
-    ["f", "d", "way", "hard", "e", "dangling"], ["later", "later/x", "e/m", "d/m", "f/q", "dangling"]
+    ["f", "d", "way", "hard", "e", "dangling", "docs/b"], ["later", "later/x", "e/m", "d/m", "f/q", "docs/m/n"]
 )
 
 
 def endings_of(calls: tuple[Call, ...]) -> list[str]:
     async def program() -> Any:
-        workspace = Workspace(MemoryDisk(CONTENT))
+        workspace = Workspace(disk())
         runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()))
         done = await runtime.run([toolrt.ToolCall(f"id{number}", *call) for number, call in enumerate(calls)])
         return [(result.outcome.value, result.content, result.error) for result in done.results], workspace.snapshot()

@@ -21,7 +21,7 @@ from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Experiment
 from toolrt.cli._failure import FailureFile
-from toolrt.cli._input import STANDARD_INPUT, checked_directory, checked_target, read_limited, write_target
+from toolrt.cli._input import STANDARD_INPUT, checked_target, read_limited, write_target
 from toolrt.cli._options import Whole, at_least_one
 from toolrt.cli._screen import Screen, forgiving
 from toolrt.errors import DefinitionRefused, InputRefused
@@ -144,6 +144,6 @@ def _load(path: str, workspace: str | None) -> Trace:
 def _replayed(path: str, workspace: str | None) -> Trace:
     kept = FailureFile.load(path)
     calls = parse_response(kept.response, f"{path}: its response").calls
-    root = checked_directory(kept.workspace if workspace is None else workspace)
-    experiment = Experiment.on(root, calls, kept.lanes, kept.limit, kept.variation)
+    roots = kept.roots(workspace)
+    experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation)
     return experiment.replay(kept.schedule).trace

@@ -13,7 +13,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -22,11 +21,12 @@ import trio
 from toolrt import invariants, sim
 from toolrt.cli._offer import file_tools
 from toolrt.cli._options import LANE_POLICIES, LaneName
+from toolrt.cli._roots import Roots, fresh
 from toolrt.cli._variation import NOTHING_ELSE, SCOPE, Variation
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
 from toolrt.runtime import Runtime
-from toolrt.workspace import MemoryDisk, Workspace
+from toolrt.workspace import Disk, Workspace
 
 __all__ = ["Ending", "Experiment", "tally"]
 
@@ -75,8 +75,8 @@ class Experiment:
 
     #: The calls, in call order.
     calls: tuple[ToolCall, ...]
-    #: The twin of the directory; every execution has a copy.
-    disk: MemoryDisk
+    #: The twin of the directories; every execution has a copy.
+    disk: Disk
     #: The lane policy's name.
     lanes: LaneName
     #: How many calls run at once.
@@ -88,10 +88,10 @@ class Experiment:
 
     @classmethod
     def on(
-        cls, root: Path, calls: tuple[ToolCall, ...], lanes: LaneName, limit: int, variation: Variation = NOTHING_ELSE
+        cls, roots: Roots, calls: tuple[ToolCall, ...], lanes: LaneName, limit: int, variation: Variation = NOTHING_ELSE
     ) -> Experiment:
-        """The experiment on a copy of the directory `root`."""
-        return cls(calls, MemoryDisk.copy_of(root, fault=variation.fault()), lanes, limit, variation)
+        """The experiment on a copy of the directories `roots`."""
+        return cls(calls, roots.twin(variation.fault()), lanes, limit, variation)
 
     def __attrs_post_init__(self) -> None:
         self._known  # noqa: B018  looking at the files must not be a step of the first execution
@@ -105,7 +105,7 @@ class Experiment:
 
     async def program(self) -> Ending:
         """One execution: what `toolrt.sim` is given."""
-        workspace = Workspace(self.disk.copy())
+        workspace = Workspace(fresh(self.disk))
         timeout = self.variation.timeout
         runtime = Runtime(Registry(file_tools(workspace)), LANE_POLICIES[self.lanes], self.limit, timeout=timeout)
         with sim.scope(SCOPE) if self.variation.cancel else contextlib.nullcontext():
@@ -160,7 +160,7 @@ class Experiment:
         }
 
     def _one_by_one(self, calls: Sequence[ToolCall]) -> tuple[Sequence[ToolResult], State, dict[str, str]]:
-        workspace = Workspace(self.disk.copy())
+        workspace = Workspace(fresh(self.disk))
 
         async def one_by_one() -> tuple[Sequence[ToolResult], State]:
             registry = Registry(file_tools(workspace))

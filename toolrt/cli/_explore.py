@@ -28,8 +28,9 @@ from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
 from toolrt.cli._failure import FailureFile
-from toolrt.cli._input import Loaded, checked_directory, checked_target, load_response, write_target
+from toolrt.cli._input import Loaded, checked_target, load_response, write_target
 from toolrt.cli._options import LIMIT, LaneName, Whole, at_least_one
+from toolrt.cli._roots import Mounts, Roots, roots_of
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._timeline import print_timeline, print_violations
 from toolrt.cli._variation import variation_of
@@ -58,6 +59,7 @@ def explore(
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory to copy; it is only read.")],
+    mount: Mounts = (),
     executions: Annotated[Whole, Parameter(help="How many schedules to run, 1 or more.")] = 1_000,
     seed: Annotated[Whole, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
     seconds: Annotated[float, Parameter(help="Wall seconds after which no further schedule is begun.")] = 60.0,
@@ -122,11 +124,11 @@ def explore(
     variation = variation_of(timeout, clock, clock_moves, cancel_at, faults, faults_at_most)
     if step_limit is not None:
         at_least_one("--step-limit", step_limit)
-    root = checked_directory(workspace)
-    target = None if save is None else checked_target(save, "--save", outside=root)
-    page = None if html is None else checked_target(html, "--html", outside=root)
+    roots = roots_of(workspace, mount)
+    target = None if save is None else checked_target(save, "--save", outside=roots.all)
+    page = None if html is None else checked_target(html, "--html", outside=roots.all)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
-    experiment = Experiment.on(root, loaded.calls, lanes, limit, variation)
+    experiment = Experiment.on(roots, loaded.calls, lanes, limit, variation)
     if step_limit is not None:
         experiment = attrs.evolve(experiment, steps=step_limit)
     title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
@@ -137,7 +139,7 @@ def explore(
     exploration.run()
     failure = None
     if exploration.report.failures:
-        failure = _keep(exploration, loaded, root, target, screen)
+        failure = _keep(exploration, loaded, roots, target, screen)
     _print_report(exploration, screen)
     if failure is not None:
         _print_failure(failure, experiment, screen)
@@ -334,7 +336,7 @@ class _Kept:
     path: Path | None
 
 
-def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | None, screen: Screen) -> _Kept:
+def _keep(exploration: _Exploration, loaded: Loaded, roots: Roots, target: Path | None, screen: Screen) -> _Kept:
     experiment, failure = exploration.experiment, exploration.report.failures[0]
     schedule = failure.schedule
     if len(schedule) <= _SIMPLIFIED:
@@ -348,15 +350,16 @@ def _keep(exploration: _Exploration, loaded: Loaded, root: Path, target: Path | 
     kept = FailureFile(
         loaded.name,
         loaded.text,
-        str(root),
+        str(roots.base),
         experiment.tree_digest,
         experiment.lanes,
         experiment.limit,
         schedule,
         tuple(str(violation) for violation in violations),
         experiment.variation,
+        {name: str(where) for name, where in roots.mounts.items()},
     )
-    path = kept.saved_beside(root) if target is None else target
+    path = kept.saved_beside(roots) if target is None else target
     try:
         write_target(path, kept.to_json(), "--save")
     except InputRefused as error:

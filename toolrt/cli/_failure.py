@@ -23,6 +23,7 @@ import attrs
 
 from toolrt.cli._input import read_limited
 from toolrt.cli._options import LANE_POLICIES, LaneName
+from toolrt.cli._roots import Roots, roots_of
 from toolrt.cli._variation import NOTHING_ELSE, Variation
 from toolrt.errors import InputRefused, ScheduleRefused
 from toolrt.sim import Schedule
@@ -59,6 +60,8 @@ class FailureFile:
     violations: tuple[str, ...]
     #: What else could happen.
     variation: Variation = NOTHING_ELSE
+    #: The directories that are mounted in the first one, as absolute paths, by name.
+    mounts: Mapping[str, str] = attrs.field(factory=dict)
 
     def to_json(self) -> str:
         """One line of JSON, the same for the same execution and versions."""
@@ -66,7 +69,7 @@ class FailureFile:
             {
                 "toolrt_replay": _VERSION,
                 "response": {"name": self.response_name, "text": self.response},
-                "workspace": {"path": self.workspace, "digest": self.tree},
+                "workspace": {"path": self.workspace, "digest": self.tree, **self._mounts()},
                 "options": {"lanes": self.lanes, "limit": self.limit, **self.variation.to_json()},
                 "schedule": json.loads(self.schedule.to_json()),
                 "violations": list(self.violations),
@@ -74,6 +77,18 @@ class FailureFile:
             },
             sort_keys=True,
         )
+
+    def _mounts(self) -> dict[str, Any]:
+        return {"mounts": dict(self.mounts)} if self.mounts else {}
+
+    def roots(self, workspace: str | None) -> Roots:
+        """The directories; the first is `workspace` if that is given.
+
+        Raises:
+            InputRefused: one of them is not there.
+        """
+        mounts = [f"{name}={where}" for name, where in self.mounts.items()]
+        return roots_of(self.workspace if workspace is None else workspace, mounts)
 
     @property
     def default_name(self) -> str:
@@ -119,13 +134,15 @@ class FailureFile:
             schedule,
             fields.violations(),
             variation,
+            fields.mounts(),
         )
 
-    def saved_beside(self, workspace: Path) -> Path:
-        """Where it is kept by default: in the current directory, or next to the workspace if that lies inside it."""
+    def saved_beside(self, roots: Roots) -> Path:
+        """Where it is kept by default: in the current directory, or next to the directory that lies in."""
         here = Path.cwd().resolve()
-        if here.is_relative_to(workspace):
-            here = workspace.parent
+        inside = [root for root in roots.all if here.is_relative_to(root)]
+        if inside:
+            here = inside[0].parent
         return here / self.default_name
 
 
@@ -150,6 +167,14 @@ class _Fields:
         if not isinstance(value, str):
             raise self.refusal(f"{part}.{key}", "a string", value)
         return value
+
+    def mounts(self) -> dict[str, str]:
+        found = self.value("workspace", "mounts")
+        if found is None:
+            return {}
+        if not isinstance(found, dict) or not all(isinstance(where, str) for where in found.values()):
+            raise self.refusal("workspace.mounts", "an object of strings", found)
+        return found
 
     def violations(self) -> tuple[str, ...]:
         found = self._document.get("violations")

@@ -7,7 +7,6 @@ does is a version too, so an undo can be undone.
 from __future__ import annotations
 
 import datetime
-import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
@@ -17,8 +16,8 @@ from cyclopts import Parameter
 
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
-from toolrt.cli._input import checked_directory
 from toolrt.cli._options import Whole
+from toolrt.cli._roots import Mounts, as_options, roots_of
 from toolrt.cli._screen import Screen, complain, forgiving, print_json
 from toolrt.workspace import FileProblem, Undone, Version, Workspace
 
@@ -35,13 +34,14 @@ def history(
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory; it is only read.")],
+    mount: Mounts = (),
     json: Annotated[bool, Parameter(help="Print the versions as JSON.", negative=())] = False,
 ) -> int:
     """List the versions of a file that toolrt run made: when, in which batch and call, and what was done.
 
     Version 0 is what was there before the first. toolrt restore puts one back, toolrt undo a whole batch.
     """
-    files = Workspace(checked_directory(workspace))
+    files = roots_of(workspace, mount).workspace()
     versions = _done(files.history.versions, path)
     if versions is None:
         return Exit.USAGE
@@ -64,12 +64,13 @@ def undo(
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory it changed.")],
+    mount: Mounts = (),
 ) -> int:
     """Put back exactly what a batch changed, all of it or nothing.
 
     It is refused where somebody else has changed one of those files since; then nothing is changed.
     """
-    files = Workspace(checked_directory(workspace))
+    files = roots_of(workspace, mount).workspace()
     return _report(_done(files.history.undo, batch_id), files)
 
 
@@ -79,9 +80,10 @@ def restore(
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory it is in.")],
+    mount: Mounts = (),
 ) -> int:
     """Put back one version of a file. That makes a new version, so nothing is lost."""
-    files = Workspace(checked_directory(workspace))
+    files = roots_of(workspace, mount).workspace()
     return _report(_done(files.history.restore, path, version), files)
 
 
@@ -92,8 +94,7 @@ async def print_way_back(files: Workspace, batch_id: str, screen: Screen) -> Non
     """
     changed = await files.history.changed_by(batch_id)
     if changed and files.history.persistent:
-        root = shlex.quote(on_one_line(files.disk.root, 1_000))
-        screen.say(f"changed {_named(changed)}; toolrt undo {batch_id} --workspace {root} puts it back", "dim")
+        screen.say(f"changed {_named(changed)}; toolrt undo {batch_id} {as_options(files.disk)} puts it back", "dim")
     elif changed and files.history.problem is not None:
         screen.say(f"changed {_named(changed)}; not kept for undo: {on_one_line(files.history.problem, 500)}", "yellow")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -123,12 +124,12 @@ def checked_directory(path: str) -> Path:
     return root
 
 
-def checked_target(path: str, option: str, outside: Path | None = None) -> Path:
+def checked_target(path: str, option: str, outside: Sequence[Path] = ()) -> Path:
     """Where a file will be written, once there is something to write; nothing is made yet.
 
     Args:
         option: what the path was given to.
-        outside: a directory it must not lie in, or None.
+        outside: directories it must not lie in.
 
     Raises:
         InputRefused: it cannot be written, as far as can be told without writing.
@@ -147,7 +148,7 @@ def checked_target(path: str, option: str, outside: Path | None = None) -> Path:
         raise InputRefused(what, f"it cannot be written ({why})", remedy) from None
     if not writable:
         raise InputRefused(what, f"it cannot be written ({os.strerror(13)})", remedy)
-    if outside is not None and target.is_relative_to(outside):
+    if any(target.is_relative_to(directory) for directory in outside):
         raise InputRefused(
             what, "it lies in the workspace, which explore never writes to", "Name a file that lies elsewhere."
         )

@@ -15,7 +15,6 @@ from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
 from toolrt.cli._failure import FailureFile
-from toolrt.cli._input import checked_directory
 from toolrt.cli._screen import Screen, forgiving
 from toolrt.cli._timeline import print_timeline, print_violations
 from toolrt.errors import ReplayDiverged, StepLimit
@@ -39,9 +38,9 @@ def replay(
     """
     kept = FailureFile.load(file)
     calls = parse_response(kept.response, f"{file}: its response").calls
-    root = checked_directory(kept.workspace if workspace is None else workspace)
+    roots = kept.roots(workspace)
     screen = Screen(forgiving(sys.stdout))
-    experiment = Experiment.on(root, calls, kept.lanes, kept.limit, kept.variation)
+    experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation)
     changed = experiment.tree_digest != kept.tree
     if changed:
         screen.say("The workspace is not as it was when this file was written.", "yellow")

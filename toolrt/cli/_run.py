@@ -29,13 +29,14 @@ from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import tally
 from toolrt.cli._failure import versions
 from toolrt.cli._history import print_way_back
-from toolrt.cli._input import STANDARD_INPUT, checked_directory, checked_target, load_response, write_target
+from toolrt.cli._input import STANDARD_INPUT, checked_target, load_response, write_target
 from toolrt.cli._lsp import language_servers_of
 from toolrt.cli._mcp import servers_of
 from toolrt.cli._offer import Wanted, offered
 from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_one
 from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
+from toolrt.cli._roots import Mounts, roots_of
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._styles import STYLES
 from toolrt.errors import InputRefused, asks_to_exit
@@ -44,7 +45,6 @@ from toolrt.model import State, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
 from toolrt.services.code import skeleton
 from toolrt.services.telemetry import JsonLines, Telemetry
-from toolrt.workspace import Workspace
 
 __all__ = ["Performed", "perform", "run"]
 
@@ -61,6 +61,7 @@ def run(
     /,
     *,
     workspace: Annotated[str, Parameter(help="The directory the calls work on; they change it.")],
+    mount: Mounts = (),
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
@@ -107,7 +108,7 @@ def run(
     """
     loaded = load_response(response)
     at_least_one("--limit", limit)
-    root = checked_directory(workspace)
+    roots = roots_of(workspace, mount)
     if timeout is not None and not timeout > 0:
         raise InputRefused("--timeout", f"expected seconds above 0, got {timeout:g}", "See --help.")
     if context_budget is not None and context_budget < 0:
@@ -118,11 +119,11 @@ def run(
     if dry_run and format not in ("text", "json"):
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
-    files = Workspace(root, skeleton=skeleton) if code else Workspace(root)
-    wanted = Wanted(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, root))
+    files = roots.workspace(skeleton) if code else roots.workspace()
+    wanted = Wanted(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base))
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
-    observer = None if lines is None else Telemetry(lines, root=root)
+    observer = None if lines is None else Telemetry(lines, root=roots.base)
 
     async def run_connected() -> Performed | None:
         async with offered(files, wanted) as offer:

@@ -24,7 +24,7 @@ from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.processes import Supervised, drain
 from toolrt.services._command import Command, Ended
 from toolrt.services._environment import environment_of, outside
-from toolrt.workspace import FileProblem, RealDisk
+from toolrt.workspace import Disk, FileProblem, path_on, real_disks
 
 __all__ = ["RealShell"]
 
@@ -48,16 +48,20 @@ class RealShell:
     """
 
     def __init__(
-        self, disk: RealDisk, *, shell: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
+        self, disk: Disk, *, shell: Sequence[str] | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
         if os.name != "posix" or not sys.executable:
             raise DefinitionRefused("a RealShell", "a POSIX system and a Python program to start", sys.platform)
-        self._root = disk.root
+        if not real_disks(disk):
+            raise DefinitionRefused("RealShell(disk)", "a RealDisk, or several", disk)
+        self._disk = disk
         self._shell = _default_shell() if shell is None else list(shell)
         if not self._shell or not os.path.isabs(self._shell[0]) or shutil.which(self._shell[0]) is None:
             raise DefinitionRefused("RealShell(shell)", "the absolute path of a program, and arguments", shell)
         self._environment = environment_of(environment or {})
-        self._environment_outside = outside(self._environment, disk.root)
+        self._environment_outside = self._environment
+        for root in (disk.root, *disk.mounts.values()):
+            self._environment_outside = outside(self._environment_outside, root)
 
     async def run(self, command: Command, output: Callable[[bytes], None]) -> Ended:
         """Run `command`; see `Shell.run`.
@@ -74,7 +78,7 @@ class RealShell:
             )
         _check_text(command.text)
         environment = self._environment_outside if command.reads else self._environment
-        directory = "/".join((self._root.rstrip("/"), *command.directory)) or "/"
+        directory = path_on(self._disk, command.directory)
         supervised = await Supervised.start([*self._shell, command.text], directory=directory, environment=environment)
         return await _followed(supervised, command.timeout, output)
 

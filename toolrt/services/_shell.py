@@ -32,7 +32,7 @@ from toolrt.services._processes import RealShell
 from toolrt.services._reading import only_reads
 from toolrt.services._signatures import remembering, resolving
 from toolrt.services._words import leading_cd
-from toolrt.workspace import Entry, FileProblem, Kind, RealDisk, Wanted, Workspace, noted, noted_no_change
+from toolrt.workspace import Entry, FileProblem, Kind, Wanted, Workspace, noted, noted_no_change, real_disks
 
 __all__ = ["shell_tool"]
 
@@ -94,7 +94,7 @@ def shell_tool(
     if not isinstance(output_limit, int) or isinstance(output_limit, bool) or output_limit < 2:
         raise DefinitionRefused("shell_tool(output_limit)", "a number of bytes, 2 or more", output_limit)
     if shell is None:
-        if not isinstance(workspace.disk, RealDisk):
+        if not real_disks(workspace.disk):
             expected = "a double, such as services.RecordedShell({...}), for files that are not on the real disk"
             raise DefinitionRefused("shell_tool(shell)", expected, None)
         shell = RealShell(workspace.disk, environment=environment)

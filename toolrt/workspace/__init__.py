@@ -23,6 +23,7 @@ from toolrt.workspace._held import held
 from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
+from toolrt.workspace._mounts import MountedDisk, path_on, real_disks
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
 from toolrt.workspace._private import without_private_paths
@@ -58,6 +59,7 @@ __all__ = [
     "Kind",
     "Limits",
     "MemoryDisk",
+    "MountedDisk",
     "NotRegular",
     "Permissions",
     "Permit",
@@ -89,6 +91,8 @@ __all__ = [
     "is_own",
     "noted",
     "noted_no_change",
+    "path_on",
+    "real_disks",
     "state_directory",
     "without_private_paths",
 ]

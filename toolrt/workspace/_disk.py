@@ -20,7 +20,8 @@ import functools
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -230,6 +231,10 @@ def parts_of(path: str) -> Entry:
     return tuple(part for part in path.split("/") if part)
 
 
+#: The mounts of a disk that has none.
+NO_MOUNTS: Mapping[str, str] = MappingProxyType({})
+
+
 @runtime_checkable
 class Disk(Protocol):
     """A tree of files that a workspace works on: the real one (`RealDisk`) or the twin (`MemoryDisk`).
@@ -240,6 +245,10 @@ class Disk(Protocol):
     @property
     def root(self) -> str:
         """The path of the directory all entries are below: absolute, and no link among its parts."""
+
+    @property
+    def mounts(self) -> Mapping[str, str]:
+        """The paths of directories elsewhere that stand at names of the root, by name; see `MountedDisk`."""
 
     @property
     def home(self) -> str | None:

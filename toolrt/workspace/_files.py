@@ -35,6 +35,7 @@ from toolrt.workspace._cache import Cache, Kept, stamp_of
 from toolrt.workspace._disk import Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
+from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import (
     SIZE_LIMIT,
     Carrier,
@@ -42,7 +43,6 @@ from toolrt.workspace._mutation import (
     changed_since,
     digest_of,
     in_thread,
-    path_on,
     problem_of,
     quick_digest,
     standing_at,

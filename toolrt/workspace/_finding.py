@@ -25,6 +25,7 @@ from toolrt.workspace._encoding import decoded
 from toolrt.workspace._files import SIZE_LIMIT, CallContext
 from toolrt.workspace._held import held, looked_up, missing
 from toolrt.workspace._identity import Identity, Wanted
+from toolrt.workspace._mounts import located, path_on
 from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace._real import RealDisk
@@ -63,7 +64,7 @@ def claims_of_walk(workspace: Workspace, input: Mapping[str, Any], state: State)
     claims = dict.fromkeys(identity.claims(READ, subtree=True))
     if not input["ignored"] and identity.key is not None:
         for depth in range(len(identity.entry)):
-            path = "/".join((workspace.disk.root.rstrip("/"), *identity.entry[:depth], ".gitignore"))
+            path = path_on(workspace.disk, (*identity.entry[:depth], ".gitignore"))
             claims.update(dict.fromkeys(workspace.identify(path, None, Wanted.ENTRY).claims(READ)))
     return tuple(claims)
 
@@ -157,10 +158,12 @@ async def search(
 
 async def _candidates(workspace: Workspace, base: Identity, sought: Sought) -> Set[Entry] | None:
     """The files that may have what is sought, by ripgrep; None where it cannot help: then all may."""
-    disk = workspace.disk
+    disk, below = located(workspace.disk, base.entry)
     if probe.threads_inline or not sought.literal or not isinstance(disk, RealDisk):
         return None
-    return await candidates("/".join((disk.root.rstrip("/"), *base.entry)) or "/", sought.literal)
+    if workspace.disk.mounts and not base.entry:
+        return None  # it would not see what is mounted
+    return await candidates(path_on(disk, below), sought.literal)
 
 
 def _answer(found: list[str], limit: int, notes: list[str]) -> str:
@@ -291,8 +294,7 @@ class _Identities:
             else:
                 above, folding = self._directory(entry[:-1])
                 key = (*above, folding.fold(entry[-1]))
-            path = "/".join((self._disk.root.rstrip("/"), *entry)) or "/"
-            known = self._directories[entry] = key, self._disk.folds(path)
+            known = self._directories[entry] = key, self._disk.folds(path_on(self._disk, entry))
         return known
 
 

@@ -112,4 +112,4 @@ def _names_of(identity: Identity, digest: bytes | None) -> list[Entry]:
 
 def by_number(stat: Stat) -> Entry:
     """Stands for all names of a file; no part of a key is empty, so it can be nobody's key."""
-    return ("", str(stat.inode))
+    return ("", str(stat.device), str(stat.inode))

@@ -36,10 +36,11 @@ def looked_up(
         FileProblem: it means something else by now, or no file any more.
     """
     identity = workspace.identify(path, ctx.state, wanted)
-    own, *others = identity.claims(mode, subtree)
-    if not covers(ctx.claims, own) and covers(ctx.claims, attrs.evolve(own, subtree=subtree)):
+    claims = identity.claims(mode, subtree)
+    beyond = [claim for claim in claims if not covers(ctx.claims, claim)]
+    if beyond and beyond[0] is claims[0] and covers(ctx.claims, attrs.evolve(claims[0], subtree=subtree)):
         raise FileProblem(identity.path, "the file that stood there", "none by now", "Check the name.")
-    if not all(covers(ctx.claims, claim) for claim in (own, *others)):
+    if beyond:
         raise FileProblem(
             identity.path,
             f"{wanted.value.replace('an ', 'the ').replace('a ', 'the ')} this name meant when the call was ordered",

@@ -1,7 +1,8 @@
 """What a name means: one key for every name of a file, and the claims that follow from it.
 
 Rules (RULES 17 and 18).  The key of a file is its entry: the parts of its real directory below the workspace's
-root, then its own name, each as the directory it stands in folds it.  A key does not depend on whether the file
+root, then its own name, each as the directory it stands in folds it; below another root, behind the name at which
+that is mounted.  A key does not depend on whether the file
 exists, nor on its inode (replacing a file changes that).  Relative names start at the state's working directory,
 absolute ones and ``~`` where the disk has them; ``.`` and ``..`` mean what the operating system takes them for,
 after links.  Finding a key looks (lstat, readlink) and never opens a file.
@@ -100,7 +101,7 @@ class Identity:
     def event_name(self) -> str:
         """The file as events name it: the same for all its names, hard links included."""
         if self.found is not None and self.shared:
-            return f"hardlink:{self.found.inode}"
+            return f"hardlink:{self.found.device}:{self.found.inode}"
         return "/".join(self.key or ())
 
     def claims(self, mode: Mode, subtree: bool = False) -> tuple[Claim, ...]:
@@ -159,12 +160,14 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
     key = walk.key()
     through = tuple(other for other in walk.through if other != key)
     parent_missing = len(walk.found) > 1 and walk.found[-2] is None
-    found = walk.standing() if key else _root_of(disk)
+    found = _seen_at(disk, walk.here()) if walk.at_root() else walk.standing()
     return Identity(key, walk.entry(), found, through, problem, parent_missing, wanted)
 
 
 def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wanted) -> Identity | None:
     """What `path` means if it leads straight down from the root, as most names do; None: it has to be walked."""
+    if disk.mounts:
+        return None
     if working_dir is not None and not path.startswith(("/", "~")):
         path = f"{working_dir.as_posix()}/{path}".removeprefix("./")
     here = disk.root.rstrip("/")
@@ -211,10 +214,10 @@ def _passed(key: Entry) -> Claim:
     return Claim(("file", *key), READ)
 
 
-def _root_of(disk: Disk) -> Stat | None:
-    """What stands at the root itself, which no walk looks at."""
+def _seen_at(disk: Disk, root: str) -> Stat | None:
+    """What stands at a root itself, which no walk looks at."""
     try:
-        return disk.lstat(disk.root)
+        return disk.lstat(root)
     except OSError:
         return None
 
@@ -253,7 +256,15 @@ class _Walk:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._root = parts_of(disk.root)
+        self._base = parts_of(disk.root)
+        #: The names at which other roots are mounted, by the parts of their paths.
+        self._mounts = {parts_of(root): name for name, root in disk.mounts.items()}
+        #: The root that the path so far is in, or was in last; how it is called below the base, and by what key.
+        self._root = self._base
+        self._mounted: Entry = ()
+        self._mounted_key: Entry = ()
+        #: Whether that root was entered by its name, and not by its path.
+        self._by_name = False
         # The four lists are equally long: one item for each part of the real path so far, from "/" down.
         self._names: list[str] = list(self._root)
         self._keys: list[str] = list(self._root)
@@ -302,7 +313,7 @@ class _Walk:
         if not self._inside:
             raise FileProblem(UNSHOWN, *_OUTSIDE)
         found, shown = self.standing(), "/".join(self.entry()) or "."
-        here = self._here()
+        here = self.here()
         # A character is at most four bytes, so a short path needs no closer look.
         if 4 * len(here) > PATH_MAX and len(os.fsencode(here)) > PATH_MAX:
             return from_os_error(shown, OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)))
@@ -315,8 +326,9 @@ class _Walk:
                 return FileProblem(shown, "a file's name", "the name of a directory", "Leave the last slash away.")
             return None
         if wanted is Wanted.ENTRY:
-            if not self.entry():
-                return FileProblem(shown, "an entry of the workspace", "the workspace itself", "Name what is in it.")
+            if self.at_root():
+                got = "a directory that is mounted there" if self.entry() else "the workspace itself"
+                return FileProblem(shown, "an entry of the workspace", got, "Name what is in it.")
             return None
         if found.kind is Kind.DIRECTORY:
             return FileProblem(shown, "a file", "a directory", "Name a file inside it.")
@@ -329,27 +341,51 @@ class _Walk:
         return self.found[-1] if self.found else _TOP
 
     def entry(self) -> Entry:
-        return tuple(self._names[len(self._root) :])
+        return self._mounted + tuple(self._names[len(self._root) :])
 
     def key(self) -> Entry:
-        return tuple(self._keys[len(self._root) :])
+        return self._mounted_key + tuple(self._keys[len(self._root) :])
+
+    def at_root(self) -> bool:
+        """Whether the path so far, which is inside, is that of a root."""
+        return len(self._names) == len(self._root)
 
     def _to_top(self) -> None:
         self._names.clear()
         self._keys.clear()
         self._paths.clear()
         self.found.clear()
-        self._inside = not self._root
+        self._by_name = False
+        self._inside = not self._base
+        if self._inside:
+            self._enter(())
+
+    def _enter(self, root: Entry) -> None:
+        """The path so far is that of this root."""
+        self._inside, self._root = True, root
+        name = self._mounts.get(root)
+        self._mounted = () if name is None else (name,)
+        self._mounted_key = () if name is None else (self._disk.folds(self._disk.root).fold(name),)
+
+    def _go_to(self, root: Entry) -> None:
+        """The path so far is that of `root`, whatever it was."""
+        self._names[:], self._keys[:], self._paths[:] = root, root, _way_down(root)
+        self.found[:] = [_TOP] * len(root)
+        self._enter(root)
 
     def _up(self) -> None:
-        if self._names:
+        if self._by_name and self._inside and self.at_root():
+            self._by_name = False
+            self._go_to(self._base)
+        elif self._names:
             self._names.pop()
             self._keys.pop()
             self._paths.pop()
             self.found.pop()
             self._inside = self._inside and len(self._names) >= len(self._root)
 
-    def _here(self) -> str:
+    def here(self) -> str:
+        """The path so far."""
         return self._paths[-1] if self._paths else "/"
 
     def _refuse(self, name: str, error: OSError) -> FileProblem:
@@ -371,8 +407,15 @@ class _Walk:
     def _step(self, part: str, *, follow: bool) -> str | None:
         """Go to `part` of this directory; for a link to be followed stay, and return its target."""
         depth = len(self._names)
-        if depth < len(self._root) and self._is_way_to_root(part):
-            self._push(self._root[depth], self._root[depth], _TOP)
+        on_the_way = None if self._inside else self._on_the_way(part)
+        if on_the_way is not None:
+            self._push(on_the_way, on_the_way, _TOP)
+            return None
+        mounted = self._mounted_at(part)
+        if mounted is not None:
+            self._go_to(mounted)
+            self._by_name = True
+            self.through[self.key()] = None
             return None
         if self.standing() is None:
             self._push(part, self._folding(depth).fold(part), None)
@@ -404,26 +447,37 @@ class _Walk:
         self._names.append(name)
         self._keys.append(key)
         self.found.append(found)
-        depth = len(self._names) - len(self._root)
-        if depth == 0:
-            self._inside = tuple(self._names) == self._root
-        if depth > 0 and self._inside:
-            if depth > _DEEPEST:
+        if not self._inside:
+            path = tuple(self._names)
+            if path == self._base or path in self._mounts:
+                self._enter(path)
+        if self._inside and self.entry():
+            if len(self._names) - len(self._root) > _DEEPEST:
                 raise FileProblem(UNSHOWN, f"at most {_DEEPEST} directories deep", "more", "Use a shorter path.")
             self.through[self.key()] = None
 
-    def _is_way_to_root(self, part: str) -> bool:
-        """Whether `part` of this directory, which is above the root or beside it, is the root's own next part."""
+    def _on_the_way(self, part: str) -> str | None:
+        """The next part of a root's path, if `part` of this directory, which is outside, is that."""
         depth = len(self._names)
-        if tuple(self._names) != self._root[:depth]:
-            return False
-        wanted = self._root[depth]
-        if part == wanted:
-            return True
-        if _LOOSEST.fold(part) != _LOOSEST.fold(wanted):
-            return False
-        folding = self._disk.folds(self._here())
-        return folding.fold(part) == folding.fold(wanted)
+        here = tuple(self._names)
+        for root in (self._base, *self._mounts):
+            if depth < len(root) and here == root[:depth]:
+                wanted = root[depth]
+                if part == wanted:
+                    return wanted
+                if _LOOSEST.fold(part) == _LOOSEST.fold(wanted):
+                    folding = self._disk.folds(self.here())
+                    if folding.fold(part) == folding.fold(wanted):
+                        return wanted
+        return None
+
+    def _mounted_at(self, part: str) -> Entry | None:
+        """The parts of the root that is mounted at `part` of this directory, if one is."""
+        if not self._mounts or not self._inside or self._root != self._base or not self.at_root():
+            return None
+        folding = self._disk.folds(self._disk.root)
+        wanted = folding.fold(part)
+        return next((root for root, name in self._mounts.items() if folding.fold(name) == wanted), None)
 
     def _folding(self, depth: int) -> Folding:
         """How the directory at the first `depth` parts folds names; a missing one will as the one it is made in."""

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace._disk import EXACT, Entry, Folding, Kind, Stat, failure, parts_of
+from toolrt.workspace._disk import EXACT, NO_MOUNTS, Entry, Folding, Kind, Stat, failure, parts_of
 from toolrt.workspace._memory_tree import READ, Tree, checked_parts
 from toolrt.workspace._nodes import (
     Branch,
@@ -222,6 +222,11 @@ class DiskAtRest:
     def root(self) -> str:
         """The path of the directory all entries are below."""
         return self._root
+
+    @property
+    def mounts(self) -> Mapping[str, str]:
+        """None: it has one root."""
+        return NO_MOUNTS
 
     @property
     def home(self) -> str | None:

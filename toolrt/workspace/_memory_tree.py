@@ -18,7 +18,9 @@ that the order of steps can change.
 from __future__ import annotations
 
 import errno
+import functools
 import os
+import zlib
 
 import attrs
 
@@ -65,6 +67,11 @@ class Tree:
     capacity: int | None
     #: The highest number given to a node.
     inodes: int = 1
+
+    @functools.cached_property
+    def device(self) -> int:
+        """The disk's number: two at different roots have two, in every process the same."""
+        return zlib.crc32("/".join(self.below).encode(errors="surrogateescape"))
 
     def next_inode(self) -> int:
         self.inodes += 1
@@ -181,10 +188,10 @@ class Tree:
         if isinstance(node, File):
             if node.shared and probe.sink is not None:
                 probe.sink.access(_file(node), False)
-            return Stat(Kind.FILE, node.mode, len(node.content), node.mtime_ns, node.inode, 1, node.links)
+            return Stat(Kind.FILE, node.mode, len(node.content), node.mtime_ns, node.inode, self.device, node.links)
         if isinstance(node, Other):
-            return Stat(node.kind, node.mode, len(os.fsencode(node.target)), 0, node.inode, 1, 1)
-        return Stat(Kind.DIRECTORY, node.mode, 0, 0, node.inode, 1, 2)
+            return Stat(node.kind, node.mode, len(os.fsencode(node.target)), 0, node.inode, self.device, 1)
+        return Stat(Kind.DIRECTORY, node.mode, 0, 0, node.inode, self.device, 2)
 
     def touch(self, parts: Entry, *, write: bool) -> None:
         """Report an access to the entry at `parts`, counted from the top."""

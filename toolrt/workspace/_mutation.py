@@ -24,6 +24,7 @@ import trio
 from toolrt import probe
 from toolrt.workspace._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._memory import MemoryDisk
+from toolrt.workspace._mounts import path_on
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace._version import Row, Standing, Store
 
@@ -34,7 +35,6 @@ __all__ = [
     "changed_since",
     "digest_of",
     "in_thread",
-    "path_on",
     "problem_of",
     "quick_digest",
     "standing_at",
@@ -79,11 +79,6 @@ async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> 
 async def quick_digest(disk: Disk, content: bytes) -> bytes:
     """The digest, without holding up Trio's thread for long."""
     return await aside(disk, len(content), lambda: digest_of(content), large=_LARGE)
-
-
-def path_on(disk: Disk, entry: Entry) -> str:
-    """The disk's path of an entry."""
-    return "/".join((disk.root.rstrip("/"), *entry)) or "/"
 
 
 def changed_since(path: str) -> FileProblem:

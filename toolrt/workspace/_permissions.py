@@ -49,6 +49,7 @@ from toolrt.model import (
     decision,
 )
 from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._mounts import path_on
 from toolrt.workspace._rules import WORDS, PathPattern, Rule, Word
 
 if TYPE_CHECKING:
@@ -328,7 +329,7 @@ class Permissions:
         """What stands there; None: nothing that can be seen."""
         disk = self.workspace.disk
         try:
-            return disk.lstat("/".join((disk.root.rstrip("/"), *key)) or "/").kind
+            return disk.lstat(path_on(disk, key)).kind
         except OSError:
             return None
 

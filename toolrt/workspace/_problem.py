@@ -51,6 +51,7 @@ _BY_ERRNO: dict[int, tuple[str, str, str]] = {
         "Name the file itself.",
     ),
     errno.ENAMETOOLONG: ("a name the disk can hold", "a longer one", "Use a shorter name."),
+    errno.EXDEV: ("a target on the same disk", "one on another", "Write it there and delete it here."),
     errno.EACCES: ("permission", "none for this file", "Use a file that may be read and written."),
     errno.EPERM: ("permission", "none for this file", "Use a file that may be read and written."),
     errno.EROFS: ("a disk that can be written", "a read-only one", "Nothing was changed."),

@@ -10,8 +10,8 @@ directory swapped for a link could lead elsewhere.  A regular file is looked at 
 wakes its writer, opening a device may do anything) and looked at again once it is open, because it may have been
 swapped in between; O_NONBLOCK keeps that case from blocking too.
 
-Limits.  Content, mode and ownership survive a change; extended attributes and ACLs do not survive a whole-file
-replace.  See `_real_write` for what a crash leaves, and `_real_recover` for how it is mended.
+Limits.  See `_real_write` for what survives a change and what a crash leaves, and `_real_recover` for how that is
+mended.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace._disk import EXACT, Change, Entry, Folding, Revision, Snapshot, Stat, failure
+from toolrt.workspace._disk import EXACT, NO_MOUNTS, Change, Entry, Folding, Revision, Snapshot, Stat, failure
 from toolrt.workspace._real_fold import tried
 from toolrt.workspace._real_recover import recover
 from toolrt.workspace._real_walk import LISTED, directory, open_below, seen_or_none, shown_as, stat_of
@@ -88,6 +88,11 @@ class RealDisk:
     def root(self) -> str:
         """The path of the directory all entries are below."""
         return self._root
+
+    @property
+    def mounts(self) -> Mapping[str, str]:
+        """None: it has one root."""
+        return NO_MOUNTS
 
     @property
     def fsync(self) -> bool:

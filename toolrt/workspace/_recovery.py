@@ -19,14 +19,14 @@ import trio
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._history import MemoryStore
 from toolrt.workspace._journal import Journal, Pending
-from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of, path_on
-from toolrt.workspace._real import RealDisk
+from toolrt.workspace._mounts import contains, path_on, real_disks, reopened
+from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of
 from toolrt.workspace._version import Row, Standing, Store
 
 __all__ = ["opened_store", "settled", "state_directory"]
 
 
-def settled(disk: RealDisk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[int, bool]]:
+def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[int, bool]]:
     """Decide each of `pending`, and take back unfinished groups.
 
     Raises:
@@ -72,7 +72,7 @@ def _standing(disk: Disk, entry: Entry) -> Standing | None:
     return Standing(stat.kind, None, stat.mode)
 
 
-def _take_back(disk: RealDisk, rows: Sequence[Row], journal: Journal) -> None:
+def _take_back(disk: Disk, rows: Sequence[Row], journal: Journal) -> None:
     """Take back what was done of a group, the last first.
 
     The disk's operations belong to Trio, and whoever makes a workspace may be inside of it; so they are run in a
@@ -84,7 +84,7 @@ def _take_back(disk: RealDisk, rows: Sequence[Row], journal: Journal) -> None:
         content = None if digest is None else journal.stored(digest)
         if digest is not None and content is not None:
             contents[digest] = content
-    again = RealDisk(disk.root, fsync=disk.fsync)
+    again = reopened(disk)
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -100,7 +100,7 @@ def _take_back(disk: RealDisk, rows: Sequence[Row], journal: Journal) -> None:
         raise OSError(errno.EIO, "an unfinished group could not be taken back") from failed[0]
 
 
-async def _taken_back(disk: RealDisk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
+async def _taken_back(disk: Disk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
     carrier = Carrier(disk, lambda row: None)
     for row in reversed(rows):
         # What is not as the group left it was not reached, or is somebody else's by now.
@@ -117,21 +117,28 @@ def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions:
 
     Checkpoint: never; it blocks.
     """
-    if not isinstance(disk, RealDisk):
+    real = real_disks(disk)
+    if not real:
         return MemoryStore(versions, size)
-    journal = Journal(state_directory(disk, state_dir), versions, size, sync=disk.fsync)
+    journal = Journal(state_directory(disk, state_dir), versions, size, sync=any(part.fsync for part in real))
     journal.start(lambda pending, journal: settled(disk, pending, journal))
     return journal
 
 
-def state_directory(disk: RealDisk, state_dir: str | os.PathLike[str] | None) -> str | None:
-    """Where to keep the history of what is below the disk's root: `state_dir`, or a place of its own; None: nowhere."""
+def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str | None:
+    """Where to keep the history of what is on `disk`: in `state_dir`, or a place of its own; None: nowhere.
+
+    What is mounted where belongs to its name: names in a history mean what they did.
+    """
+    roots = (disk.root, *disk.mounts.values())
     given = os.environ.get("TOOLRT_STATE_DIR") if state_dir is None else os.fspath(state_dir)
     if given:
         base = os.path.abspath(given)
     else:
         home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
         base = os.path.join(home, "toolrt")
-        if not os.path.isabs(base) or f"{os.path.realpath(base)}/".startswith(f"{disk.root.rstrip('/')}/"):
+        inside = any(contains(root, os.path.realpath(base)) for root in roots)
+        if not os.path.isabs(base) or inside:
             return None
-    return os.path.join(base, hashlib.sha256(os.fsencode(disk.root)).hexdigest()[:16])
+    told = "\0".join((disk.root, *(f"{name}\0{root}" for name, root in sorted(disk.mounts.items()))))
+    return os.path.join(base, hashlib.sha256(os.fsencode(told)).hexdigest()[:16])

@@ -12,6 +12,7 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.workspace._disk import EXACT, Disk, Entry, Folding
+from toolrt.workspace._mounts import path_on
 from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
 
 __all__ = ["WORDS", "PathPattern", "Rule", "Word"]
@@ -122,10 +123,9 @@ class PathPattern:
 
 def _foldings(disk: Disk, key: Entry) -> list[Folding]:
     """How the directory that each part of `key` stands in folds names; a missing one as the one above it."""
-    root = disk.root.rstrip("/")
     found: list[Folding] = []
     for depth in range(len(key)):
-        path = "/".join((root, *key[:depth])) or "/"
+        path = path_on(disk, key[:depth])
         if depth > 0:
             try:
                 disk.lstat(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from functools import cached_property
 
 from toolrt.errors import DefinitionRefused
@@ -14,6 +15,7 @@ from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._files import Files, Limits
 from toolrt.workspace._history import History
 from toolrt.workspace._identity import Identity, Wanted, identify
+from toolrt.workspace._mounts import MountedDisk, path_on
 from toolrt.workspace._private import describe_error
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._recovery import opened_store
@@ -26,15 +28,17 @@ SNAPSHOT_LIMIT = 1024 * 1024
 
 
 class Workspace:
-    """The files below one directory, with one order for all who touch them.
+    """The files below one directory, or several, with one order for all who touch them.
 
     Whoever uses one workspace, be it several batches or several runtimes, shares its claim table (RULES 8 and 9):
-    calls that touch one file are ordered wherever they come from.  Nothing outside the directory is ever read or
+    calls that touch one file are ordered wherever they come from.  Nothing outside the directories is ever read or
     written, by whatever name it is reached.
 
     Args:
         root: an existing directory on the real disk; or a disk, such as `MemoryDisk`: then the workspace is all
             below the disk's own root.
+        mounts: more directories, or disks, that belong to it, by the name at which each stands at the root: files of
+            ``{"docs": "/srv/docs"}`` are ``docs/...``, and have their own absolute paths as well.
         limits: how much is remembered; None: see `Limits`.
         state_dir: where the history of a directory on the real disk is kept, in a directory of its own; None: in
             ``$TOOLRT_STATE_DIR``, else in the user's state directory.
@@ -43,8 +47,9 @@ class Workspace:
         tokens: counts the tokens of a text; by default they are estimated, see `estimated_tokens`.
 
     Raises:
-        InputRefused: there is no directory at `root`.
-        DefinitionRefused: `root` is neither a path nor a disk, or `skeleton` or `tokens` is no function.
+        InputRefused: there is no directory at `root`, or where one is mounted from.
+        DefinitionRefused: `root` is neither a path nor a disk, or `skeleton` or `tokens` is no function; a mount's name
+            is no name or taken, or one of the directories contains another.
 
     Example::
 
@@ -56,17 +61,19 @@ class Workspace:
         self,
         root: str | os.PathLike[str] | Disk,
         *,
+        mounts: Mapping[str, str | os.PathLike[str] | Disk] | None = None,
         limits: Limits | None = None,
         state_dir: str | os.PathLike[str] | None = None,
         skeleton: Skeleton = head_and_tail,
         tokens: TokenCount = estimated_tokens,
     ) -> None:
-        if isinstance(root, str | os.PathLike):
-            self._disk: Disk = RealDisk(root)
-        elif isinstance(root, Disk):
-            self._disk = root
-        else:
-            raise DefinitionRefused("Workspace", "a directory's path or a disk", root)
+        self._disk = _disk_at("Workspace", root)
+        if mounts is not None:
+            if not isinstance(mounts, Mapping):
+                raise DefinitionRefused("Workspace(mounts)", "directories by name", mounts)
+            others = {name: _disk_at(f"mount {name!r}", where) for name, where in mounts.items()}
+            if others:
+                self._disk = MountedDisk(self._disk, others)
         for name, function in (("skeleton", skeleton), ("tokens", tokens)):
             if not callable(function):
                 raise DefinitionRefused(f"Workspace({name})", "a function", function)
@@ -160,7 +167,8 @@ class Workspace:
 
         Checkpoint: never.
         """
-        return describe_error(self._disk.root, error, () if self._disk.home is None else (self._disk.home,))
+        others = (*self._disk.mounts.values(), *(() if self._disk.home is None else (self._disk.home,)))
+        return describe_error(self._disk.root, error, others)
 
     def snapshot(self) -> dict[str, bytes | str]:
         """Everything in the workspace, by path relative to its root, to compare with another time or another disk.
@@ -178,10 +186,9 @@ class Workspace:
         return content
 
     def _add_to(self, content: dict[str, bytes | str], entry: Entry) -> None:
-        root = self._disk.root.rstrip("/")
-        for name in self._disk.listdir("/".join((root, *entry)) or "/"):
+        for name in self._disk.listdir(path_on(self._disk, entry)):
             below = (*entry, name)
-            path, shown = "/".join((root, *below)), "/".join(below)
+            path, shown = path_on(self._disk, below), "/".join(below)
             kind = self._disk.lstat(path).kind
             if kind is Kind.DIRECTORY:
                 before = len(content)
@@ -196,3 +203,11 @@ class Workspace:
                 content[shown] = f"-> {self._disk.readlink(path)}"
             else:
                 content[shown] = kind.value
+
+
+def _disk_at(what: str, root: object) -> Disk:
+    if isinstance(root, str | os.PathLike):
+        return RealDisk(root)
+    if isinstance(root, Disk):
+        return root
+    raise DefinitionRefused(what, "a directory's path or a disk", root)

@@ -87,6 +87,9 @@ class LanguageServers:
             if any(other.name == server.name for other in self._servers[:place]):
                 got = f"two servers named {server.name!r}"
                 raise DefinitionRefused("LanguageServers(servers)", "distinct names", got)
+            if server.server is None and workspace.disk.mounts:
+                got = f"one with mounts: {', '.join(workspace.disk.mounts)}"
+                raise DefinitionRefused(f"language server {server.name!r}", "a workspace of one root", got)
             if server.server is None and not isinstance(workspace.disk, RealDisk):
                 expected = "a double, server=RecordedServer(...), for files that are not on the real disk"
                 raise DefinitionRefused(f"language server {server.name!r}", expected, "a program")

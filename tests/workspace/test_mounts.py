@@ -1,0 +1,448 @@
+"""Several roots in one workspace: one tree, one order, one history; and nothing outside of any of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from _everywhere import plant
+
+import toolrt
+from toolrt import READ, WRITE, Claim, State, ToolCall, sim
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.invariants import require
+from toolrt.services import shell_tool
+from toolrt.workspace import (
+    FileProblem,
+    Folding,
+    HardLink,
+    MemoryDisk,
+    MountedDisk,
+    Permissions,
+    RealDisk,
+    Rule,
+    Symlink,
+    Workspace,
+    state_directory,
+)
+
+REPO: Mapping[str, Any] = {
+    "a.txt": "one\n",
+    "src/app.py": "one\n",
+    "to_doc": Symlink("{docs}/x.md"),
+    "to_docs": Symlink("../srv/docs"),
+    "out": Symlink("../srv/other/secret"),
+    ".gitignore": "*.log\n",
+}
+DOCS: Mapping[str, Any] = {
+    "x.md": "one\n",
+    "sub/y.md": "one\n",
+    "twin.md": HardLink("x.md"),
+    "back": Symlink("{repo}/a.txt"),
+    "noise.log": "one\n",
+}
+
+
+@attrs.frozen
+class World:
+    """A directory, another that is mounted in it as ``docs``, and a third that is not."""
+
+    workspace: Workspace
+    repo: str
+    docs: str
+    #: Writes a file at an absolute path, as somebody else does.
+    write: Callable[[str, str], Any]
+
+    def run(self, *calls: tuple[str, Mapping[str, Any]], **options: Any) -> list[Any]:
+        runtime = toolrt.Runtime(toolrt.Registry(self.workspace.tools()), **options)
+        called = [ToolCall(f"id{number}", *call) for number, call in enumerate(calls)]
+        with toolrt.record() as recorder:
+            results = toolrt.run_sync(runtime, called).results
+        require(recorder.trace())
+        return [result.content if result.ok else result.error for result in results]
+
+
+def filled(content: Mapping[str, Any], **roots: str) -> dict[str, Any]:
+    return {
+        path: Symlink(what.target.format(**roots)) if isinstance(what, Symlink) else what
+        for path, what in content.items()
+    }
+
+
+def twins(**options: Any) -> MountedDisk:
+    roots = {"repo": "/home/me/repo", "docs": "/home/me/srv/docs"}
+    base = MemoryDisk(filled(REPO, **roots), root=roots["repo"], home="/home/me", **options)
+    base.put("/home/me/srv/other/secret", "secret\n")
+    return MountedDisk(base, {"docs": MemoryDisk(filled(DOCS, **roots), root=roots["docs"])})
+
+
+@pytest.fixture(params=["real", "twin"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    if request.param == "twin":
+        disk = twins()
+        docs = disk.disks[1]
+        assert isinstance(docs, MemoryDisk)
+        return World(Workspace(disk), disk.root, docs.root, docs.put)
+    base = tmp_path.resolve()
+    roots = {"repo": str(base / "repo"), "docs": str(base / "srv/docs")}
+    plant(base / "repo", filled(REPO, **roots))
+    plant(base / "srv/docs", filled(DOCS, **roots))
+    plant(base / "srv/other", {"secret": "secret\n"})
+    workspace = Workspace(roots["repo"], mounts={"docs": roots["docs"]})
+    return World(workspace, roots["repo"], roots["docs"], lambda path, text: Path(path).write_text(text))
+
+
+@pytest.mark.parametrize(
+    "spelled", ["docs/x.md", "{docs}/x.md", "to_doc", "to_docs/x.md", "docs/sub/../x.md", "docs/../docs/x.md"]
+)
+def test_every_name_of_a_mounted_file_has_one_key(world: World, spelled: str) -> None:
+    """By the mount's name, by its own path, and through links of another root."""
+    found = world.workspace.identify(spelled.format(docs=world.docs))
+    assert found.key == found.entry == ("docs", "x.md")
+    assert found.problem is None
+    assert ("docs",) in found.through
+
+
+def test_names_lead_from_one_root_to_another(world: World) -> None:
+    """Back through a link, up from the mount's name to the top, and from a working directory."""
+    assert world.workspace.identify("docs/back").key == ("a.txt",)
+    assert world.workspace.identify("docs/../a.txt").key == ("a.txt",)
+    state = State(working_dir=Path("docs/sub"))
+    assert world.workspace.identify("y.md", state).key == ("docs", "sub", "y.md")
+    assert world.workspace.identify("../../a.txt", state).key == ("a.txt",)
+    assert world.workspace.identify("docs/new/file").key == ("docs", "new", "file")
+
+
+@pytest.mark.parametrize(
+    "spelled", ["{docs}/../other/secret", "{docs}/..", "out", "{repo}/../srv/other/secret", "docs/../../srv/docs2"]
+)
+def test_what_is_in_no_root_is_refused(world: World, spelled: str) -> None:
+    """Beside a mounted directory is outside, though the system would say what stands there."""
+    path = spelled.format(docs=world.docs, repo=world.repo)
+    problem = world.workspace.identify(path).problem
+    assert "got one that leads outside" in str(problem)
+    assert "srv" not in str(problem)
+    [told] = world.run(("read_file", {"path": path}))
+    assert "secret" not in told.replace("{docs}", "")
+
+
+def test_tools_work_on_all_of_it(world: World) -> None:
+    """As on one tree: found, listed, searched, read, changed, and the names that answers give work again."""
+    told = world.run(
+        ("list_dir", {}),
+        ("glob", {"pattern": "**/*.md"}),
+        ("search", {"pattern": "one", "path": "docs"}),
+        ("edit_file", {"path": f"{world.docs}/x.md", "old": "one", "new": "two"}),
+        ("read_file", {"path": "to_docs/twin.md"}),
+        ("write_file", {"path": "docs/new/z.md", "content": "z\n"}),
+        ("move_path", {"source": "docs/sub", "target": "docs/moved"}),
+        ("list_dir", {"path": "docs"}),
+    )
+    assert "docs/" in told[0].splitlines()
+    assert told[1].splitlines() == ["docs/sub/y.md", "docs/twin.md", "docs/x.md"]
+    assert told[2].splitlines() == ["docs/sub/y.md:1: one", "docs/twin.md:1: one", "docs/x.md:1: one"]
+    assert told[3:7] == [
+        "replaced 1 place in docs/x.md (line 1)",
+        "two\n",
+        "created docs/new/z.md (2 bytes)",
+        "moved docs/sub to docs/moved",
+    ]
+    assert {"moved/", "new/"} <= set(told[7].splitlines())
+    assert world.workspace.snapshot()["docs/x.md"] == b"two\n"
+
+
+def test_search_of_many_files_sees_what_is_mounted(tmp_path: Path) -> None:
+    """The base's own tree is not all there is, where another program is asked which files may match."""
+    plant(tmp_path / "repo", {f"{number:03}.txt": "nothing\n" for number in range(300)})
+    plant(tmp_path / "docs", {f"{number:03}.txt": "nothing\n" for number in range(300)})
+    plant(tmp_path / "docs", {"zzz/last.txt": "the word\n"})
+    workspace = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    searches = [
+        ToolCall("0", "search", {"pattern": "the word", "literal": True}),
+        ToolCall("1", "search", {"pattern": "the word", "literal": True, "path": "docs"}),
+    ]
+    results = toolrt.run_sync(toolrt.Runtime(toolrt.Registry(workspace.tools())), searches).results
+    assert [result.content for result in results] == ["docs/zzz/last.txt:1: the word"] * 2
+
+
+def test_rules_above_reach_into_a_mount(world: World) -> None:
+    """A mounted directory stands where its name says, so the base's .gitignore speaks of it too."""
+    [without, with_ignored] = world.run(
+        ("glob", {"pattern": "**/*.log"}), ("glob", {"pattern": "**/*.log", "ignored": True})
+    )
+    assert (without, with_ignored) == ("no file matches", "docs/noise.log")
+
+
+def test_a_mount_point_stays(world: World) -> None:
+    """It is neither moved nor deleted nor replaced by a file; nothing moves from root to root."""
+    before = world.workspace.snapshot()
+    told = world.run(
+        ("delete_path", {"path": "docs", "recursive": True}),
+        ("move_path", {"source": "docs", "target": "elsewhere"}),
+        ("move_path", {"source": "src", "target": "docs"}),
+        ("write_file", {"path": "docs", "content": "1"}),
+        ("move_path", {"source": "docs/x.md", "target": "x.md"}),
+        ("move_path", {"source": "a.txt", "target": "docs/a.txt"}),
+        ("make_dir", {"path": "docs"}),
+    )
+    assert all("expected an entry of the workspace, got a directory that is mounted there" in text for text in told[:3])
+    assert "expected a file, got a directory" in told[3]
+    for text in told[4:6]:
+        assert "expected a target on the same disk, got one on another. Write it there and delete it here." in text
+    assert told[6] == "docs is there already"
+    assert world.workspace.snapshot() == before
+
+
+def test_history_and_undo_cover_every_root(world: World) -> None:
+    """One batch changed files of both: an undo puts all of it back, or nothing."""
+    before = world.workspace.snapshot()
+    world.run(
+        ("edit_file", {"path": "a.txt", "old": "one", "new": "two"}),
+        ("edit_file", {"path": "docs/sub/y.md", "old": "one", "new": "two"}),
+        ("write_file", {"path": "docs/more/deep.md", "content": "1"}),
+    )
+    changed = world.workspace.snapshot()
+    history = world.workspace.history
+
+    async def undone() -> Any:
+        [version] = await history.versions("docs/sub/y.md")
+        return await history.undo(version.batch_id)
+
+    world.write(f"{world.docs}/sub/y.md", "somebody else\n")
+    with pytest.raises(FileProblem, match=r"docs/sub/y\.md"):
+        trio.run(undone)
+    world.write(f"{world.docs}/sub/y.md", "two\n")
+    assert world.workspace.snapshot() == changed
+    assert sorted(trio.run(undone).paths) == ["a.txt", "docs/more", "docs/more/deep.md", "docs/sub/y.md"]
+    assert world.workspace.snapshot() == before
+
+
+def test_history_of_the_same_roots_outlives_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another workspace on the same directories knows it; one on other mounts has a history of its own."""
+    monkeypatch.setenv("TOOLRT_STATE_DIR", str(tmp_path / "state"))
+    for name in ("repo", "docs"):
+        plant(tmp_path / name, {"a.txt": "one\n"})
+    first = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    call = ToolCall("id", "edit_file", {"path": "docs/a.txt", "old": "one", "new": "two"})
+    assert toolrt.run_sync(toolrt.Runtime(toolrt.Registry(first.tools())), [call]).results[0].ok
+    again = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    assert again.history.persistent
+    [version] = trio.run(again.history.versions, "docs/a.txt")
+    assert trio.run(again.history.undo, version.batch_id).paths == ("docs/a.txt",)
+    assert (tmp_path / "docs/a.txt").read_text() == "one\n"
+    disks = [Workspace(tmp_path / "repo").disk, again.disk]
+    disks.append(Workspace(tmp_path / "repo", mounts={"other": tmp_path / "docs"}).disk)
+    assert len({state_directory(disk, None) for disk in disks}) == 3
+
+
+def test_history_is_not_kept_in_a_mounted_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is not in the workspace's own root, unless it is asked for."""
+    monkeypatch.delenv("TOOLRT_STATE_DIR", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "docs/state"))
+    for name in ("repo", "docs"):
+        plant(tmp_path / name, {"a.txt": "one\n"})
+    workspace = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    assert state_directory(workspace.disk, None) is None
+    assert not workspace.history.persistent
+
+
+def test_recovery_reaches_every_root(tmp_path: Path) -> None:
+    """What a dead writer left in a mounted directory is mended at the next start."""
+    left = ".toolrt-0123456789abcdef.tmp"
+    for name in ("repo", "docs"):
+        plant(tmp_path / name, {"a.txt": "one\n", f"sub/{left}": "half", "sub/b": "1"})
+    disk = MountedDisk(RealDisk(tmp_path / "repo"), {"docs": RealDisk(tmp_path / "docs")})
+    mended = disk.recover([("docs", "sub"), ("docs",)])
+    assert mended == [f"docs/sub/{left}"]
+    assert (tmp_path / "repo/sub" / left).exists()
+    assert disk.recover() == [f"sub/{left}"]
+
+
+def test_an_error_says_the_name_that_the_entry_has(world: World) -> None:
+    """As of any disk: by errno, and with the path below the workspace's root."""
+
+    async def wrong() -> list[tuple[int | None, str]]:
+        told = []
+        disk = world.workspace.disk
+        for work in (
+            lambda: disk.read(("docs", "none"), 10),
+            lambda: disk.names(("docs", "x.md")),
+            lambda: disk.remove(("docs",)),
+            lambda: disk.remove_tree(("docs",)),
+            lambda: disk.set_mode(("docs",), 0o700),
+            lambda: disk.make_link(("docs",), "x"),
+            lambda: disk.move(("docs",), ("docs2",)),
+            lambda: disk.move(("a.txt",), ("docs", "a")),
+            lambda: disk.move(("none",), ("docs", "a")),
+        ):
+            with pytest.raises(OSError) as caught:
+                await work()
+            told.append((caught.value.errno, str(caught.value.filename)))
+        return told
+
+    assert trio.run(wrong) == [
+        (errno.ENOENT, "docs/none"),
+        (errno.ENOTDIR, "docs/x.md"),
+        (errno.EBUSY, "docs"),
+        (errno.EBUSY, "docs"),
+        (errno.EBUSY, "docs"),
+        (errno.EEXIST, "docs"),
+        (errno.EBUSY, "docs"),
+        (errno.EXDEV, "a.txt"),
+        (errno.ENOENT, "none"),
+    ]
+
+
+def test_calls_of_one_file_are_ordered_by_every_name() -> None:
+    """Each of them sees what those before it did, in every trace; a file of another root waits for nobody."""
+    calls = [
+        ("edit_file", {"path": "docs/x.md", "old": "one", "new": "two"}),
+        ("edit_file", {"path": "/home/me/srv/docs/x.md", "old": "two", "new": "three"}),
+        ("edit_file", {"path": "a.txt", "old": "one", "new": "two"}),
+        ("edit_file", {"path": "to_docs/x.md", "old": "three", "new": "four"}),
+        ("read_file", {"path": "to_doc"}),
+        ("edit_file", {"path": "docs/back", "old": "two", "new": "three"}),
+    ]
+
+    async def program() -> Any:
+        workspace = Workspace(twins())
+        runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()))
+        done = await runtime.run([ToolCall(f"id{number}", *call) for number, call in enumerate(calls)])
+        files = workspace.snapshot()
+        return [result.outcome.value for result in done.results], done.results[4].content, files["a.txt"]
+
+    report = sim.explore(program, strategy=sim.DPOR(), max_executions=2_000)
+    assert report.complete
+    [ending] = report.outcomes
+    assert str(ending) == str((["ok"] * 6, "four\n", b"three\n"))
+    sampled = sim.explore(program, strategy=sim.Random(sim.RandomWalk(seed=1), 60))
+    assert set(sampled.outcomes) == {ending}
+
+
+def test_files_of_two_disks_with_one_number_are_two() -> None:
+    """The numbers that each disk counts its files by meet; hard links of one say nothing of the other's."""
+    workspace = Workspace(
+        MemoryDisk({"a": "one", "b": HardLink("a")}, root="/near/one"),
+        mounts={"other": MemoryDisk({"a": "two", "b": HardLink("a")}, root="/far/two")},
+    )
+    mine, theirs = workspace.identify("a"), workspace.identify("/far/two/a")
+    assert theirs == workspace.identify("other/a")
+    assert mine.event_name != theirs.event_name
+    assert mine.found is not None
+    assert theirs.found is not None
+    assert mine.found.inode == theirs.found.inode
+    edits = [
+        ToolCall("0", "edit_file", {"path": "a", "old": "one", "new": "1"}),
+        ToolCall("1", "edit_file", {"path": "other/b", "old": "two", "new": "2"}),
+        ToolCall("2", "edit_file", {"path": "b", "old": "1", "new": "3"}),
+    ]
+    results = toolrt.run_sync(toolrt.Runtime(toolrt.Registry(workspace.tools())), edits).results
+    assert [result.error for result in results] == [None] * 3
+
+
+def test_a_mount_is_named_as_its_directory_folds() -> None:
+    """Where the base takes two spellings for one name, so it does for the mount's."""
+    base = MemoryDisk({"a.txt": "one"}, root="/base", fold=Folding(case=True))
+    workspace = Workspace(base, mounts={"Docs": MemoryDisk({"X.md": "one"}, root="/docs")})
+    assert workspace.identify("dOCS/X.md").key == ("docs", "X.md")
+    assert workspace.identify("docs/X.md").entry == ("Docs", "X.md")
+    assert workspace.identify("docs/x.md").found is None
+    base.put("DOCS", "hidden")
+    assert sorted(workspace.snapshot()) == ["Docs/X.md", "a.txt"]
+    with pytest.raises(DefinitionRefused, match="free at the workspace's root"):
+        MountedDisk(base, {"docs": MemoryDisk(root="/other")})
+
+
+def test_permissions_speak_of_mounted_files(world: World) -> None:
+    """A pattern is one of paths from the workspace's root."""
+    permissions = Permissions(world.workspace, [Rule("*", "docs/**", "deny"), Rule("*", "**", "allow")])
+    told = world.run(
+        ("edit_file", {"path": f"{world.docs}/x.md", "old": "one", "new": "two"}),
+        ("edit_file", {"path": "a.txt", "old": "one", "new": "two"}),
+        approve=permissions,
+    )
+    assert "docs/x.md" in told[0]
+    assert "rule says deny" in told[0]
+    assert told[1] == "replaced 1 place in a.txt (line 1)"
+
+
+def test_somebody_elses_change_is_a_conflict(world: World) -> None:
+    """Freshness knows a mounted file by its key."""
+    world.run(("read_file", {"path": "docs/sub/y.md"}))
+    world.write(f"{world.docs}/sub/y.md", "somebody else\n")
+    [told] = world.run(("write_file", {"path": "to_docs/sub/y.md", "content": "mine\n"}))
+    assert "somebody else changed it since" in told
+    assert world.workspace.snapshot()["docs/sub/y.md"] == b"somebody else\n"
+
+
+def test_a_tools_own_error_shows_no_root(world: World) -> None:
+    """The paths of all roots are private."""
+    shown = world.workspace.describe_error(ValueError(f"no {world.docs}/x.md and no {world.repo}/a.txt"))
+    assert shown == "ValueError: no the path"
+    shown = world.workspace.describe_error(ValueError(f"neither {world.repo}/a.txt nor {world.docs}/x.md"))
+    assert shown == "ValueError: neither a.txt nor the path"
+    assert world.docs not in world.workspace.describe_error(ValueError(f"at{world.docs}/x.md"))
+
+
+def test_claims_of_a_mounted_file(world: World) -> None:
+    """Its key, and READ on what its name goes through."""
+    assert world.workspace.claims("docs/sub/y.md", State(), WRITE) == (
+        Claim(("file", "docs", "sub", "y.md"), WRITE),
+        Claim(("file", "docs"), READ),
+        Claim(("file", "docs", "sub"), READ),
+    )
+
+
+def test_commands_run_in_mounted_directories(tmp_path: Path) -> None:
+    """A shell is told the directory's own path; what they change is seen."""
+    for name in ("repo", "docs"):
+        plant(tmp_path / name, {"sub/a.txt": name})
+    workspace = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    registry = toolrt.Registry([*workspace.tools(), shell_tool(workspace)])
+    calls = [
+        ToolCall("0", "run_command", {"command": "cd docs/sub && cat a.txt && echo new > b.txt"}),
+        ToolCall("1", "read_file", {"path": "b.txt"}),
+    ]
+    results = toolrt.run_sync(toolrt.Runtime(registry), calls).results
+    assert str(results[0].content) == "docs\n[exit status 0; working directory docs/sub]"
+    assert results[1].content == "new\n"
+    assert os.path.exists(tmp_path / "docs/sub/b.txt")
+
+
+@pytest.mark.parametrize(
+    ("mounts", "wanted"),
+    [
+        ({"a/b": "two"}, "a name without a slash"),
+        ({"..": "two"}, "a name without a slash"),
+        ({"": "two"}, "a name without a slash"),
+        ({"src": "two"}, "a name that is free at the workspace's root"),
+        ({"in": "repo/src"}, "a directory apart from the workspace's root"),
+        ({"up": "."}, "a directory apart from the workspace's root"),
+        ({"x": "two", "y": "two/in"}, "a directory apart from mount 'x'"),
+        ({"x": 3}, "a directory's path or a disk"),
+    ],
+)
+def test_mounts_that_cannot_be_are_refused(tmp_path: Path, mounts: dict[str, Any], wanted: str) -> None:
+    """What was refused, and what was wanted."""
+    plant(tmp_path, {"repo/src/a": "1", "two/in/a": "1"})
+    given = {name: tmp_path / where if isinstance(where, str) else where for name, where in mounts.items()}
+    with pytest.raises(DefinitionRefused, match="mount") as caught:
+        Workspace(tmp_path / "repo", mounts=given)
+    assert caught.value.expected.startswith(wanted)
+
+
+def test_a_directory_that_is_missing_is_refused(tmp_path: Path) -> None:
+    """As for the workspace's own root."""
+    with pytest.raises(InputRefused, match="expected a directory, got none"):
+        Workspace(tmp_path, mounts={"docs": tmp_path / "none"})
+    with pytest.raises(DefinitionRefused, match="directories by name"):
+        Workspace(tmp_path, mounts=["docs"])  # type: ignore[arg-type]
+    inner = MountedDisk(MemoryDisk(root="/a"), {"b": MemoryDisk(root="/b")})
+    with pytest.raises(DefinitionRefused, match="no mounts of its own"):
+        MountedDisk(MemoryDisk(root="/c"), {"d": inner})

@@ -1,0 +1,110 @@
+"""The directories that commands work on: ``--workspace``, and with ``--mount`` others at names of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import attrs
+from cyclopts import Parameter
+
+from toolrt.cli._escape import on_one_line
+from toolrt.cli._input import checked_directory
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.workspace import Disk, Fault, MemoryDisk, MountedDisk, Skeleton, Workspace, head_and_tail
+
+__all__ = ["Mounts", "Roots", "as_options", "fresh", "roots_of"]
+
+T = TypeVar("T")
+
+#: The option.
+Mounts = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--mount",
+        negative=(),
+        consume_multiple=False,
+        help="Take NAME=DIRECTORY into the workspace as well, as NAME/... there.",
+    ),
+]
+
+
+@attrs.frozen
+class Roots:
+    """The directories of one workspace; links resolved."""
+
+    base: Path
+    mounts: Mapping[str, Path] = attrs.field(factory=dict)
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Each of them, the base first."""
+        return (self.base, *self.mounts.values())
+
+    def workspace(self, skeleton: Skeleton = head_and_tail) -> Workspace:
+        """The workspace of the files themselves.
+
+        Raises:
+            InputRefused: they cannot be one.
+        """
+        return _refused_as_input(lambda: Workspace(self.base, mounts=self.mounts, skeleton=skeleton))
+
+    def twin(self, fault: Fault | None = None) -> Disk:
+        """A copy of the files in memory.
+
+        Raises:
+            InputRefused: they cannot be one, or cannot be copied.
+        """
+        base = MemoryDisk.copy_of(self.base, fault=fault)
+        if not self.mounts:
+            return base
+        others = {name: MemoryDisk.copy_of(where, fault=fault) for name, where in self.mounts.items()}
+        return _refused_as_input(lambda: MountedDisk(base, others))
+
+
+def roots_of(workspace: str, mount: Sequence[str] = ()) -> Roots:
+    """The directories that the options name.
+
+    Raises:
+        InputRefused: one of them is none.
+    """
+    mounts: dict[str, Path] = {}
+    for text in mount:
+        name, equals, where = text.partition("=")
+        if not equals or not name or not where:
+            raise InputRefused(f"--mount {text!r:.200}", "expected NAME=DIRECTORY", "Such as --mount docs=../docs.")
+        if name in mounts:
+            raise InputRefused(f"--mount {text!r:.200}", f"there is another {name!r}", "Give each a name of its own.")
+        mounts[name] = checked_directory(where)
+    return Roots(checked_directory(workspace), mounts)
+
+
+def as_options(disk: Disk) -> str:
+    """The options that name the roots of `disk`, as a shell takes them."""
+    mounts = "".join(f" --mount {_quoted(f'{name}={where}')}" for name, where in disk.mounts.items())
+    return f"--workspace {_quoted(disk.root)}{mounts}"
+
+
+def fresh(disk: Disk) -> Disk:
+    """A copy of a twin, as `Roots.twin` made it."""
+    return disk.over(_copied) if isinstance(disk, MountedDisk) else _copied(disk)
+
+
+def _copied(disk: Disk) -> Disk:
+    assert isinstance(disk, MemoryDisk)
+    return disk.copy()
+
+
+def _refused_as_input(made: Callable[[], T]) -> T:
+    try:
+        return made()
+    except DefinitionRefused as error:
+        raise InputRefused(
+            f"--mount ({error.what})", f"expected {error.expected}, got {error.got!r:.200}", "Name others."
+        ) from None
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(on_one_line(text, 1_000))

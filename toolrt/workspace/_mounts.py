@@ -1,0 +1,272 @@
+"""Several directories as one tree: a disk, with others at names of its root.
+
+Rules.  What is mounted at ``docs`` is reached as ``docs/...`` and by its own absolute path, and both are one key.  The
+roots do not contain each other, so no file has two.  A mount point itself can be neither moved nor removed, and what
+stands on the disk below it is not seen.  Nothing moves from one root to another: that would be a copy, not a rename.
+
+Theory.  Every operation on an entry belongs to one disk, so each root keeps the rules of its own: how it folds names,
+whether it syncs, who else guards it.
+
+Limits.  Mounts are not nested.  ``..`` behind a mount point's name leads back to the top, as where a directory is
+mounted; behind its absolute path it leads where the system says, which is outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import errno
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Self, cast
+
+from toolrt.errors import DefinitionRefused
+from toolrt.workspace._disk import Change, Disk, Entry, Folding, Revision, Snapshot, Stat, failure, is_own
+from toolrt.workspace._real import RealDisk
+
+__all__ = ["MountedDisk", "contains", "located", "path_on", "real_disks", "reopened"]
+
+
+class MountedDisk:
+    """The disk `base`, with other disks at names of its root.
+
+    Args:
+        base: whose root is the workspace's.
+        mounts: by name, which is one part of a path; each disk's root is a directory of the workspace's root.
+
+    Raises:
+        DefinitionRefused: a name is none, or is taken at the root of `base`; or one of the roots contains another.
+
+    Example::
+
+        disk = MountedDisk(RealDisk("path/to/repo"), {"docs": RealDisk("path/to/docs")})
+    """
+
+    def __init__(self, base: Disk, mounts: Mapping[str, Disk]) -> None:
+        self._base = base
+        self._disks = dict(mounts)
+        folding = base.folds(base.root)
+        roots = {"the workspace's root": base.root}
+        taken: dict[str, str] = {}
+        for name, disk in self._disks.items():
+            what = f"mount {name!r}"
+            if not isinstance(name, str) or not _is_a_name(name):
+                raise DefinitionRefused(what, "a name without a slash, such as 'docs'", name)
+            if not isinstance(disk, Disk) or disk.mounts:
+                raise DefinitionRefused(what, "a disk that has no mounts of its own", disk)
+            for other, root in roots.items():
+                if contains(root, disk.root) or contains(disk.root, root):
+                    raise DefinitionRefused(what, f"a directory apart from {other}", disk.root)
+            roots[what] = disk.root
+            other = taken.setdefault(folding.fold(name), name)
+            if other != name or _stands(base, name):
+                raise DefinitionRefused(what, "a name that is free at the workspace's root", f"a second {other!r}")
+        self._mounts = MappingProxyType({name: disk.root for name, disk in self._disks.items()})
+
+    @property
+    def root(self) -> str:
+        """The path of the base's root."""
+        return self._base.root
+
+    @property
+    def mounts(self) -> Mapping[str, str]:
+        """The paths of the other roots, by name."""
+        return self._mounts
+
+    @property
+    def disks(self) -> tuple[Disk, ...]:
+        """The base and then the others, as they were given."""
+        return (self._base, *self._disks.values())
+
+    @property
+    def home(self) -> str | None:
+        """What ``~`` stands for on the base."""
+        return self._base.home
+
+    def lstat(self, path: str) -> Stat:
+        """What `path` is, links not followed."""
+        return self._at(path).lstat(path)
+
+    def readlink(self, path: str) -> str:
+        """The text of the symbolic link at `path`."""
+        return self._at(path).readlink(path)
+
+    def listdir(self, path: str) -> list[str]:
+        """The names in the directory at `path`, sorted."""
+        names = self._at(path).listdir(path)
+        return sorted(self._not_hidden(names) | set(self._disks)) if path == self.root else names
+
+    def folds(self, path: str) -> Folding:
+        """Which spellings the directory at `path` takes for the same name."""
+        return self._at(path).folds(path)
+
+    @property
+    def time_step_ns(self) -> int:
+        """The coarsest of the disks' steps."""
+        return max(disk.time_step_ns for disk in self.disks)
+
+    def now_ns(self) -> int:
+        """What the base's clock says."""
+        return self._base.now_ns()
+
+    def peek(self, entry: Entry) -> bytes:
+        """The content of the file at `entry`, read at once."""
+        with self._named(entry):
+            disk, below = self.of(entry)
+            return disk.peek(below)
+
+    def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """What dead writers left is gone; see `Disk.recover`."""
+        chosen = None if directories is None else list(directories)
+        mended: list[str] = []
+        for name, disk in ((None, self._base), *self._disks.items()):
+            own = None if chosen is None else [self.of(entry)[1] for entry in chosen if self.of(entry)[0] is disk]
+            if own is None or own:
+                found = disk.recover(own)
+                mended += found if name is None else [f"{name}/{path}" for path in found]
+        return sorted(mended)
+
+    async def look(self, entry: Entry) -> Stat:
+        """What stands at `entry`; see `Disk.look`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            return await disk.look(below)
+
+    async def names(self, entry: Entry) -> list[tuple[str, Stat]]:
+        """The names in the directory at `entry`; see `Disk.names`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            listed = await disk.names(below)
+        if entry:
+            return listed
+        seen = self._not_hidden(name for name, _ in listed)
+        kept = [one for one in listed if one[0] in seen]
+        return sorted(kept + [(name, await other.look(())) for name, other in self._disks.items()])
+
+    async def read(self, entry: Entry, limit: int) -> Snapshot:
+        """The regular file at `entry`; see `Disk.read`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            return await disk.read(below, limit)
+
+    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+        """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            return await disk.revise(below, limit, change)
+
+    async def make_dirs(self, entry: Entry) -> None:
+        """A directory stands at `entry`; see `Disk.make_dirs`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            await disk.make_dirs(below)
+
+    async def make_link(self, entry: Entry, text: str) -> None:
+        """A symbolic link stands at `entry`; see `Disk.make_link`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            await disk.make_link(below, text)
+
+    async def set_mode(self, entry: Entry, mode: int) -> None:
+        """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            await disk.set_mode(below, mode)
+
+    async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
+        """Nothing stands at `entry`; see `Disk.remove`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            await disk.remove(below, expected)
+
+    async def remove_tree(self, entry: Entry) -> None:
+        """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            await disk.remove_tree(below)
+
+    async def move(self, source: Entry, target: Entry) -> None:
+        """What stood at `source` stands at `target`; see `Disk.move`."""
+        disk, below = self.of(source)
+        other, there = self.of(target)
+        if disk is not other:
+            await self.look(source)
+            raise failure(errno.EXDEV if below and source else errno.EBUSY, source)
+        with self._named(source):
+            await disk.move(below, there)
+
+    def over(self, wrap: Callable[[Disk], object]) -> Self:
+        """The same tree over what `wrap` makes of each disk, which may do less than a disk does."""
+        made = copy.copy(self)
+        made._base = cast(Disk, wrap(self._base))
+        made._disks = {name: cast(Disk, wrap(disk)) for name, disk in self._disks.items()}
+        return made
+
+    def of(self, entry: Entry) -> tuple[Disk, Entry]:
+        """The disk that has `entry`, and where it is on that."""
+        disk = self._disks.get(entry[0]) if entry else None
+        return (self._base, entry) if disk is None else (disk, entry[1:])
+
+    def _at(self, path: str) -> Disk:
+        """The disk whose root `path` is below; the base for all that is below none."""
+        for disk in self._disks.values():
+            if contains(disk.root, path):
+                return disk
+        return self._base
+
+    def _not_hidden(self, names: Iterable[str]) -> set[str]:
+        """Those of the base's `names` that no mount stands over."""
+        folding = self._base.folds(self.root)
+        hidden = {folding.fold(name) for name in self._disks}
+        return {name for name in names if folding.fold(name) not in hidden}
+
+    @contextlib.contextmanager
+    def _named(self, entry: Entry) -> Iterator[None]:
+        """An error says the name that the entry has here."""
+        try:
+            yield
+        except OSError as error:
+            if entry and entry[0] in self._disks and isinstance(error.filename, str):
+                error.filename = entry[0] if error.filename == "." else f"{entry[0]}/{error.filename}"
+            raise
+
+
+def located(disk: Disk, entry: Entry) -> tuple[Disk, Entry]:
+    """The disk that `entry` of `disk` is on, which has no mounts, and where it is on that."""
+    return disk.of(entry) if isinstance(disk, MountedDisk) else (disk, entry)
+
+
+def path_on(disk: Disk, entry: Entry) -> str:
+    """The disk's path of an entry."""
+    disk, entry = located(disk, entry)
+    return "/".join((disk.root.rstrip("/"), *entry)) or "/"
+
+
+def real_disks(disk: Disk) -> tuple[RealDisk, ...]:
+    """The real disks that `disk` is made of, its base first; none if any of it is not real."""
+    parts = disk.disks if isinstance(disk, MountedDisk) else (disk,)
+    real = tuple(part for part in parts if isinstance(part, RealDisk))
+    return real if len(real) == len(parts) else ()
+
+
+def reopened(disk: Disk) -> Disk:
+    """The same real directories, as disks of their own: for another Trio."""
+    base, *others = (RealDisk(part.root, fsync=part.fsync) for part in real_disks(disk))
+    return MountedDisk(base, dict(zip(disk.mounts, others, strict=True))) if others else base
+
+
+def _is_a_name(name: str) -> bool:
+    return name not in ("", ".", "..", "~") and not is_own(name) and not set(name) & {"/", "\0"} and name.isprintable()
+
+
+def contains(root: str, path: str) -> bool:
+    """Whether `path` is `root` or below it."""
+    return f"{path.rstrip('/')}/".startswith(f"{root.rstrip('/')}/")
+
+
+def _stands(disk: Disk, name: str) -> bool:
+    try:
+        disk.lstat(f"{disk.root.rstrip('/')}/{name}")
+    except OSError:
+        return False
+    return True
