@@ -35,6 +35,7 @@ from toolrt.workspace._cache import Cache, Kept, stamp_of
 from toolrt.workspace._disk import Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
+from toolrt.workspace._making import Making
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import (
     SIZE_LIMIT,
@@ -110,6 +111,7 @@ class Files:
         self._workspace = workspace
         self._disk = workspace.disk
         self._seen = Freshness(limits.seen)
+        self._making = Making()
         self._stored: Cache[bytes] = Cache("stored", limits.stored, limits.stored_bytes)
         self._cached: Cache[Any] = Cache("cached", limits.cached, limits.cached_bytes)
 
@@ -253,8 +255,10 @@ class Files:
 
         Checkpoint: always.
         """
-        if identity.parent_missing:
-            return (await self.revise_all(ctx, [(identity, change)]))[0]
+        if identity.found is None:
+            await self._making.settled(identity.key or ())
+            if self._missing(ctx, identity.key or (), identity.entry[:-1]):
+                return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = self._revising(ctx, identity, change)
         with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             try:
@@ -304,7 +308,7 @@ class Files:
         made: list[Revised] = []
         rows: list[Row] = []
         contents: dict[bytes, bytes] = {}
-        directories: dict[Entry, Row] = {}
+        created: list[Identity] = []
         with _Telling(ctx, [identity.event_name for identity, _ in revisions]) as told:
             for (identity, change), one in zip(revisions, told, strict=True):
                 work = self._revising(ctx, identity, change)
@@ -318,12 +322,16 @@ class Files:
                 if work.row is None:
                     continue
                 contents.update((digest_of(content), content) for content in (found, after) if content is not None)
-                if identity.parent_missing:
-                    for row in self._missing(ctx, identity.key or (), identity.entry[:-1]):
-                        directories.setdefault(row.key, row)
                 rows.append(work.row)
+                if found is None:
+                    created.append(identity)
+            await self._making.settled(*(identity.key or () for identity in created))
+            directories: dict[Entry, Row] = {}
+            for identity in created:
+                for row in self._missing(ctx, identity.key or (), identity.entry[:-1]):
+                    directories.setdefault(row.key, row)
             rows = [*directories.values(), *rows]
-            with _os_errors(", ".join(identity.path for identity, _ in revisions)):
+            with _os_errors(", ".join(identity.path for identity, _ in revisions)), self._making.of([*directories]):
                 await self._carrier(ctx).carry_out(self._workspace.history.store, rows, contents)
             for (identity, _), one, revised in zip(revisions, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
@@ -347,12 +355,14 @@ class Files:
 
         Checkpoint: always.
         """
+        await self._making.settled(identity.key or ())
         rows = self._missing(ctx, identity.key or (), identity.entry)
         if not rows:
             with _os_errors(identity.path):
                 await self._disk.make_dirs(identity.entry)
             return False
-        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+        making = self._making.of([row.key for row in rows])
+        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path), making:
             done = await self._carrier(ctx).carry_out(self._workspace.history.store, rows, {})
             told.landed = True
         return bool(done)
@@ -438,8 +448,9 @@ class Files:
                 target_key=target.key,
                 target=target.entry,
             )
-            rows = self._missing(ctx, target.key or (), target.entry[:-1]) if target.parent_missing else []
-            with _os_errors(target.path):
+            await self._making.settled(target.key or ())
+            rows = self._missing(ctx, target.key or (), target.entry[:-1])
+            with _os_errors(target.path), self._making.of([row.key for row in rows]):
                 await self._carrier(ctx).carry_out(self._workspace.history.store, [*rows, moved], {})
             for one in told:
                 one.landed = True

@@ -75,8 +75,6 @@ class Identity:
     through: tuple[Entry, ...]
     #: Why the name is not what was wanted, so that no tool may use it; or None.
     problem: FileProblem | None
-    #: Whether the directory it is in was missing too.
-    parent_missing: bool = False
     #: What the name was to mean.
     wanted: Wanted = Wanted.FILE
 
@@ -159,9 +157,8 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
         return Identity(None, (), None, tuple(walk.through), refusal, wanted=wanted)
     key = walk.key()
     through = tuple(other for other in walk.through if other != key)
-    parent_missing = len(walk.found) > 1 and walk.found[-2] is None
     found = _seen_at(disk, walk.here()) if walk.at_root() else walk.standing()
-    return Identity(key, walk.entry(), found, through, problem, parent_missing, wanted)
+    return Identity(key, walk.entry(), found, through, problem, wanted)
 
 
 def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wanted) -> Identity | None:
@@ -198,7 +195,7 @@ def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wante
             return None
     kind = None if found is None else found.kind
     if wanted is Wanted.ENTRY or kind is None or kind is _STRAIGHT_KIND[wanted]:
-        return Identity(key, tuple(parts), found, tuple(through), None, False, wanted)
+        return Identity(key, tuple(parts), found, tuple(through), None, wanted)
     return None
 
 
