@@ -80,10 +80,12 @@ class Kind(enum.Enum):
     @staticmethod
     def of(mode: int) -> Kind:
         """The kind that the file type bits of `mode` say."""
-        return _KINDS.get(stat.S_IFMT(mode), _DEVICE)
+        return _KINDS.get(mode & _TYPE, _DEVICE)
 
 
 _DEVICE = Kind.DEVICE
+#: The bits of a mode that say the file type.
+_TYPE = stat.S_IFMT(0o177777)
 _KINDS = {
     stat.S_IFREG: Kind.FILE,
     stat.S_IFDIR: Kind.DIRECTORY,

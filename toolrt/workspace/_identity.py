@@ -32,7 +32,7 @@ from pathlib import PurePath
 import attrs
 
 from toolrt.model import READ, Claim, Mode
-from toolrt.workspace._disk import NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
+from toolrt.workspace._disk import EXACT, NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 
 __all__ = ["Identity", "Wanted", "identify"]
@@ -180,29 +180,29 @@ def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wante
     through: list[Entry] = []
     key: Entry = ()
     found: Stat | None = _TOP
+    folds, look, directory = disk.folds, disk.lstat, Kind.DIRECTORY
     for part in parts:
-        if found is None or found.kind is not Kind.DIRECTORY:
+        if found is None or found.kind is not directory:
             return None
         if key:
             through.append(key)
-        key = (*key, disk.folds(here or "/").fold(part))
+        folding = folds(here or "/")
+        key = (*key, part if folding is EXACT else folding.fold(part))
         here = f"{here}/{part}"
         try:
-            found = disk.lstat(here)
+            found = look(here)
         except FileNotFoundError:
             found = None
         except OSError:
             return None
-    kind = None if found is None else found.kind
-    if wanted is Wanted.ENTRY or kind is None or kind is _STRAIGHT_KIND[wanted]:
-        return Identity(key, tuple(parts), found, tuple(through), None, False, wanted)
-    return None
+    if found is not None and found.kind is not (Kind.FILE if wanted is Wanted.FILE else directory):
+        if wanted is not Wanted.ENTRY:
+            return None
+    return Identity(key, tuple(parts), found, tuple(through), None, False, wanted)
 
 
 #: Parts of a name that are more than a step down.
 _NOT_PLAIN = frozenset(("", ".", ".."))
-
-_STRAIGHT_KIND = {Wanted.FILE: Kind.FILE, Wanted.DIRECTORY: Kind.DIRECTORY}
 
 
 @functools.lru_cache(maxsize=4096)

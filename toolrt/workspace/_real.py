@@ -143,6 +143,8 @@ class RealDisk:
             # composes even where case counts; to assume too much is safe.
             unicode=(above.unicode or bool(case) or sys.platform == "darwin") if composed is None else composed,
         )
+        if folding == EXACT:
+            folding = EXACT
         # An empty directory is asked again: its first name may tell better than the directory above.
         if case is not None:
             if len(self._foldings) >= _FOLDINGS_KEPT:

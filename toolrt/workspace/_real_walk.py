@@ -26,10 +26,12 @@ __all__ = [
     "Seen",
     "directory",
     "open_below",
+    "open_way",
     "read_all",
     "require_regular",
     "same",
     "seen_or_none",
+    "shown",
     "shown_as",
     "stat_of",
 ]
@@ -47,6 +49,9 @@ LISTED = _flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 READ_ONLY = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 READ_WRITE = _flags("O_RDWR", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 TEMPORARY = _flags("O_RDWR", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
+
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_FILE, _kind_of = Kind.FILE, Kind.of
 
 #: How often a file that changes while it is read is read again.  One that a log is written to stands still for
 #: longer than a read takes; one that never does is refused.
@@ -76,10 +81,10 @@ class shown_as:  # noqa: N801  a context manager; as a class it costs a fifth of
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, OSError):
-            raise _shown(error, self._entry) from None
+            raise shown(error, self._entry) from None
 
 
-def _shown(error: OSError, entry: Entry) -> OSError:
+def shown(error: OSError, entry: Entry) -> OSError:
     """`error`, saying `entry` where the system's own text may say a path."""
     if isinstance(error, TooLarge | NotRegular | Changed | Unsynced):
         return error
@@ -92,7 +97,7 @@ class directory:  # noqa: N801  as `shown_as`
     __slots__ = ("_descriptor",)
 
     def __init__(self, root: str, entry: Entry) -> None:
-        self._descriptor = _open_way(root, entry)
+        self._descriptor = open_way(root, entry)
 
     def __enter__(self) -> int:
         return self._descriptor
@@ -101,7 +106,8 @@ class directory:  # noqa: N801  as `shown_as`
         os.close(self._descriptor)
 
 
-def _open_way(root: str, entry: Entry) -> int:
+def open_way(root: str, entry: Entry) -> int:
+    """As `directory`, to be closed by the caller."""
     depth = 0
     try:
         here = os.open(root, _PASSED)
@@ -113,7 +119,7 @@ def _open_way(root: str, entry: Entry) -> int:
                 os.close(here)
             here = below
     except OSError as error:
-        raise _shown(error, entry[:depth]) from None
+        raise shown(error, entry[:depth]) from None
     return here
 
 
@@ -131,7 +137,7 @@ def open_below(name: str, above: int, flags: int = _PASSED) -> int:
 def stat_of(found: os.stat_result) -> Stat:
     """What the port says of what the system says."""
     return Stat(
-        Kind.of(found.st_mode),
+        _kind_of(found.st_mode),
         found.st_mode & 0o7777,
         found.st_size,
         found.st_mtime_ns,
@@ -157,13 +163,14 @@ def same(first: os.stat_result, second: os.stat_result) -> bool:
 
 def require_regular(found: os.stat_result, entry: Entry) -> None:
     """Refuse what is no regular file."""
-    kind = Kind.of(found.st_mode)
+    kind = _kind_of(found.st_mode)
+    if kind is _FILE:
+        return
     if kind is Kind.SYMLINK:
         raise failure(errno.ELOOP, entry)
     if kind is Kind.DIRECTORY:
         raise failure(errno.EISDIR, entry)
-    if kind is not Kind.FILE:
-        raise NotRegular(kind)
+    raise NotRegular(kind)
 
 
 def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = False) -> Seen | None:
