@@ -36,7 +36,10 @@ def looked_up(
         FileProblem: it means something else by now, or no file any more.
     """
     identity = workspace.identify(path, ctx.state, wanted)
-    own, *others = identity.claims(mode, subtree)
+    now = identity.claims(mode, subtree)
+    if now == ctx.claims:
+        return identity
+    own, *others = now
     if not covers(ctx.claims, own) and covers(ctx.claims, attrs.evolve(own, subtree=subtree)):
         raise FileProblem(identity.path, "the file that stood there", "none by now", "Check the name.")
     if not all(covers(ctx.claims, claim) for claim in (own, *others)):

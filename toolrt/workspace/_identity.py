@@ -89,12 +89,12 @@ class Identity:
     @property
     def shared(self) -> bool:
         """Whether it is a file with more than one name."""
-        return self.found is not None and self.found.kind is Kind.FILE and self.found.links > 1
+        return self.found is not None and self.found.links > 1 and self.found.kind is _FILE
 
     @property
     def _lacks_its_file(self) -> bool:
         """Whether a file is wanted and none stands there."""
-        return self.wanted is Wanted.FILE and (self.found is None or self.found.kind is not Kind.FILE)
+        return self.wanted is Wanted.FILE and (self.found is None or self.found.kind is not _FILE)
 
     @property
     def event_name(self) -> str:
@@ -123,7 +123,8 @@ class Identity:
                 claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
                 claims.append(Claim(("links", self.found.device), mode))
-        claims.extend(map(_passed, self.through))
+        for passed in self.through:
+            claims.append(_passed(passed))
         return tuple(claims) or (_REFUSED,)
 
 
@@ -180,9 +181,9 @@ def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wante
     through: list[Entry] = []
     key: Entry = ()
     found: Stat | None = _TOP
-    folds, look, directory = disk.folds, disk.lstat, Kind.DIRECTORY
+    folds, look = disk.folds, disk.lstat
     for part in parts:
-        if found is None or found.kind is not directory:
+        if found is None or found.kind is not _DIRECTORY:
             return None
         if key:
             through.append(key)
@@ -195,11 +196,14 @@ def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wante
             found = None
         except OSError:
             return None
-    if found is not None and found.kind is not (Kind.FILE if wanted is Wanted.FILE else directory):
-        if wanted is not Wanted.ENTRY:
-            return None
+    kind = None if found is None else found.kind
+    if not (kind is None or (kind is _FILE if wanted is _A_FILE else kind is _DIRECTORY) or wanted is Wanted.ENTRY):
+        return None
     return Identity(key, tuple(parts), found, tuple(through), None, False, wanted)
 
+
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_FILE, _DIRECTORY, _A_FILE = Kind.FILE, Kind.DIRECTORY, Wanted.FILE
 
 #: Parts of a name that are more than a step down.
 _NOT_PLAIN = frozenset(("", ".", ".."))
