@@ -80,13 +80,13 @@ class Kind(enum.Enum):
     @staticmethod
     def of(mode: int) -> Kind:
         """The kind that the file type bits of `mode` say."""
-        return _KINDS.get(mode & _TYPE, _DEVICE)
+        return KIND_OF_TYPE.get(mode & TYPE_BITS, DEVICE)
 
 
-_DEVICE = Kind.DEVICE
-#: The bits of a mode that say the file type.
-_TYPE = stat.S_IFMT(0o177777)
-_KINDS = {
+#: The bits of a mode that say the file type, and what they say; anything else is a device.
+TYPE_BITS = stat.S_IFMT(0o177777)
+DEVICE = Kind.DEVICE
+KIND_OF_TYPE = {
     stat.S_IFREG: Kind.FILE,
     stat.S_IFDIR: Kind.DIRECTORY,
     stat.S_IFLNK: Kind.SYMLINK,

@@ -31,7 +31,7 @@ from pathlib import PurePath
 
 import attrs
 
-from toolrt.model import READ, Claim, Mode
+from toolrt.model import READ, WRITE, Claim, Mode
 from toolrt.workspace._disk import EXACT, NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 
@@ -118,7 +118,10 @@ class Identity:
         """
         claims: list[Claim] = []
         if self.key is not None:
-            claims.append(Claim(("file", *self.key), mode, subtree or (mode is READ and self._lacks_its_file)))
+            if mode is WRITE and not subtree:
+                claims.append(_changed(self.key))
+            else:
+                claims.append(Claim(("file", *self.key), mode, subtree or (mode is READ and self._lacks_its_file)))
             if subtree:
                 claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
@@ -213,6 +216,12 @@ _NOT_PLAIN = frozenset(("", ".", ".."))
 def _passed(key: Entry) -> Claim:
     """The claim on a directory or a link that a name goes through; many names go through one."""
     return Claim(("file", *key), READ)
+
+
+@functools.lru_cache(maxsize=4096)
+def _changed(key: Entry) -> Claim:
+    """The claim of who changes a file; it is made as the call is ordered, and again as it runs."""
+    return Claim(("file", *key), WRITE)
 
 
 def _root_of(disk: Disk) -> Stat | None:

@@ -16,7 +16,20 @@ from types import TracebackType
 
 import attrs
 
-from toolrt.workspace._disk import Changed, Entry, Kind, NotRegular, Snapshot, Stat, TooLarge, Unsynced, failure
+from toolrt.workspace._disk import (
+    DEVICE,
+    KIND_OF_TYPE,
+    TYPE_BITS,
+    Changed,
+    Entry,
+    Kind,
+    NotRegular,
+    Snapshot,
+    Stat,
+    TooLarge,
+    Unsynced,
+    failure,
+)
 
 __all__ = [
     "LISTED",
@@ -49,9 +62,6 @@ LISTED = _flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 READ_ONLY = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 READ_WRITE = _flags("O_RDWR", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 TEMPORARY = _flags("O_RDWR", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
-
-#: Looked up once: an attribute of an enumeration costs as much as a call.
-_FILE, _kind_of = Kind.FILE, Kind.of
 
 #: How often a file that changes while it is read is read again.  One that a log is written to stands still for
 #: longer than a read takes; one that never does is refused.
@@ -136,9 +146,10 @@ def open_below(name: str, above: int, flags: int = _PASSED) -> int:
 
 def stat_of(found: os.stat_result) -> Stat:
     """What the port says of what the system says."""
+    mode = found.st_mode
     return Stat(
-        _kind_of(found.st_mode),
-        found.st_mode & 0o7777,
+        KIND_OF_TYPE.get(mode & TYPE_BITS, DEVICE),
+        mode & 0o7777,
         found.st_size,
         found.st_mtime_ns,
         found.st_ino,
@@ -163,9 +174,9 @@ def same(first: os.stat_result, second: os.stat_result) -> bool:
 
 def require_regular(found: os.stat_result, entry: Entry) -> None:
     """Refuse what is no regular file."""
-    kind = _kind_of(found.st_mode)
-    if kind is _FILE:
+    if stat.S_ISREG(found.st_mode):
         return
+    kind = Kind.of(found.st_mode)
     if kind is Kind.SYMLINK:
         raise failure(errno.ELOOP, entry)
     if kind is Kind.DIRECTORY:
