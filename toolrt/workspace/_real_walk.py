@@ -220,6 +220,8 @@ def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
         return ()
     try:
         names = os.listxattr(descriptor)
+        if not names:
+            return ()
         return tuple((name, os.getxattr(descriptor, name)) for name in names if name not in _ENDED_BY_A_WRITE)
     except OSError as error:
         if error.errno in (errno.ENOTSUP, errno.ENOSYS):
