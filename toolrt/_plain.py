@@ -68,6 +68,10 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
 NESTING_MOST = 200
 
 
+#: What holds nothing else.
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+
+
 def json_copy(value: Any, room: int = NESTING_MOST) -> Any:
     """Copy the containers of a JSON value; whatever is no mapping or list is the same object.
 
@@ -75,14 +79,14 @@ def json_copy(value: Any, room: int = NESTING_MOST) -> Any:
         RecursionError: it is nested too deeply, in more than `room` levels, or holds itself.
     """
     kind = type(value)
-    if kind is str or value is None or kind is int or kind is bool:
+    if kind in _SCALARS:
         return value
     if room == 0:
         raise RecursionError("nested too deeply")
     if kind is dict:
-        return {key: json_copy(item, room - 1) for key, item in value.items()} if value else {}
+        return {key: item if type(item) in _SCALARS else json_copy(item, room - 1) for key, item in value.items()}
     if kind is list:
-        return [json_copy(item, room - 1) for item in value]
+        return [item if type(item) in _SCALARS else json_copy(item, room - 1) for item in value]
     if isinstance(value, Mapping):
         return {key: json_copy(item, room - 1) for key, item in value.items()}
     return value

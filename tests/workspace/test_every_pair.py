@@ -101,8 +101,8 @@ def endings_of(calls: tuple[Call, ...], fault: NoRoom | None = None) -> list[str
 
     report = sim.explore(program, strategy=sim.DPOR(), max_executions=2_000)
     assert not report.failures, report
-    # With a fault in the way of many a call of three may have more traces; what was run has to agree all the same.
-    assert report.complete or fault is not None, (calls, report.claim)
+    # Three walks of one tree, which remember what they read, have more traces; what was run has to agree all the same.
+    assert report.complete or len(calls) > 2, (calls, report.claim)
     return sorted(map(str, report.outcomes))
 
 

@@ -117,9 +117,7 @@ class StateKeys:
         """
         if not self._apart:
             return True
-        mine = [
-            claim for claim in claims if claim.resource[:1] == (STATE_KEY,) or (claim.subtree and not claim.resource)
-        ]
+        mine = [claim for claim in claims if (claim.resource[0] == STATE_KEY if claim.resource else claim.subtree)]
         if not mine:
             return True
         if any(claim.resource and self._conflicts(claim) for claim in mine):

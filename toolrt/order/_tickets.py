@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import repeat
 from typing import Any
 
 from toolrt import probe
@@ -233,22 +234,22 @@ class ClaimTable:
                 ticket._missing = 1
         else:
             # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
-            reduced = _reduced(claims)
-            planned = [(claim, unshared, *self._predecessors(claim, unshared)) for claim, unshared in reduced]
-            for plan in planned:
-                self._add(ticket, *plan)
+            look = self._predecessors if self._ghosts else self._remembered_predecessors
+            planned = []
+            for claim, unshared in _reduced(claims):
+                joined, predecessors = look(claim, unshared)
+                planned.append((claim, unshared, joined, predecessors))
+            groups = []
+            for claim, unshared, joined, predecessors in planned:
+                group = self._enter(claim, unshared, predecessors) if joined is None else joined
+                group.tickets[ticket] = None
+                groups.append(group)
+                if group.predecessors:
+                    ticket._missing += 1
+            ticket._groups = tuple(groups)
         if probe.sink is not None:
             self._report(ticket)
         return ticket
-
-    def _add(
-        self, ticket: Ticket, claim: Claim, unshared: bool, joined: _Group | None, predecessors: dict[_Group, None]
-    ) -> None:
-        group = self._enter(claim, unshared, predecessors) if joined is None else joined
-        group.tickets[ticket] = None
-        ticket._groups = (*ticket._groups, group)
-        if group.predecessors:
-            ticket._missing += 1
 
     def release(self, tickets: Iterable[Ticket]) -> None:
         """Give several tickets back as one step: see `Ticket.release`.
@@ -451,14 +452,17 @@ class ClaimTable:
 
     def _prune(self, node: _Node) -> None:
         """Remove `node`, and those above it, that name nothing any more."""
-        while node.parent is not None and node.is_empty():
-            # A subtree writer may have taken this node out of the tree, and another one may be in its place.
-            if node.parent.children.get(node.part) is not node:
+        parent = node.parent
+        while parent is not None:
+            if node.children or node.write or node.reads or node.subtree_write or node.subtree_reads:
                 return
-            del node.parent.children[node.part]
+            # A subtree writer may have taken this node out of the tree, and another one may be in its place.
+            if parent.children.get(node.part) is not node:
+                return
+            del parent.children[node.part]
             if node.path is not None and self._nodes.get(node.path) is node:
                 del self._nodes[node.path]
-            node = node.parent
+            node, parent = parent, parent.parent
 
     def _bypass(self, ghosts: list[_Group], ready: list[Ticket]) -> None:
         """Let whoever waited behind `ghosts` wait for what it really conflicts with instead.
@@ -568,13 +572,16 @@ def _reduced(claims: Sequence[Claim]) -> list[tuple[Claim, bool]]:
     A subtree reader that also writes below that subtree would wait for itself in a shared group.
     """
     strongest: dict[tuple[tuple[Any, ...], bool], Claim] = {}
+    wide = False
     for claim in claims:
-        key = claim.resource, claim.subtree
+        subtree = claim.subtree
+        wide = wide or subtree
+        key = claim.resource, subtree
         if key not in strongest or claim.mode is WRITE:
             strongest[key] = claim
+    if not wide:
+        return list(zip(strongest.values(), repeat(False)))
     subtrees = {resource: claim.mode for (resource, subtree), claim in strongest.items() if subtree}
-    if not subtrees:
-        return [(claim, False) for claim in strongest.values()]
     kept = []
     unshared = set()
     for (resource, subtree), claim in strongest.items():

@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch"]
 
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_COMPLETED, _YIELDED = Status.COMPLETED, Status.YIELDED
+
 
 class Batch:
     """One batch.  Make one with `Runtime.open_batch`, and use it as an async context manager.
@@ -673,8 +676,8 @@ class Batch:
             result = cast(ToolResult, call.result)
             if result.progress_dropped != call.progress_dropped:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
-            if call.status is Status.COMPLETED:
-                call.status = Status.YIELDED
+            if call.status is _COMPLETED:
+                call.status = _YIELDED
             results.append(result)
         self._outcome = BatchOutcome(tuple(results), self.state, tuple(self._applied))
         if probe.sink is not None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RUNNING_CALL", "execute"]
 
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_QUEUED, _START, _OK = Status.QUEUED, Happening.START, Outcome.OK
 
 #: The call whose tool the running code belongs to.
 RUNNING_CALL: contextvars.ContextVar[TrackedCall | None] = contextvars.ContextVar("toolrt running call", default=None)
@@ -55,7 +57,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     batch = lane.batch
     if probe.implied is not None:
         starts(call)
-    if call.status is not Status.QUEUED:
+    if call.status is not _QUEUED:
         return
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -67,7 +69,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     call.runs_in = lane
     context = ToolContext(call, lane.state, batch)
     now = call._started_at = trio.current_time()
-    call.happen(Happening.START)
+    call.happen(_START)
     timeout = batch.timeout if tool.timeout is None else tool.timeout
     if probe.sink is not None:
         threaded = not (tool.is_async or probe.threads_inline)
@@ -140,12 +142,12 @@ def _returned(lane: LaneRun, call: TrackedCall, value: Any) -> None:
         if value.modifiers:
             call.modifiers = value.modifiers
             lane.modified.append(call)
-        outcome = Outcome.OK if value.error is None else Outcome.ERROR
+        outcome = _OK if value.error is None else Outcome.ERROR
         lane.batch.settle(call, outcome, value.content, value.error)
         if value.error is not None and call.stops:
             lane.batch.stop(call)
     else:
-        lane.batch.settle(call, Outcome.OK, value, None)
+        lane.batch.settle(call, _OK, value, None)
 
 
 async def _failed(

@@ -68,6 +68,9 @@ __all__ = ["LaneRun"]
 _STOPS = (Claim("control", WRITE),)
 _MAY_BE_STOPPED = (Claim("control", READ),)
 
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_QUEUED = Status.QUEUED
+
 
 class LaneRun:
     """A lane of one batch, from the submission of its first call to its merge."""
@@ -197,7 +200,7 @@ class LaneRun:
         self.started = True
         refused: list[tuple[TrackedCall, str]] = []
         for position, call in enumerate(self.calls):
-            if call.status is Status.QUEUED:
+            if call.status is _QUEUED:
                 claims = claims_of(cast(Tool, call.tool), call.input, self.state, self.shared)
                 refusal = None if self.batch.inside is None else self._uncovered(call, claims)
                 if refusal is not None:
@@ -306,7 +309,7 @@ class LaneRun:
         self.dispatch()
 
     def _ready_if_granted(self, call: TrackedCall) -> None:
-        if call.pending == 0 and call.status is Status.QUEUED:
+        if call.pending == 0 and call.status is _QUEUED:
             heappush(self._ready, call.call_index)
             if self.batch.teller is not None:
                 self.batch.teller.ready(call)
@@ -328,7 +331,7 @@ class LaneRun:
         nursery: Any = self.nursery
         while ready and self.running < limit:
             call = calls[heappop(ready)]
-            if call.status is not Status.QUEUED:
+            if call.status is not _QUEUED:
                 continue
             self.running += 1
             if inside is not None:

@@ -81,11 +81,13 @@ class Kind(enum.Enum):
     @staticmethod
     def of(mode: int) -> Kind:
         """The kind that the file type bits of `mode` say."""
-        return _KINDS.get(stat.S_IFMT(mode), _DEVICE)
+        return KIND_OF_TYPE.get(mode & TYPE_BITS, DEVICE)
 
 
-_DEVICE = Kind.DEVICE
-_KINDS = {
+#: The bits of a mode that say the file type, and what they say; anything else is a device.
+TYPE_BITS = stat.S_IFMT(0o177777)
+DEVICE = Kind.DEVICE
+KIND_OF_TYPE = {
     stat.S_IFREG: Kind.FILE,
     stat.S_IFDIR: Kind.DIRECTORY,
     stat.S_IFLNK: Kind.SYMLINK,

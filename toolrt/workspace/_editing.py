@@ -62,19 +62,19 @@ async def edit_file(
     edited: UTF-8, or UTF-16 or UTF-32 with a byte order mark, or what encoding names.
     """
     identity = held(workspace, ctx, path, WRITE)
-    edit = Edit(old, new, all)
-    check_edit(identity.path, edit)
+    shown, edit = identity.path, Edit(old, new, all)
+    check_edit(shown, edit)
     (made,) = await _edited(
         workspace,
         ctx,
         identity,
-        named(identity.path, encoding),
+        named(shown, encoding),
         [edit],
-        lambda text: [edited(identity.path, text, old, new, all)],
+        lambda text: [edited(shown, text, old, new, all)],
     )
     if made.count == 1:
-        return f"replaced 1 place in {identity.path} (line {_lines(made)})"
-    return f"replaced {made.count} places in {identity.path} (lines {_lines(made)})"
+        return f"replaced 1 place in {shown} (line {_lines(made)})"
+    return f"replaced {made.count} places in {shown} (lines {_lines(made)})"
 
 
 async def multi_edit(
@@ -119,22 +119,24 @@ async def _edited(
     make: Callable[[str], list[Edited]],
 ) -> list[Edited]:
     """The file is as `make` makes it, whose last result has its text."""
+    path = identity.path
     for edit in edits:
-        encoded(identity.path, edit.new, "new")
+        encoded(path, edit.new, "new")
     made: list[Edited] = []
 
     def change(before: bytes | None) -> bytes:
         if before is None:
             raise missing(identity)
-        made[:] = make(decoded(identity.path, before, encoding))
-        return encoded(identity.path, made[-1].text, "the result", encoding or encoding_of(before))
+        used = encoding or encoding_of(before)
+        made[:] = make(decoded(path, before, used))
+        return encoded(path, made[-1].text, "the result", used)
 
     await workspace.files.revise(ctx, identity, change)
     return made
 
 
 def _lines(made: Edited) -> str:
-    return ", ".join(str(line) for line in made.lines) + (", ..." if made.count > len(made.lines) else "")
+    return ", ".join(map(str, made.lines)) + (", ..." if made.count > len(made.lines) else "")
 
 
 def written(path: str, before: bytes | None, text: str, what: str, encoding: str | None) -> bytes:

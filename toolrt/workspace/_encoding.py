@@ -33,6 +33,9 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
+#: What each of these marks begins with: most files have none of them.
+_FIRST = tuple(mark[:2] for mark, _ in _MARKS)
+
 #: Names that Python knows and that are no encoding of a text file: codecs between bytes, escapes, what depends on
 #: the machine, and those with a state.
 _NOT_FOR_FILES = {
@@ -49,6 +52,8 @@ _ORDERED = {"utf_16": "utf_16_le", "utf_32": "utf_32_le"}
 
 def encoding_of(content: bytes) -> str | None:
     """The encoding that the byte order mark of `content` tells, or None: there is none, or it is UTF-8's."""
+    if not content.startswith(_FIRST):
+        return None
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return encoding

@@ -73,6 +73,9 @@ _Served = tuple[Kept[T] | None, Stat]
 #: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
 _LONG = 128 * 1024
 
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_DIRECTORY = Kind.DIRECTORY
+
 #: What no file shows.
 _NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 1)
 
@@ -260,7 +263,9 @@ class Files:
             if self._missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = self._revising(ctx, identity, change)
-        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+        told, names = _Told(), (identity.event_name,)
+        _tell_began(ctx, names)
+        try:
             try:
                 revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
             except Unsynced:
@@ -278,6 +283,10 @@ class Files:
                 told.digest, told.landed = None, True
             else:
                 self._landed(ctx, identity, work, told)
+        except OSError as error:
+            raise problem_of(identity.path, error) from None
+        finally:
+            _tell_ended(ctx, names, (told,))
         return Revised(work.before, work.after if revision.after is not None else None)
 
     def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: _Told) -> None:
@@ -519,11 +528,14 @@ class Files:
     def _drop(self, row: Row) -> None:
         """Keep nothing of what `row` changed."""
         standing = row.before or row.after
-        whole = row.target is not None or (standing is not None and standing.kind is Kind.DIRECTORY)
+        if row.target is None and (standing is None or standing.kind is not _DIRECTORY):
+            self._stored.drop(row.key)
+            self._cached.drop(row.key)
+            return
         for key in (row.key, row.target_key):
             if key is not None:
-                for cache in (self._stored, self._cached):
-                    cache.drop_below(key) if whole else cache.drop(key)
+                self._stored.drop_below(key)
+                self._cached.drop_below(key)
 
     def _missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[Row]:
         """What is to be written down for the directories on the way to `entry`, and itself, that are not there."""
@@ -549,19 +561,28 @@ class _Telling:
         self._told = [_Told() for _ in names]
 
     def __enter__(self) -> list[_Told]:
-        if probe.sink is not None:
-            for name in self._names:
-                probe.sink.event("file.mutation_began", self._where(name))
+        _tell_began(self._ctx, self._names)
         return self._told
 
     def __exit__(self, *_: object) -> None:
-        if probe.sink is not None:
-            for name, one in zip(self._names, self._told, strict=True):
-                version = None if one.digest is None else one.digest.hex()[:12]
-                probe.sink.event("file.mutation_ended", {**self._where(name), "version": version, "ok": one.landed})
+        _tell_ended(self._ctx, self._names, self._told)
 
-    def _where(self, name: str) -> dict[str, Any]:
-        return {"batch": self._ctx.batch_id, "call": self._ctx.call_index, "file": name}
+
+def _tell_began(ctx: CallContext, names: Sequence[str]) -> None:
+    if probe.sink is not None:
+        for name in names:
+            probe.sink.event("file.mutation_began", _where(ctx, name))
+
+
+def _tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[_Told]) -> None:
+    if probe.sink is not None:
+        for name, one in zip(names, told, strict=True):
+            version = None if one.digest is None else one.digest.hex()[:12]
+            probe.sink.event("file.mutation_ended", {**_where(ctx, name), "version": version, "ok": one.landed})
+
+
+def _where(ctx: CallContext, name: str) -> dict[str, Any]:
+    return {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}
 
 
 class _os_errors:  # noqa: N801  a context manager

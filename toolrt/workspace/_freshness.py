@@ -26,6 +26,9 @@ from toolrt.workspace._identity import Identity
 
 __all__ = ["Freshness", "by_number"]
 
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_FILE = Kind.FILE
+
 
 class Freshness:
     """The last content seen of each file.
@@ -45,7 +48,8 @@ class Freshness:
             own: whether a mutation of this workspace made it so.
         """
         for name in _names_of(identity, digest):
-            self._touch(name, write=own)
+            if probe.sink is not None:
+                self._touch(name, write=own)
             self._seen[name] = digest
             self._seen.move_to_end(name)
         while len(self._seen) > self._most:
@@ -61,12 +65,13 @@ class Freshness:
     def expected_at(self, key: Entry, stat: Stat | None) -> tuple[bytes | None, ...] | None:
         """As `expected`, for a name that was listed and a look at it."""
         known: list[bytes | None] = []
-        self._touch(key, write=True)
+        if probe.sink is not None:
+            self._touch(key, write=True)
         if key in self._seen:
             known.append(self._seen[key])
-        if stat is not None and stat.kind is Kind.FILE:
+        if stat is not None and (known or stat.links > 1) and stat.kind is _FILE:
             number = by_number(stat)
-            if number in self._seen and (known or stat.links > 1):
+            if number in self._seen:
                 self._touch(number, write=True)
                 known.append(self._seen[number])
         return tuple(known) or None

@@ -32,8 +32,8 @@ from pathlib import PurePath
 
 import attrs
 
-from toolrt.model import READ, Claim, Mode
-from toolrt.workspace._disk import NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
+from toolrt.model import READ, WRITE, Claim, Mode
+from toolrt.workspace._disk import EXACT, NAME_MAX, PATH_MAX, Disk, Entry, Folding, Kind, Stat, parts_of
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 
 __all__ = ["Identity", "Wanted", "identify"]
@@ -88,12 +88,12 @@ class Identity:
     @property
     def shared(self) -> bool:
         """Whether it is a file with more than one name."""
-        return self.found is not None and self.found.kind is Kind.FILE and self.found.links > 1
+        return self.found is not None and self.found.links > 1 and self.found.kind is _FILE
 
     @property
     def _lacks_its_file(self) -> bool:
         """Whether a file is wanted and none stands there."""
-        return self.wanted is Wanted.FILE and (self.found is None or self.found.kind is not Kind.FILE)
+        return self.wanted is Wanted.FILE and (self.found is None or self.found.kind is not _FILE)
 
     @property
     def event_name(self) -> str:
@@ -117,12 +117,16 @@ class Identity:
         """
         claims: list[Claim] = []
         if self.key is not None:
-            claims.append(Claim(("file", *self.key), mode, subtree or (mode is READ and self._lacks_its_file)))
+            if mode is WRITE and not subtree:
+                claims.append(_changed(self.key))
+            else:
+                claims.append(Claim(("file", *self.key), mode, subtree or (mode is READ and self._lacks_its_file)))
             if subtree:
                 claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
                 claims.append(Claim(("links", self.found.device), mode))
-        claims.extend(map(_passed, self.through))
+        for passed in self.through:
+            claims.append(_passed(passed))
         return tuple(claims) or (_REFUSED,)
 
 
@@ -180,35 +184,44 @@ def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wante
     through: list[Entry] = []
     key: Entry = ()
     found: Stat | None = _TOP
+    folds, look = disk.folds, disk.lstat
     for part in parts:
-        if found is None or found.kind is not Kind.DIRECTORY:
+        if found is None or found.kind is not _DIRECTORY:
             return None
         if key:
             through.append(key)
-        key = (*key, disk.folds(here or "/").fold(part))
+        folding = folds(here or "/")
+        key = (*key, part if folding is EXACT else folding.fold(part))
         here = f"{here}/{part}"
         try:
-            found = disk.lstat(here)
+            found = look(here)
         except FileNotFoundError:
             found = None
         except OSError:
             return None
     kind = None if found is None else found.kind
-    if wanted is Wanted.ENTRY or kind is None or kind is _STRAIGHT_KIND[wanted]:
-        return Identity(key, tuple(parts), found, tuple(through), None, wanted)
-    return None
+    if not (kind is None or (kind is _FILE if wanted is _A_FILE else kind is _DIRECTORY) or wanted is Wanted.ENTRY):
+        return None
+    return Identity(key, tuple(parts), found, tuple(through), None, wanted)
 
+
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_FILE, _DIRECTORY, _A_FILE = Kind.FILE, Kind.DIRECTORY, Wanted.FILE
 
 #: Parts of a name that are more than a step down.
 _NOT_PLAIN = frozenset(("", ".", ".."))
-
-_STRAIGHT_KIND = {Wanted.FILE: Kind.FILE, Wanted.DIRECTORY: Kind.DIRECTORY}
 
 
 @functools.lru_cache(maxsize=4096)
 def _passed(key: Entry) -> Claim:
     """The claim on a directory or a link that a name goes through; many names go through one."""
     return Claim(("file", *key), READ)
+
+
+@functools.lru_cache(maxsize=4096)
+def _changed(key: Entry) -> Claim:
+    """The claim of who changes a file; it is made as the call is ordered, and again as it runs."""
+    return Claim(("file", *key), WRITE)
 
 
 def _seen_at(disk: Disk, root: str) -> Stat | None:

@@ -161,23 +161,20 @@ class Journal:
     def _append(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> int:
         segment = self._writable()
         serial = self._serial
-        fresh = [
-            (digest, content)
-            for digest, content in contents.items()
-            if self._known.get(digest, -_RECENT) <= segment.number - _RECENT
-        ]
+        old = segment.number - _RECENT
+        fresh = {digest: content for digest, content in contents.items() if self._known.get(digest, -_RECENT) <= old}
         said = self._endings()
         said["begun"] = [
             serial,
             [row.to_json() for row in rows],
-            [(digest.hex(), len(content)) for digest, content in fresh],
+            [(digest.hex(), len(content)) for digest, content in fresh.items()],
         ]
-        segment.append(said, [content for _, content in fresh], sync=self._sync)
+        segment.append(said, list(fresh.values()), sync=self._sync)
         segment.rows += len(rows)
         self._serial += 1
         if len(self._known) + len(fresh) > _KNOWN:
             self._known.clear()
-        self._known.update((digest, segment.number) for digest, _ in fresh)
+        self._known.update(dict.fromkeys(fresh, segment.number))
         return serial
 
     def end(self, token: Any, landed: bool) -> None:
@@ -201,7 +198,10 @@ class Journal:
         while self._ended:
             serial, happened = self._ended.popleft()
             (landed if happened else void).append(serial)
-        return {name: serials for name, serials in (("landed", landed), ("void", void)) if serials}
+        said: dict[str, Any] = {"landed": landed} if landed else {}
+        if void:
+            said["void"] = void
+        return said
 
     def _say_endings(self) -> None:
         """Write down what has ended, if anything has."""

@@ -21,7 +21,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 import trio
@@ -148,6 +148,8 @@ class RealDisk:
             # composes even where case counts; to assume too much is safe.
             unicode=(above.unicode or bool(case) or sys.platform == "darwin") if composed is None else composed,
         )
+        if folding == EXACT:
+            folding = EXACT
         # An empty directory is asked again: its first name may tell better than the directory above.
         if case is not None:
             if len(self._foldings) >= _FOLDINGS_KEPT:
@@ -215,15 +217,12 @@ class RealDisk:
         """What stood at `source` stands at `target`; see `Disk.move`."""
         await self._changed(lambda: move(self._root, source, target, sync=self._fsync))
 
-    async def _changed(self, work: Callable[[], T]) -> T:
+    def _changed(self, work: Callable[[], T]) -> Awaitable[T]:
         """Do what changes the tree; `GuardedDisk` does it while no other process does."""
-        return await self._in_thread(work)
+        return self._in_thread(work)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        if probe.threads_inline:
-            await trio.lowlevel.checkpoint()
-            return work()
-        return await self._workers.run(work)
+    def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        return _inline(work) if probe.threads_inline else self._workers.run(work)
 
     def _look(self, entry: Entry) -> Stat:
         with directory(self._root, entry[:-1]) as above, shown_as(entry):
@@ -261,6 +260,12 @@ def _found(name: str, listed: int) -> os.stat_result | None:
         return os.lstat(name, dir_fd=listed)
     except FileNotFoundError:
         return None  # gone since it was listed
+
+
+async def _inline(work: Callable[[], T]) -> T:
+    """Do it here, as one step of a simulation."""
+    await trio.lowlevel.checkpoint()
+    return work()
 
 
 def _nothing() -> None:

@@ -16,7 +16,20 @@ from types import TracebackType
 
 import attrs
 
-from toolrt.workspace._disk import Changed, Entry, Kind, NotRegular, Snapshot, Stat, TooLarge, Unsynced, failure
+from toolrt.workspace._disk import (
+    DEVICE,
+    KIND_OF_TYPE,
+    TYPE_BITS,
+    Changed,
+    Entry,
+    Kind,
+    NotRegular,
+    Snapshot,
+    Stat,
+    TooLarge,
+    Unsynced,
+    failure,
+)
 
 __all__ = [
     "LISTED",
@@ -26,10 +39,12 @@ __all__ = [
     "Seen",
     "directory",
     "open_below",
+    "open_way",
     "read_all",
     "require_regular",
     "same",
     "seen_or_none",
+    "shown",
     "shown_as",
     "stat_of",
 ]
@@ -76,10 +91,10 @@ class shown_as:  # noqa: N801  a context manager; as a class it costs a fifth of
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(error, OSError):
-            raise _shown(error, self._entry) from None
+            raise shown(error, self._entry) from None
 
 
-def _shown(error: OSError, entry: Entry) -> OSError:
+def shown(error: OSError, entry: Entry) -> OSError:
     """`error`, saying `entry` where the system's own text may say a path."""
     if isinstance(error, TooLarge | NotRegular | Changed | Unsynced):
         return error
@@ -92,7 +107,7 @@ class directory:  # noqa: N801  as `shown_as`
     __slots__ = ("_descriptor",)
 
     def __init__(self, root: str, entry: Entry) -> None:
-        self._descriptor = _open_way(root, entry)
+        self._descriptor = open_way(root, entry)
 
     def __enter__(self) -> int:
         return self._descriptor
@@ -101,7 +116,8 @@ class directory:  # noqa: N801  as `shown_as`
         os.close(self._descriptor)
 
 
-def _open_way(root: str, entry: Entry) -> int:
+def open_way(root: str, entry: Entry) -> int:
+    """As `directory`, to be closed by the caller."""
     depth = 0
     try:
         here = os.open(root, _PASSED)
@@ -113,7 +129,7 @@ def _open_way(root: str, entry: Entry) -> int:
                 os.close(here)
             here = below
     except OSError as error:
-        raise _shown(error, entry[:depth]) from None
+        raise shown(error, entry[:depth]) from None
     return here
 
 
@@ -130,9 +146,10 @@ def open_below(name: str, above: int, flags: int = _PASSED) -> int:
 
 def stat_of(found: os.stat_result) -> Stat:
     """What the port says of what the system says."""
+    mode = found.st_mode
     return Stat(
-        Kind.of(found.st_mode),
-        found.st_mode & 0o7777,
+        KIND_OF_TYPE.get(mode & TYPE_BITS, DEVICE),
+        mode & 0o7777,
         found.st_size,
         found.st_mtime_ns,
         found.st_ino,
@@ -157,13 +174,14 @@ def same(first: os.stat_result, second: os.stat_result) -> bool:
 
 def require_regular(found: os.stat_result, entry: Entry) -> None:
     """Refuse what is no regular file."""
+    if stat.S_ISREG(found.st_mode):
+        return
     kind = Kind.of(found.st_mode)
     if kind is Kind.SYMLINK:
         raise failure(errno.ELOOP, entry)
     if kind is Kind.DIRECTORY:
         raise failure(errno.EISDIR, entry)
-    if kind is not Kind.FILE:
-        raise NotRegular(kind)
+    raise NotRegular(kind)
 
 
 def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = False) -> Seen | None:
@@ -202,6 +220,8 @@ def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
         return ()
     try:
         names = os.listxattr(descriptor)
+        if not names:
+            return ()
         return tuple((name, os.getxattr(descriptor, name)) for name in names if name not in _ENDED_BY_A_WRITE)
     except OSError as error:
         if error.errno in (errno.ENOTSUP, errno.ENOSYS):

@@ -52,9 +52,11 @@ from toolrt.workspace._real_walk import (
     Seen,
     directory,
     open_below,
+    open_way,
     require_regular,
     same,
     seen_or_none,
+    shown,
     shown_as,
     stat_of,
 )
@@ -94,9 +96,12 @@ def revise(
     """See `Disk.revise`; `last_call` is called just before the last effect, and what it raises is raised."""
     if not entry:
         raise failure(errno.EISDIR, entry)
-    with directory(root, entry[:-1]) as above:
-        with shown_as(entry):
+    above = open_way(root, entry[:-1])
+    try:
+        try:
             seen = seen_or_none(above, entry, limit, attributes=True)
+        except OSError as error:
+            raise shown(error, entry) from None
         content = change(None if seen is None else seen.snapshot)
         before = None if seen is None else seen.snapshot
         if content is None:
@@ -108,7 +113,7 @@ def revise(
                 _require_same(above, entry[-1], seen)
             last_call()
 
-        with shown_as(entry):
+        try:
             if seen is not None:
                 _require_writable(above, entry[-1])
             if seen is not None and seen.found.st_nlink > 1:
@@ -119,7 +124,11 @@ def revise(
                 except _NotOurs:
                     assert seen is not None
                     after = _written_in_place(above, entry, content, seen, sync, last_look)
+        except OSError as error:
+            raise shown(error, entry) from None
         return Revision(before, Snapshot(content, stat_of(after)))
+    finally:
+        os.close(above)
 
 
 class _NotOurs(Exception):
@@ -227,9 +236,12 @@ def _give_attributes(descriptor: int, seen: Seen) -> None:
 
 def _require_there(root: str, entry: Entry, above: int) -> None:
     """Refuse a directory that was moved since it was opened: it may be outside the root by now."""
-    with directory(root, entry) as now:
+    now = open_way(root, entry)
+    try:
         if not os.path.samestat(os.fstat(now), os.fstat(above)):
             raise Changed
+    finally:
+        os.close(now)
 
 
 def _require_same(above: int, name: str, seen: Seen) -> None:
@@ -294,9 +306,9 @@ def overwrite(descriptor: int, content: bytes) -> None:
 
 
 def _write_all(descriptor: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    written = os.write(descriptor, content) if content else 0
+    while written < len(content):
+        written += os.write(descriptor, memoryview(content)[written:])
 
 
 def synced_directory(above: int, below: str = ".") -> None:

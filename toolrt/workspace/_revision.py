@@ -36,6 +36,10 @@ __all__ = [
 Change = Callable[[bytes | None], bytes | None]
 
 
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_FILE, _DIRECTORY, _MODIFIED = Kind.FILE, Kind.DIRECTORY, FileChange.MODIFIED
+
+
 class CallContext(Protocol):
     """What the file services use of the `ToolContext` that the runtime gives a tool."""
 
@@ -84,10 +88,11 @@ def origin_of(ctx: CallContext) -> tuple[str, int, str | None]:
 
 def note_change(ctx: CallContext, row: Row) -> None:
     """Say that `row` happened: the event `FileChanged`, for whoever listens."""
-    if not hasattr(ctx, "note"):
+    note = getattr(ctx, "note", None)
+    if note is None:
         return
     standing = row.after or row.before
-    change = FileChange.MODIFIED
+    change = _MODIFIED
     if row.target is not None:
         change = FileChange.MOVED
     elif row.before is None:
@@ -95,7 +100,7 @@ def note_change(ctx: CallContext, row: Row) -> None:
     elif row.after is None:
         change = FileChange.DELETED
     target = None if row.target is None else "/".join(row.target)
-    noted(ctx, FileChanged, row.path, change, target, standing is not None and standing.kind is Kind.DIRECTORY)
+    note(FileChanged, row.path, change, target, standing is not None and standing.kind is _DIRECTORY)
 
 
 def noted(ctx: object, kind: type[Event], *values: Any) -> None:
@@ -145,11 +150,12 @@ class Revising:
         after = self.compute(None if found is None else found.content, None if found is None else found.stat.mode)
         if self.row is None or self.removes:
             return None
-        contents = {
-            digest: content
-            for digest, content in zip(self.digests, (self.before, after), strict=True)
-            if digest is not None and content is not None
-        }
+        contents: dict[bytes, bytes] = {}
+        found_as, left_as = self.digests
+        if found_as is not None and self.before is not None:
+            contents[found_as] = self.before
+        if left_as is not None and after is not None:
+            contents[left_as] = after
         self._token = self._store.begin([self.row], contents)
         return after
 
@@ -174,8 +180,8 @@ class Revising:
             self._ctx,
             identity.key or (),
             identity.entry,
-            None if found is None else Standing(Kind.FILE, digest, mode),
-            None if after is None else Standing(Kind.FILE, self.digests[1], mode),
+            None if found is None else Standing(_FILE, digest, mode),
+            None if after is None else Standing(_FILE, self.digests[1], mode),
             self._now_ns(),
         )
         return after

@@ -29,7 +29,7 @@ _HEAD = struct.Struct("<4sIIQ")
 _MARK = b"trt1"
 
 #: Made once: `json.dumps` with options makes one at every call.
-_encoded = json.JSONEncoder(separators=(",", ":")).encode
+_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 _PREFIX, _SUFFIX = "segment-", ".log"
 
@@ -156,9 +156,10 @@ class Segment:
             OSError: it could not be written.
         """
         text = _encoded(said).encode("ascii")
-        head = _HEAD.pack(_MARK, zlib.crc32(text), len(text), sum(map(len, contents)))
+        behind = sum(map(len, contents))
+        head = _HEAD.pack(_MARK, zlib.crc32(text), len(text), behind)
         blocks = [head + text, *contents]
-        size = sum(map(len, blocks))
+        size = len(head) + len(text) + behind
         try:
             written = os.pwritev(self._descriptor, blocks, self.size)
             if written < size:

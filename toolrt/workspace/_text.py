@@ -157,10 +157,11 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
         FileProblem: `old` is nowhere, or at several places without `every`; says how many and on which lines.
     """
     places: _Places = _Exact(text, old)
-    if next(places.spans(overlapping=True), None) is None:
-        places = _Loose(text, old)
     # Places that overlap count when one is wanted, for either may be meant.
     first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
+    if not first:
+        places = _Loose(text, old)
+        first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:
         raise _nowhere(path, text, old)
     lines = tuple(_line_numbers(text, [start for start, _ in first[:_PLACES_NAMED]]))

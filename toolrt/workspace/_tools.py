@@ -62,6 +62,8 @@ def _claiming(
     """Claims on what each of the parameters `names` means."""
 
     def claims(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        if len(names) == 1:
+            return workspace.claims(input[names[0]], state, mode, wanted=wanted, subtree=subtree)
         found: dict[Claim, None] = {}
         for name in names:
             found.update(dict.fromkeys(workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree)))

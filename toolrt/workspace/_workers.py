@@ -118,7 +118,7 @@ class Workers:
             self._waiting.append(errand)
             helps = not self._threads or (self._eager and self._threads < self._most)
             self._threads += helps
-            watch = not helps and self._needs_watch()
+            watch = not (helps or self._watched) and self._needs_watch()
         if watch:
             _start(self._watch)
         if helps and self._alone:
@@ -163,8 +163,9 @@ class Workers:
                 else:
                     self._begun += 1
                     begun += 1
-                watch = self._needs_watch()
-            _tell(told)
+                watch = not self._watched and self._needs_watch()
+            if told:
+                _tell(told)
             if watch:
                 _start(self._watch)
             if errand is None:
@@ -189,7 +190,7 @@ class Workers:
 
     def _needs_watch(self) -> bool:
         """Whether the caller is to start the watch, and nobody else."""
-        needed = self._held_up() and not self._watched and self._threads < self._most
+        needed = not self._watched and self._threads < self._most and self._held_up()
         self._watched |= needed
         return needed
 
