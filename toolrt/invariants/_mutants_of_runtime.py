@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import itertools
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -163,10 +163,15 @@ def _forgets_to_start(granted: Function) -> Function:
 # Law 14
 
 
+_CHANCE = itertools.count()
+
+
 def _by_chance(dispatch: Function) -> Function:
     def by_chance(self: LaneRun, **options: Any) -> None:
-        # What a set of objects, ordered by address, would do.
-        random.shuffle(self._ready)
+        # What a set of objects, ordered by address, would do; but never the same twice in a row, as that might.
+        if len(self._ready) > 1:
+            first = next(_CHANCE) % len(self._ready)
+            self._ready[:] = self._ready[first:] + self._ready[:first]
         dispatch(self, **options)
 
     return by_chance
