@@ -49,10 +49,10 @@ Reader._reading StateKeys._keys StateKeys._subtrees TrackedCall.changes TrackedC
 TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCall.status TrackedCall.tickets
 """
 
-#: Tickets: they order everything else, and none is left in the end.
+#: Tickets, and directories in the making: they order everything else, and none is left in the end.
 TICKETS = """
-ClaimTable._living ClaimTable._nodes ClaimTable._serial ClaimTable._subtrees _Group.dependents _Group.predecessors
-_Group.since _Group.tickets _Node.children _Node.reads _Node.subtree_reads _Node.write
+ClaimTable._living ClaimTable._nodes ClaimTable._serial ClaimTable._subtrees Making._groups _Group.dependents
+_Group.predecessors _Group.since _Group.tickets _Node.children _Node.reads _Node.subtree_reads _Node.write
 """
 
 #: Files, and what is known of them: whoever may change one holds its ticket.

@@ -225,7 +225,7 @@ def test_a_call_in_other_languages_means(files, symbol, expected):
         ("find_callees", {"symbol": "f", "path": "a.py", "limit": 0}, "limit: expected 1 to 1000, got 0"),
         ("blast_radius", {}, "symbol: expected a symbol or a path, got neither"),
         ("blast_radius", {"symbol": "f", "path": "a.py", "depth": 11}, "depth: expected 1 to 10, got 11"),
-        ("file_dependencies", {"path": "c.py"}, "c.py: expected a source file that is known here"),
+        ("file_dependencies", {"path": "c.py"}, "c.py: expected a file, got none"),
         ("list_symbols", {"path": "a.txt"}, "expected a file in a known language (c, cpp, go"),
         ("read_symbol", {"symbol": "g", "path": "a.py"}, "expected a symbol 'g', got none of that name; it defines f"),
         ("find_references", {"name": "a b"}, "name: expected one word"),

@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 import pytest
+import trio
 
 import toolrt
 from toolrt import sim
@@ -204,18 +205,75 @@ BELOW = [
 
 @pytest.mark.parametrize("below", BELOW, ids=[name for name, _ in BELOW])
 @pytest.mark.parametrize("spelled", ["later", "dangling", "e/../later"])
-def test_who_reads_what_is_not_there_comes_before_who_makes_a_directory_of_it(below: Call, spelled: str) -> None:
-    """The reader's error says what stood there in its turn, and no call behind it decides which."""
-    [ending] = endings_of((("read_file", {"path": spelled}), below))
-    assert "later: expected a file, got nothing of that name" in ending
-    [ending] = endings_of((below, ("read_file", {"path": spelled})))
-    assert "later: expected a file, got a directory" in ending
+def test_who_reads_what_is_no_file_is_not_told_what_else_it_is(below: Call, spelled: str) -> None:
+    """A call that makes something below a name makes a directory of it, in no order with who reads the name."""
+    for calls in (("read_file", {"path": spelled}), below), (below, ("read_file", {"path": spelled})):
+        [ending] = endings_of(calls)
+        assert "FileProblem: later: expected a file, got none: nothing of that name, or a directory." in ending
 
 
 @pytest.mark.parametrize("behind", BELOW, ids=[name for name, _ in BELOW])
 def test_a_file_that_is_deleted_is_told_alike_whatever_takes_its_place(behind: Call) -> None:
-    """What stood there when the calls were ordered was a file: nothing below its name was claimed."""
+    """Also where the reader was ordered while the file stood there."""
     name, input = behind
     there = {key: value.replace("later", "f") for key, value in input.items()}
     [ending] = endings_of((("delete_path", {"path": "f"}), ("read_file", {"path": "f"}), (name, there)))
-    assert "FileProblem: f: expected the file that stood there, got none by now. Check the name." in ending
+    assert "FileProblem: f: expected a file, got none: nothing of that name, or a directory." in ending
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5, 50])
+def test_when_a_call_was_streamed_does_not_show_in_a_refusal(steps: int) -> None:
+    """Whether the file still stood there when the model named it is nobody's business."""
+
+    async def program() -> Any:
+        workspace = Workspace(disk())
+        runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()))
+        async with runtime.open_batch() as batch:
+            batch.submit(toolrt.ToolCall("0", "delete_path", {"path": "f"}))
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            batch.submit(toolrt.ToolCall("1", "read_file", {"path": "f"}))
+            batch.seal()
+            async for _ in batch:
+                pass
+        return batch.outcome.results[1].error
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 30))
+    [error] = report.outcomes
+    assert "expected a file, got none: nothing of that name, or a directory." in str(error)
+
+
+def test_an_undo_takes_away_every_directory_of_the_batch() -> None:
+    """Whichever call came first and made it."""
+
+    async def program() -> Any:
+        workspace = Workspace(disk())
+        runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()))
+        writes = [("write_file", {"path": f"later/n/{name}", "content": "1"}) for name in "abc"]
+        before = workspace.snapshot()
+        await runtime.run([toolrt.ToolCall(f"id{number}", *call) for number, call in enumerate(writes)])
+        [version] = await workspace.history.versions("later/n/a")
+        await workspace.history.undo(version.batch_id)
+        assert workspace.snapshot() == before
+
+    for strategy in (sim.DPOR(), sim.Random(sim.RandomWalk(seed=2), 200)):
+        report = sim.explore(program, strategy, max_executions=2_000)
+        assert report.verdict is sim.PASS, report
+
+
+def test_an_undo_relies_on_no_directory_in_the_making() -> None:
+    """It puts back a file whose directory a failing call makes, and takes away again, at that moment."""
+
+    async def program() -> Any:
+        workspace = Workspace(MemoryDisk({"d/a": "1\n"}, fault=NoRoom("write", "d/new")))
+        runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()))
+        await runtime.run([toolrt.ToolCall("0", "delete_path", {"path": "d", "recursive": True})])
+        [version] = await workspace.history.versions("d/a")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(workspace.history.undo, version.batch_id)
+            nursery.start_soon(runtime.run, [toolrt.ToolCall("0", "write_file", {"path": "d/new", "content": "1"})])
+        return workspace.snapshot()
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=3), 300))
+    assert report.verdict is sim.PASS, report
+    assert [str(outcome) for outcome in report.outcomes] == [str({"d/a": b"1\n"})]

@@ -446,3 +446,53 @@ def test_a_directory_that_is_missing_is_refused(tmp_path: Path) -> None:
     inner = MountedDisk(MemoryDisk(root="/a"), {"b": MemoryDisk(root="/b")})
     with pytest.raises(DefinitionRefused, match="no mounts of its own"):
         MountedDisk(MemoryDisk(root="/c"), {"d": inner})
+    with pytest.raises(DefinitionRefused, match="no mounts of its own"):
+        Workspace(inner, mounts={"d": MemoryDisk(root="/d")})
+    with pytest.raises(DefinitionRefused, match="a name without a slash"):
+        MountedDisk(MemoryDisk(root="/c"), {"d" * 300: MemoryDisk(root="/d")})
+
+
+def test_a_rule_reaches_below_a_mount_by_its_folded_name() -> None:
+    """What is below a mount is found by key as well as by the name that was given."""
+    base = MemoryDisk({"f": "1"}, root="/srv/repo", fold=Folding(case=True))
+    docs = MemoryDisk({"sub/secret": "the secret\n", "sub/other": "1\n"}, root="/srv/docs")
+    workspace = Workspace(base, mounts={"Docs": docs})
+    permissions = Permissions(workspace, [Rule("*", "Docs/sub/secret", "deny"), Rule("*", "**", "allow")])
+    calls = [
+        ToolCall("0", "search", {"pattern": "secret", "path": "Docs/sub"}),
+        ToolCall("1", "list_dir", {"path": "docs/sub"}),
+        ToolCall("2", "delete_path", {"path": "DOCS/sub", "recursive": True}),
+        ToolCall("3", "move_path", {"source": "docs/sub", "target": "docs/public"}),
+    ]
+    runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()), approve=permissions)
+    assert [result.outcome.value for result in toolrt.run_sync(runtime, calls).results] == ["denied"] * 4
+
+
+def test_relative_links_lead_where_the_system_says() -> None:
+    """What climbs in a link's text climbs from the directory that the link is in, by whatever name that was reached."""
+    base = MemoryDisk({"f": "1"}, root="/srv/repo")
+    docs = MemoryDisk({"back": Symlink("../repo/f"), "self": Symlink("../docs/x"), "x": "1"}, root="/srv/docs")
+    workspace = Workspace(base, mounts={"docs": docs})
+    assert workspace.identify("docs/back").key == workspace.identify("/srv/docs/back").key == ("f",)
+    assert workspace.identify("docs/self").key == workspace.identify("/srv/docs/self").key == ("docs", "x")
+    assert workspace.identify("docs/../f").key == ("f",)
+
+
+def test_a_mount_that_disappears_takes_nothing_else_along(tmp_path: Path) -> None:
+    """The rest is listed and found; nothing pretends to make it again."""
+    for name in ("repo", "docs"):
+        plant(tmp_path / name, {"a.txt": "one\n"})
+    workspace = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    (tmp_path / "docs/a.txt").unlink()
+    (tmp_path / "docs").rmdir()
+    calls = [
+        ToolCall("0", "list_dir", {}),
+        ToolCall("1", "glob", {"pattern": "**/*"}),
+        ToolCall("2", "make_dir", {"path": "docs"}),
+        ToolCall("3", "write_file", {"path": "docs/b.txt", "content": "1"}),
+    ]
+    results = toolrt.run_sync(toolrt.Runtime(toolrt.Registry(workspace.tools())), calls).results
+    assert [result.content for result in results] == ["a.txt (4 bytes)", "a.txt", None, None]
+    assert all("nothing of that name" in str(result.error) for result in results[2:])
+    assert workspace.snapshot() == {"a.txt": b"one\n"}
+    assert trio.run(workspace.history.versions, "docs") == []

@@ -163,14 +163,13 @@ def _forgets_to_start(granted: Function) -> Function:
 # Law 14
 
 
-_CHANCE = itertools.count()
-
-
 def _by_chance(dispatch: Function) -> Function:
+    turns = itertools.count()
+
     def by_chance(self: LaneRun, **options: Any) -> None:
         # What a set of objects, ordered by address, would do; but never the same twice in a row, as that might.
         if len(self._ready) > 1:
-            first = next(_CHANCE) % len(self._ready)
+            first = next(turns) % len(self._ready)
             self._ready[:] = self._ready[first:] + self._ready[:first]
         dispatch(self, **options)
 

@@ -220,9 +220,8 @@ def _about_files(tool: Tool, state: State, seen: Trial, promise: Promise) -> lis
 
 
 def _covered(workspace: Workspace, name: str, mode: Mode, held: tuple[Claim, ...]) -> bool:
-    # The file's own claim is the first; the others protect the way to it.  What may be made below it is nobody's yet.
-    own = workspace.claims(f"{workspace.disk.root}/{name.rstrip('/')}", State(), mode)[0]
-    return covers(held, attrs.evolve(own, subtree=False))
+    # The file's own claim is the first; the others protect the way to it.
+    return covers(held, workspace.claims(f"{workspace.disk.root}/{name.rstrip('/')}", State(), mode)[0])
 
 
 def _listed(claims: Iterable[Claim]) -> str:

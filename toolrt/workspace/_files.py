@@ -481,7 +481,9 @@ class Files:
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
         with _Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
-            done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
+            await self._making.settled(*(row.target_key or row.key for row in own))
+            with self._making.of([row.key for row in own if row.makes_directory]):
+                done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
                 standing = left.get(name)

@@ -1,17 +1,18 @@
 """What a file tool does before anything else: looks again what its names mean.
 
 Rules.  A tool claims what its names mean when the call is ordered, and looks again first thing when it runs: a name
-that means something else by then is a retryable error, and nothing is touched (RULE 18).  Where a file stood and none
-does by then, the error says that and no more: what stands there instead is not claimed.
+that means something else by then is a retryable error, and nothing is touched (RULE 18).
+
+Theory.  Who reads a file claims its name and not what is below it.  Where no file stands a call that makes one below
+the name makes a directory of it, in no order with the reader: so the reader's error does not say which of the two it
+found, nothing or a directory.  Who changes a file is ordered with all who go through its name, and is told.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
-from toolrt.model import Mode, covers
+from toolrt.model import READ, Mode, covers
 from toolrt.workspace._files import CallContext
 from toolrt.workspace._identity import Identity, Wanted
 from toolrt.workspace._problem import FileProblem
@@ -33,16 +34,11 @@ def looked_up(
     """What `path` means now, which is what it meant when the call was ordered; it may have a `problem`.
 
     Raises:
-        FileProblem: it means something else by now, or no file any more.
+        FileProblem: it means something else by now.
     """
     identity = workspace.identify(path, ctx.state, wanted)
     claims = identity.claims(mode, subtree)
-    if claims == ctx.claims:
-        return identity
-    beyond = [claim for claim in claims if not covers(ctx.claims, claim)]
-    if beyond and beyond[0] is claims[0] and covers(ctx.claims, attrs.evolve(claims[0], subtree=subtree)):
-        raise FileProblem(identity.path, "the file that stood there", "none by now", "Check the name.")
-    if beyond:
+    if claims != ctx.claims and not all(covers(ctx.claims, claim) for claim in claims):
         raise FileProblem(
             identity.path,
             f"{wanted.value.replace('an ', 'the ').replace('a ', 'the ')} this name meant when the call was ordered",
@@ -76,6 +72,13 @@ def held(
     Checkpoint: never.
     """
     identity = looked_up(workspace, ctx, path, mode, wanted, subtree)
+    if mode is READ and wanted is Wanted.FILE and identity.key is not None and not identity.is_there:
+        raise FileProblem(
+            identity.path,
+            "a file",
+            "none: nothing of that name, or a directory",
+            "Check the name, list the directory, or create the file with write_file.",
+        )
     if identity.problem is not None:
         raise identity.problem
     return identity

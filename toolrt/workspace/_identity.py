@@ -91,9 +91,9 @@ class Identity:
         return self.found is not None and self.found.links > 1 and self.found.kind is _FILE
 
     @property
-    def _lacks_its_file(self) -> bool:
-        """Whether a file is wanted and none stands there."""
-        return self.wanted is Wanted.FILE and (self.found is None or self.found.kind is not _FILE)
+    def is_there(self) -> bool:
+        """Whether anything but a directory stood there."""
+        return self.found is not None and self.found.kind is not _DIRECTORY
 
     @property
     def event_name(self) -> str:
@@ -105,9 +105,7 @@ class Identity:
     def claims(self, mode: Mode, subtree: bool = False) -> tuple[Claim, ...]:
         """What a call claims that looks at this or changes it (`mode`: READ or WRITE); its own claim is first.
 
-        A file with several names also claims ``("links", device)``: its other names are not known.  Who reads a file
-        where none stands claims what is below the name as well: a call that makes something there makes a directory
-        of the name, and is ordered with whoever is told what it finds.
+        A file with several names also claims ``("links", device)``: its other names are not known.
 
         Args:
             subtree: whether everything below is meant too, as for who lists, searches, moves or deletes a
@@ -120,7 +118,7 @@ class Identity:
             if mode is WRITE and not subtree:
                 claims.append(_changed(self.key))
             else:
-                claims.append(Claim(("file", *self.key), mode, subtree or (mode is READ and self._lacks_its_file)))
+                claims.append(Claim(("file", *self.key), mode, subtree))
             if subtree:
                 claims.append(Claim(("links",), READ if self.wanted is Wanted.ENTRY else mode, subtree=True))
             if self.found is not None and self.shared:
@@ -310,6 +308,8 @@ class _Walk:
                 # Empty parts, from slashes at the end, do not make a link one to follow: it then is no directory.
                 target = self._step(part, follow=to_end or any(pending))
                 if target is not None:
+                    # Behind a link ``..`` is the directory's that the link is in.
+                    self._by_name = False
                     if target.startswith("/"):
                         self._to_top()
                     pending.extend(target.split("/")[::-1])

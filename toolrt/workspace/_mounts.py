@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Self, cast
 
 from toolrt.errors import DefinitionRefused
-from toolrt.workspace._disk import Change, Disk, Entry, Folding, Revision, Snapshot, Stat, failure, is_own
+from toolrt.workspace._disk import NAME_MAX, Change, Disk, Entry, Folding, Revision, Snapshot, Stat, failure, is_own
 from toolrt.workspace._real import RealDisk
 
 __all__ = ["MountedDisk", "contains", "located", "path_on", "real_disks", "reopened"]
@@ -43,6 +43,8 @@ class MountedDisk:
     """
 
     def __init__(self, base: Disk, mounts: Mapping[str, Disk]) -> None:
+        if not isinstance(base, Disk) or base.mounts:
+            raise DefinitionRefused("MountedDisk(base)", "a disk that has no mounts of its own", base)
         self._base = base
         self._disks = dict(mounts)
         folding = base.folds(base.root)
@@ -61,6 +63,7 @@ class MountedDisk:
             other = taken.setdefault(folding.fold(name), name)
             if other != name or _stands(base, name):
                 raise DefinitionRefused(what, "a name that is free at the workspace's root", f"a second {other!r}")
+        self._by_key = {folding.fold(name): disk for name, disk in self._disks.items()}
         self._mounts = MappingProxyType({name: disk.root for name, disk in self._disks.items()})
 
     @property
@@ -94,7 +97,9 @@ class MountedDisk:
     def listdir(self, path: str) -> list[str]:
         """The names in the directory at `path`, sorted."""
         names = self._at(path).listdir(path)
-        return sorted(self._not_hidden(names) | set(self._disks)) if path == self.root else names
+        if path != self.root:
+            return names
+        return sorted(self._not_hidden(names) | {name for name, root in self._mounts.items() if self._is_there(root)})
 
     def folds(self, path: str) -> Folding:
         """Which spellings the directory at `path` takes for the same name."""
@@ -141,7 +146,10 @@ class MountedDisk:
             return listed
         seen = self._not_hidden(name for name, _ in listed)
         kept = [one for one in listed if one[0] in seen]
-        return sorted(kept + [(name, await other.look(())) for name, other in self._disks.items()])
+        for name, other in self._disks.items():
+            with contextlib.suppress(OSError):  # one that is gone is not listed
+                kept.append((name, await other.look(())))
+        return sorted(kept, key=lambda one: one[0])
 
     async def read(self, entry: Entry, limit: int) -> Snapshot:
         """The regular file at `entry`; see `Disk.read`."""
@@ -159,6 +167,8 @@ class MountedDisk:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
         disk, below = self.of(entry)
         with self._named(entry):
+            if disk is not self._base:
+                await disk.look(())  # a mount point that is gone is not made
             await disk.make_dirs(below)
 
     async def make_link(self, entry: Entry, text: str) -> None:
@@ -200,11 +210,12 @@ class MountedDisk:
         made = copy.copy(self)
         made._base = cast(Disk, wrap(self._base))
         made._disks = {name: cast(Disk, wrap(disk)) for name, disk in self._disks.items()}
+        made._by_key = dict(zip(self._by_key, made._disks.values(), strict=True))
         return made
 
     def of(self, entry: Entry) -> tuple[Disk, Entry]:
-        """The disk that has `entry`, and where it is on that."""
-        disk = self._disks.get(entry[0]) if entry else None
+        """The disk that has `entry`, which may be a key, and where it is on that."""
+        disk = self._by_key.get(self._base.folds(self.root).fold(entry[0])) if entry else None
         return (self._base, entry) if disk is None else (disk, entry[1:])
 
     def _at(self, path: str) -> Disk:
@@ -213,6 +224,13 @@ class MountedDisk:
             if contains(disk.root, path):
                 return disk
         return self._base
+
+    def _is_there(self, root: str) -> bool:
+        try:
+            self.lstat(root)
+        except OSError:
+            return False
+        return True
 
     def _not_hidden(self, names: Iterable[str]) -> set[str]:
         """Those of the base's `names` that no mount stands over."""
@@ -226,7 +244,7 @@ class MountedDisk:
         try:
             yield
         except OSError as error:
-            if entry and entry[0] in self._disks and isinstance(error.filename, str):
+            if self.of(entry)[1] != entry and isinstance(error.filename, str):
                 error.filename = entry[0] if error.filename == "." else f"{entry[0]}/{error.filename}"
             raise
 
@@ -256,6 +274,8 @@ def reopened(disk: Disk) -> Disk:
 
 
 def _is_a_name(name: str) -> bool:
+    if len(name.encode(errors="surrogateescape")) > NAME_MAX:
+        return False
     return name not in ("", ".", "..", "~") and not is_own(name) and not set(name) & {"/", "\0"} and name.isprintable()
 
 

@@ -46,7 +46,30 @@ async def planned(disk: Disk, rows: Sequence[Row]) -> list[Row]:
             "something else: somebody changed it since",
             "Nothing was changed; undo what came later first, or edit the files.",
         )
-    return [row for row in plan.rows if row is not None]
+    return _directories_last([row for row in plan.rows if row is not None])
+
+
+def _directories_last(rows: Sequence[Row]) -> list[Row]:
+    """The same with each directory removed as late as it may be, the deepest first.
+
+    Which call's row it is that made a directory depends on timing; what was put into it may be of an earlier call.
+    """
+    ordered: list[Row] = []
+    late: list[Row] = []
+    for row in rows:
+        if row.target is None and _is_directory(row.before) and row.after is None:
+            late.append(row)
+            continue
+        if row.target is not None or any(_needs_gone(row, one) for one in late):
+            ordered += sorted(late, key=lambda one: (-len(one.key), one.key))
+            late = []
+        ordered.append(row)
+    return ordered + sorted(late, key=lambda one: (-len(one.key), one.key))
+
+
+def _needs_gone(row: Row, directory: Row) -> bool:
+    """Whether `row` puts something where `directory` was, or below."""
+    return row.after is not None and row.key[: len(directory.key)] == directory.key
 
 
 class _Plan:

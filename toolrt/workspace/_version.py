@@ -24,6 +24,9 @@ class Standing:
     mode: int | None = attrs.field(default=None, eq=False)
 
 
+_DIRECTORY = Kind.DIRECTORY
+
+
 @attrs.frozen
 class Row:
     """One change of one entry, made by one call; or the move of one entry, with all below it."""
@@ -53,6 +56,11 @@ class Row:
     def path(self) -> str:
         """The entry below the root, as messages show it."""
         return "/".join(self.entry)
+
+    @property
+    def makes_directory(self) -> bool:
+        """Whether it puts a directory where nothing stood."""
+        return self.target is None and self.before is None and self.after is not None and self.after.kind is _DIRECTORY
 
     def inverse(self) -> Row:
         """What takes it back."""
