@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -482,7 +482,11 @@ class Files:
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
         with _Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
             await self._making.settled(*(row.target_key or row.key for row in own))
-            with self._making.of([row.key for row in own if row.makes_directory]):
+            made = [row.key for row in own if row.makes_directory]
+            brought = [row.target_key for row in own if row.target_key is not None]
+            if any(not _among(row.key, made, brought) for row in self._missing_of(ctx, own)):
+                raise FileNotFoundError(errno.ENOENT, "no directory to put it in")
+            with self._making.of(made):
                 done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
@@ -538,6 +542,14 @@ class Files:
             if key is not None:
                 self._stored.drop_below(key)
                 self._cached.drop_below(key)
+
+    def _missing_of(self, ctx: CallContext, rows: Sequence[Row]) -> Iterator[Row]:
+        """The missing directories on the way to what `rows` put somewhere."""
+        for row in rows:
+            if row.target is not None and row.target_key is not None:
+                yield from self._missing(ctx, row.target_key, row.target[:-1])
+            elif row.after is not None:
+                yield from self._missing(ctx, row.key, row.entry[:-1])
 
     def _missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[Row]:
         """What is to be written down for the directories on the way to `entry`, and itself, that are not there."""
@@ -607,6 +619,11 @@ def _writes(ctx: CallContext, key: Entry) -> bool:
     """Whether the call itself may have changed the file, by whatever means."""
     wanted = Claim(("file", *key), WRITE)
     return any(claim.mode is WRITE and claim.covers(wanted) for claim in ctx.claims)
+
+
+def _among(directory: Entry, made: Sequence[Entry], brought: Sequence[Entry]) -> bool:
+    """Whether `directory` is one of those made, or comes with what is brought by a move."""
+    return directory in made or any(directory[: len(key)] == key for key in brought)
 
 
 def _require_different(identities: Sequence[Identity]) -> None:
