@@ -21,7 +21,6 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
 
 ROOT = Path(__file__).parents[1]
 #: Wall seconds one notebook may take, kernel start included.
@@ -40,11 +39,8 @@ def problems(path: Path, write_to: Path | None = None) -> list[str]:
     if _stripped(text) != text:
         found.append("it has outputs, or what an editor noted in it: python .ci/strip_notebooks.py")
     began = time.perf_counter()
-    # Through sockets of the file system: ports are open to everybody on the machine, and the kernel warns of them.
-    kernels = Config(KernelManager={"transport": "ipc"})
-    where = {"metadata": {"path": ROOT}}
     try:
-        NotebookClient(notebook, timeout=60, kernel_name="python3", resources=where, config=kernels).execute()
+        NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": ROOT}}).execute()
     except CellExecutionError as error:
         found.append(_COLOURS.sub("", str(error)))
     took = time.perf_counter() - began

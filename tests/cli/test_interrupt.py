@@ -75,7 +75,8 @@ def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Cal
     calls = written(
         ("read_file", {"path": "README.md"}), ("wait", {}), ("write_file", {"path": "new.txt", "content": "x"})
     )
-    with running("run", calls, "--workspace", shop, "--lanes", "by_safety") as process:
+    # One at a time, so that the first has ended when the second is ready.
+    with running("run", calls, "--workspace", shop, "--lanes", "by_safety", "--limit", "1") as process:
         interrupt_after(process, process.stdout, "ready")
         printed, complaint = process.communicate(timeout=100)
     results = printed.split("\n\n", 1)[1]
