@@ -14,7 +14,7 @@ from toolrt.services._signatures import HINT, distinctive, remembering, resolvin
 PYTEST = """\
 \x1b[1m============================= test session starts ==============================\x1b[0m
 platform linux -- Python 3.11.7, pytest-9.0.3, pluggy-1.6.0
-rootdir: /work
+rootdir: /repo
 collected 3 items
 
 tests/test_shop.py .F.                                                   [100%]
@@ -36,7 +36,7 @@ FAILED tests/test_shop.py::test_total_of_two - assert 3 == 4
 PYTEST_MENDED = """\
 ============================= test session starts ==============================
 platform linux -- Python 3.11.7, pytest-9.0.3, pluggy-1.6.0
-rootdir: /work
+rootdir: /repo
 collected 3 items
 
 tests/test_shop.py ...                                                   [100%]
@@ -46,7 +46,7 @@ tests/test_shop.py ...                                                   [100%]
 
 CARGO = """\
     Blocking waiting for file lock on build directory
-    Checking crate v0.1.0 (/work/crate)
+    Checking crate v0.1.0 (/repo/crate)
 error[E0308]: mismatched types
   --> src/main.rs:14:20
    |
@@ -61,7 +61,7 @@ error: could not compile `crate` (bin "crate") due to 1 previous error
 
 CARGO_MENDED = """\
     Blocking waiting for file lock on build directory
-    Checking crate v0.1.0 (/work/crate)
+    Checking crate v0.1.0 (/repo/crate)
     Finished `dev` profile [unoptimized + debuginfo] target(s) in 0.42s
 """
 

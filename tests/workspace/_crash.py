@@ -186,4 +186,4 @@ def main(root: str, fsync: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(f"{sys.argv[1]}/work", sys.argv[2] == "fsync")
+    main(f"{sys.argv[1]}/repo", sys.argv[2] == "fsync")

@@ -92,7 +92,7 @@ class DiskMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         base = self._leaving.enter_context(type(self).base())
-        self.root = f"{os.path.realpath(base)}/work"
+        self.root = f"{os.path.realpath(base)}/repo"
         os.mkdir(self.root, 0o755)
         if self.unprivileged:
             os.chown(self.root, ME, GROUPS[0])

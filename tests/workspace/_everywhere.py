@@ -25,7 +25,7 @@ from toolrt.workspace import Directory, HardLink, MemoryDisk, Planted, Special, 
 REPEATS = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 100
 
 #: Where the twin's workspace is.
-ROOT = "/home/me/work"
+ROOT = "/home/me/repo"
 
 Content = Mapping[str, Planted]
 MoreTools = Callable[[Workspace], Iterable[toolrt.Tool]]

@@ -57,7 +57,7 @@ class Tree:
 class TwinTree(Tree):
     def __init__(self, content: Mapping[str, Planted] | None = None, **options: Any) -> None:
         self.outside = "/outside"
-        self.twin = MemoryDisk(content, root="/home/me/work", home="/home/me", **options)
+        self.twin = MemoryDisk(content, root="/home/me/repo", home="/home/me", **options)
         super().__init__(self.twin)
         self.twin.put("/outside", Directory())
 
@@ -68,10 +68,10 @@ class TwinTree(Tree):
 class RealTree(Tree):
     def __init__(self, base: Path, content: Mapping[str, Planted] | None = None) -> None:
         base = base.resolve()
-        (base / "work").mkdir()
+        (base / "repo").mkdir()
         (base / "outside").mkdir()
         self.outside = str(base / "outside")
-        super().__init__(RealDisk(base / "work"))
+        super().__init__(RealDisk(base / "repo"))
         for path, what in (content or {}).items():
             self.put(path, what)
 

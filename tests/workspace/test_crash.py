@@ -175,7 +175,7 @@ def test_real_disk_killed_at_any_call_has_old_or_new(tmp_path: Path, sync: str) 
 def test_real_disk_that_fails_at_any_call_is_as_it_was(tmp_path: Path, name: str, fsync: bool) -> None:
     """An error in the place of each system call: the old, or the new where the error says so."""
     change = CHANGES[name]
-    root = f"{tmp_path}/work"
+    root = f"{tmp_path}/repo"
     number = 0
     while True:
         _crash.plant(root)
@@ -213,7 +213,7 @@ def test_real_disk_that_fails_at_any_call_is_as_it_was(tmp_path: Path, name: str
 
 def test_real_disk_mended_at_any_call_lets_a_living_writer_end(tmp_path: Path) -> None:
     """`recover` in another process would see the same locks: what is in use is left alone."""
-    root = f"{tmp_path}/work"
+    root = f"{tmp_path}/repo"
     _crash.plant(root)
     disk, other = RealDisk(root), RealDisk(root)
     left = 0
@@ -239,8 +239,8 @@ def test_real_disk_mended_at_any_call_lets_a_living_writer_end(tmp_path: Path) -
 
 def test_real_disk_syncs_the_file_before_and_the_directory_after_the_rename(tmp_path: Path) -> None:
     """With fsync, what the rename makes visible is on the disk, and then so is the rename."""
-    _crash.plant(f"{tmp_path}/work")
-    disk = RealDisk(f"{tmp_path}/work", fsync=True)
+    _crash.plant(f"{tmp_path}/repo")
+    disk = RealDisk(f"{tmp_path}/repo", fsync=True)
     order: list[str] = []
 
     def happening(call: str, really: Any, arguments: Any) -> None:
@@ -275,9 +275,9 @@ def test_recovery_copy_of_a_file_that_somebody_else_wrote_since_is_left_alone(tm
 
 def test_threads_are_not_needed_to_recover(tmp_path: Path) -> None:
     """It is for the start of a program, where no Trio runs."""
-    _crash.plant(f"{tmp_path}/work")
-    (tmp_path / "work" / "d" / ".toolrt-1-2-3.tmp").write_text("left")
-    (tmp_path / "work" / "d" / ".toolrt-mine.txt").write_text("mine")
-    assert RealDisk(tmp_path / "work").recover([("missing",), ("d",), ("d",)]) == ["d/.toolrt-1-2-3.tmp"]
-    assert Workspace(tmp_path / "work").snapshot() == {**BEFORE, "d/.toolrt-mine.txt": b"mine"}
+    _crash.plant(f"{tmp_path}/repo")
+    (tmp_path / "repo" / "d" / ".toolrt-1-2-3.tmp").write_text("left")
+    (tmp_path / "repo" / "d" / ".toolrt-mine.txt").write_text("mine")
+    assert RealDisk(tmp_path / "repo").recover([("missing",), ("d",), ("d",)]) == ["d/.toolrt-1-2-3.tmp"]
+    assert Workspace(tmp_path / "repo").snapshot() == {**BEFORE, "d/.toolrt-mine.txt": b"mine"}
     assert probe.sink is None

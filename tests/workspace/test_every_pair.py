@@ -308,5 +308,5 @@ def test_an_undo_relies_on_no_directory_in_the_making() -> None:
     report = sim.explore(program, sim.Random(sim.RandomWalk(seed=3), 300))
     assert report.verdict is sim.PASS, report
     [ending] = report.outcomes
-    assert "d/a: expected a file, got nothing of that name" in str(ending)
+    assert "d: expected the directory that was there, got none by now." in str(ending)
     assert str(ending).endswith(", {})")

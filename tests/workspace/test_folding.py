@@ -65,14 +65,14 @@ def test_folding_is_asked_per_directory():
 
 def test_absolute_name_of_a_folding_root_may_be_spelled_otherwise():
     """The root is recognised under every spelling of its own name."""
-    twin = TwinOf({"a.txt": ""}, root="/Users/Me/Work", fold=Folding(case=True))
-    assert twin.key("/users/ME/work/A.txt") == ("a.txt",)
+    twin = TwinOf({"a.txt": ""}, root="/Users/Me/Repo", fold=Folding(case=True))
+    assert twin.key("/users/ME/repo/A.txt") == ("a.txt",)
 
 
 def test_exact_root_is_not_taken_for_another():
     """Where case counts, another spelling is another directory."""
-    twin = TwinOf({"a.txt": ""}, root="/Users/Me/Work")
-    assert twin.key("/users/me/work/a.txt") is None
+    twin = TwinOf({"a.txt": ""}, root="/Users/Me/Repo")
+    assert twin.key("/users/me/repo/a.txt") is None
 
 
 def test_folding_again_changes_nothing():

@@ -261,16 +261,16 @@ async def test_random_input_on_a_real_directory_ends_well(seed, tmp_path, monkey
 async def test_random_input_on_the_twin_ends_well(seed):
     """The same, without a disk."""
     for part in range(4):
-        disk = MemoryDisk(CONTENT, root="/home/me/work", home="/home/me")
+        disk = MemoryDisk(CONTENT, root="/home/me/repo", home="/home/me")
         disk.put("/home/me/outside/secret.txt", SECRET)
 
         def unchanged(disk: MemoryDisk = disk) -> None:
             assert Workspace(disk).disk.listdir("/home/me/outside") == ["secret.txt"]
             assert disk.lstat("/home/me/outside/secret.txt").size == len(SECRET)
-            assert disk.listdir("/home/me") == ["outside", "work"]
+            assert disk.listdir("/home/me") == ["outside", "repo"]
 
         workspace = Workspace(disk)
-        fuzz = Fuzz(seed * 100 + 50 + part, workspace.tools(), "/home/me/work", "/home/me/outside")
+        fuzz = Fuzz(seed * 100 + 50 + part, workspace.tools(), "/home/me/repo", "/home/me/outside")
         await batches(seed, workspace, fuzz, 50, ["/home/me"], unchanged)
 
 
@@ -279,8 +279,8 @@ def test_random_input_under_the_simulator_ends_well(seed):
     """Without threads and in a random order of steps; and no law is broken."""
 
     async def program():
-        workspace = Workspace(MemoryDisk(CONTENT, root="/home/me/work", home="/home/me"))
-        calls = Fuzz(seed + 10_000, workspace.tools(), "/home/me/work", "/home/me/outside").calls(BATCH)
+        workspace = Workspace(MemoryDisk(CONTENT, root="/home/me/repo", home="/home/me"))
+        calls = Fuzz(seed + 10_000, workspace.tools(), "/home/me/repo", "/home/me/outside").calls(BATCH)
         done = await Runtime(Registry(workspace.tools())).run(calls, State())
         require_well_ended(calls, done.results, ["/home/me"])
 

@@ -82,7 +82,7 @@ def test_dot_dot_goes_up(src):
 
 def test_dot_dot_may_leave_and_come_back(src):
     """A name may go above the root, if it comes back."""
-    assert src.key("../work/src/a.txt") == A
+    assert src.key("../repo/src/a.txt") == A
 
 
 def test_dot_dot_goes_up_from_where_a_link_leads(src):
@@ -168,7 +168,7 @@ async def test_replaced_file_keeps_its_key(src):
 
 def test_tilde_is_the_home_directory(src):
     """A name below the home directory is expanded."""
-    assert src.key("~/work/src/a.txt") == A
+    assert src.key("~/repo/src/a.txt") == A
 
 
 def test_tilde_in_front_of_a_name_is_a_letter(src):
@@ -401,7 +401,7 @@ def wanted(tree, path, what, state=None):
     return tree.workspace.identify(path, state, what)
 
 
-@pytest.mark.parametrize("path", ["src", "src/", "src/.", "way", "way/", "src/../src", "~/work/src"])
+@pytest.mark.parametrize("path", ["src", "src/", "src/.", "way", "way/", "src/../src", "~/repo/src"])
 def test_directory_has_one_key(src, path):
     """Where a directory is wanted, every name of it has its key, through links too."""
     src.put("way", Symlink("src"))
@@ -410,7 +410,7 @@ def test_directory_has_one_key(src, path):
     assert identity.found.kind is Kind.DIRECTORY
 
 
-@pytest.mark.parametrize("path", [".", "", "src/..", "./", "{root}", "{root}/", "~/work", "../work"])
+@pytest.mark.parametrize("path", [".", "", "src/..", "./", "{root}", "{root}/", "~/repo", "../repo"])
 def test_root_is_a_directory_without_parts(src, path):
     """The workspace's own directory has the empty key, and is looked at for what it is."""
     path = path.format(root=src.root) or "src/../."
@@ -529,12 +529,12 @@ def test_subtree_of_the_root_is_every_file(src):
 _PARTS = st.sampled_from(["a", "A", "b", "link", "fifo", "..", ".", "", "~", "\u00e9"])
 _PATHS = st.one_of(
     st.lists(_PARTS, min_size=1, max_size=5).map("/".join),
-    st.lists(_PARTS, min_size=1, max_size=4).map(lambda parts: "/".join(("/home/work", *parts))),
-    st.sampled_from(["/", "/home", "/home/workshop/a", "~/work/a", "a\0", "a" * 300, "a/" * 300 + "a"]),
+    st.lists(_PARTS, min_size=1, max_size=4).map(lambda parts: "/".join(("/home/repo", *parts))),
+    st.sampled_from(["/", "/home", "/home/repository/a", "~/repo/a", "a\0", "a" * 300, "a/" * 300 + "a"]),
 )
 _TREES = st.dictionaries(
     st.sampled_from(["a/a", "a/b", "a/link", "b", "link", "A/b", "fifo", "\u00e9/a"]),
-    st.sampled_from(["text", Directory(), Symlink("a"), Symlink("/home/work/b"), Symlink("../.."), Special(Kind.FIFO)]),
+    st.sampled_from(["text", Directory(), Symlink("a"), Symlink("/home/repo/b"), Symlink("../.."), Special(Kind.FIFO)]),
 )
 
 
@@ -543,7 +543,7 @@ _TREES = st.dictionaries(
 def test_the_short_way_finds_what_the_walk_finds(tree, path, working_dir, what, folds):
     """A name that leads straight down is not walked, and means the same."""
     try:
-        disk = MemoryDisk(tree, root="/home/work", home="/home", fold=Folding(case=folds, unicode=folds))
+        disk = MemoryDisk(tree, root="/home/repo", home="/home", fold=Folding(case=folds, unicode=folds))
     except DefinitionRefused:
         assume(False)
     place = None if working_dir is None else PurePath(working_dir)

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from toolrt.workspace import FileProblem, MemoryDisk, Workspace
 from toolrt.workspace._private import describe_error, without_private_paths
 
-ROOT = "/home/me/work"
+ROOT = "/home/me/repo"
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("could not open /home/me/work/src/a b.txt today", "could not open src/a b.txt today"),
-        ("cp /home/me/work/a /etc/b", "cp a the path"),
-        ("root is /home/me/work, yes", "root is ., yes"),
+        ("could not open /home/me/repo/src/a b.txt today", "could not open src/a b.txt today"),
+        ("cp /home/me/repo/a /etc/b", "cp a the path"),
+        ("root is /home/me/repo, yes", "root is ., yes"),
         ("/home/me/work2/x y.txt: permission denied", "the path: permission denied"),
         ("'/etc/pass wd' is missing", "'the path' is missing"),
-        ("('/home/me/work/a', '/etc/b')", "('a', 'the path')"),
+        ("('/home/me/repo/a', '/etc/b')", "('a', 'the path')"),
         ("b'/etc/b'", "b'the path'"),
         ("-I/home/me/x", "-Ithe path"),
-        ("-I/home/me/work/x", "-Ix"),
+        ("-I/home/me/repo/x", "-Ix"),
         ("error:/etc/x", "error:the path"),
         ("~/notes, ~you/notes", "the path, the path"),
         ("file:///home/me/x", "the path"),
@@ -35,10 +35,10 @@ ROOT = "/home/me/work"
         (r"C:\Users\me; \\server\me", "the path; the path"),
         ("../work2/x: no", "the path: no"),
         ("src/../../x is gone", "the path"),
-        ("/home/me/work/../x is gone", "the path"),
-        ("'/home/me/work/../x' is gone", "'the path' is gone"),
-        ("'/home/me/work/a/../x' is gone", "'x' is gone"),
-        ("/home/me/work/../x\nand /home/me/work/y", "the path\nand y"),
+        ("/home/me/repo/../x is gone", "the path"),
+        ("'/home/me/repo/../x' is gone", "'the path' is gone"),
+        ("'/home/me/repo/a/../x' is gone", "'x' is gone"),
+        ("/home/me/repo/../x\nand /home/me/repo/y", "the path\nand y"),
         # What is no path of the machine stays.
         ("expected 1/2 and/or src/a, ./b, n/a, a / b, wait...", "expected 1/2 and/or src/a, ./b, n/a, a / b, wait..."),
         ("src/../a, 'x/../b', 1..5, ..", "src/../a, 'x/../b', 1..5, .."),
@@ -124,9 +124,9 @@ def test_text_keeps_what_is_inside(parts: list[str], quote: str) -> None:
 
 def test_real_error_of_the_system_shows_the_file_from_the_root(tmp_path: Path) -> None:
     """What Python itself raises, inside the workspace and beside it."""
-    (tmp_path / "work").mkdir()
-    workspace = Workspace(tmp_path / "work")
-    for name, shown in (("work/no", "no"), ("beside", "the path")):
+    (tmp_path / "repo").mkdir()
+    workspace = Workspace(tmp_path / "repo")
+    for name, shown in (("repo/no", "no"), ("beside", "the path")):
         with pytest.raises(FileNotFoundError) as caught:
             os.stat(os.path.realpath(tmp_path / name))
         assert workspace.describe_error(caught.value) == f"FileNotFoundError: No such file or directory: {shown}"

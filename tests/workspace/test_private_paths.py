@@ -27,7 +27,7 @@ FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 WORD = "zebra"
 
 HOME = f"/home/{WORD}"
-ROOT = f"{HOME}/clients {WORD}/work"
+ROOT = f"{HOME}/clients {WORD}/repo"
 OUTSIDE = f"/srv/{WORD}"
 
 CONTENT = {
@@ -131,7 +131,7 @@ def test_no_answer_of_a_file_tool_shows_a_private_path_of_a_real_disk(
 ) -> None:
     """The same with real errors; and nothing is logged or printed."""
     home = tmp_path.resolve() / WORD
-    root = home / "work"
+    root = home / "repo"
     monkeypatch.setenv("HOME", str(home))
     caplog.set_level(logging.DEBUG)
     with toolrt.record() as recorder:

@@ -118,8 +118,8 @@ def test_twin_and_real_answer_alike(sequence, working_dir):
     """Any sequence of calls gives the same claims, the same texts and the same bytes on both disks."""
 
     async def both():
-        real = answers(Workspace(f"{base}/work"), sequence, working_dir)
-        twin = answers(Workspace(MemoryDisk(TREE, root=f"{base}/work")), sequence, working_dir)
+        real = answers(Workspace(f"{base}/repo"), sequence, working_dir)
+        twin = answers(Workspace(MemoryDisk(TREE, root=f"{base}/repo")), sequence, working_dir)
         for _ in sequence:
             assert await anext(real) == await anext(twin)
         await real.aclose()
@@ -127,9 +127,9 @@ def test_twin_and_real_answer_alike(sequence, working_dir):
 
     with tempfile.TemporaryDirectory() as base:
         base = str(Path(base).resolve())
-        Path(base, "work").mkdir()
+        Path(base, "repo").mkdir()
         Path(base, "outside").mkdir()
-        real_tree(f"{base}/work")
+        real_tree(f"{base}/repo")
         trio.run(both)
         assert not list(Path(base, "outside").iterdir())
 
@@ -139,7 +139,7 @@ def test_twin_and_real_answer_alike(sequence, working_dir):
 def test_key_is_where_the_system_ends_up(path):
     """A name that the system can follow to a file inside has the key of that file's real path."""
     with tempfile.TemporaryDirectory() as base:
-        root = Path(base).resolve() / "work"
+        root = Path(base).resolve() / "repo"
         root.mkdir()
         (root.parent / "outside").mkdir()
         real_tree(root)

@@ -75,7 +75,7 @@ class SwappedTwin(MemoryDisk):
         self.count = -1
         self._swap = swap
         self._at, self._back = at, back
-        super().__init__(CONTENT, root="/home/me/work", fault=lambda effect, path: self._step())
+        super().__init__(CONTENT, root="/home/me/repo", fault=lambda effect, path: self._step())
         for path, text in CONTENT.items():
             self.put(f"{OUTSIDE}/{path}", SECRET + text)
         self.put(f"{OUTSIDE}/d/new", Directory())
@@ -156,7 +156,7 @@ def test_swap_is_noticed_by_what_these_tests_look_at() -> None:
     identity = Workspace(disk).identify("d/a.txt")
     assert identity.key is None
     assert f"{OUTSIDE}/d/a.txt" in disk.outside()
-    assert disk.readlink("/home/me/work/d") == f"{OUTSIDE}/d"
+    assert disk.readlink("/home/me/repo/d") == f"{OUTSIDE}/d"
 
 
 # The real disk: before every system call.
@@ -249,7 +249,7 @@ def planted(tmp_path: Path) -> Callable[[str], Swapper]:
 
     def plant(number: str) -> Swapper:
         base = tmp_path / number
-        swapper = Swapper(base / "work", base / OUTSIDE[1:])
+        swapper = Swapper(base / "repo", base / OUTSIDE[1:])
         swapper.plant(swapper.root, "")
         swapper.plant(swapper.outside, SECRET)
         (swapper.outside / "d/new").mkdir()

@@ -359,7 +359,7 @@ def test_requirement_diagnostics_name_call_and_batch_and_no_private_path() -> No
     """What is reported of a mutation names batch, call and the file below the root, and nothing above it."""
 
     async def program() -> None:
-        workspace = Workspace(MemoryDisk(START, root="/home/private/work"))
+        workspace = Workspace(MemoryDisk(START, root="/home/private/repo"))
         await Runtime(Registry(workspace.tools())).run([ToolCall("id", *CHAIN[0])], State())
 
     trace = sim.run(program).trace

@@ -58,6 +58,7 @@ from toolrt.workspace._revision import (
     origin_of,
     row_of,
 )
+from toolrt.workspace._telling import Telling, Told, tell_began, tell_ended
 from toolrt.workspace._version import Row, Standing
 
 if TYPE_CHECKING:
@@ -95,16 +96,6 @@ class Limits:
     #: Versions in the history: how many, and the bytes of their contents together.
     versions: int = 100_000
     history_bytes: int = 256 * 1024 * 1024
-
-
-@attrs.define
-class _Told:
-    """What is known of a file while it is being changed, for the event that ends it."""
-
-    #: The digest of the content that is there; None: there is none, or it is not known.
-    digest: bytes | None = None
-    #: Whether the change landed.
-    landed: bool = False
 
 
 class Files:
@@ -263,8 +254,8 @@ class Files:
             if self._missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = self._revising(ctx, identity, change)
-        told, names = _Told(), (identity.event_name,)
-        _tell_began(ctx, names)
+        told, names = Told(), (identity.event_name,)
+        tell_began(ctx, names)
         try:
             try:
                 revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
@@ -286,10 +277,10 @@ class Files:
         except OSError as error:
             raise problem_of(identity.path, error) from None
         finally:
-            _tell_ended(ctx, names, (told,))
+            tell_ended(ctx, names, (told,))
         return Revised(work.before, work.after if revision.after is not None else None)
 
-    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: _Told) -> None:
+    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: Told) -> None:
         """The change stands."""
         told.digest, told.landed = work.digests[1], True
         work.end(landed=True)
@@ -318,7 +309,7 @@ class Files:
         rows: list[Row] = []
         contents: dict[bytes, bytes] = {}
         created: list[Identity] = []
-        with _Telling(ctx, [identity.event_name for identity, _ in revisions]) as told:
+        with Telling(ctx, [identity.event_name for identity, _ in revisions]) as told:
             for (identity, change), one in zip(revisions, told, strict=True):
                 work = self._revising(ctx, identity, change)
                 with _os_errors(identity.path):
@@ -371,7 +362,7 @@ class Files:
                 await self._disk.make_dirs(identity.entry)
             return False
         making = self._making.of([row.key for row in rows])
-        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path), making:
+        with Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path), making:
             done = await self._carrier(ctx).carry_out(self._workspace.history.store, rows, {})
             told.landed = True
         return bool(done)
@@ -388,7 +379,7 @@ class Files:
 
         Checkpoint: always.
         """
-        with _Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
+        with Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
             rows: list[Row] = []
             contents: dict[bytes, bytes] = {}
             stat = await self._gather(ctx, identity.key or (), identity.entry, recursive, rows, contents)
@@ -447,7 +438,7 @@ class Files:
 
         Checkpoint: always.
         """
-        with _Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
+        with Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
             with _os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:
@@ -480,12 +471,15 @@ class Files:
             for row in rows
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
-        with _Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
+        with Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
             await self._making.settled(*(row.target_key or row.key for row in own))
             made = [row.key for row in own if row.makes_directory]
             brought = [row.target_key for row in own if row.target_key is not None]
-            if any(not _among(row.key, made, brought) for row in self._missing_of(ctx, own)):
-                raise FileNotFoundError(errno.ENOENT, "no directory to put it in")
+            for row in self._missing_of(ctx, own):
+                if not _among(row.key, made, brought):
+                    raise FileProblem(
+                        row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."
+                    )
             with self._making.of(made):
                 done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
@@ -562,41 +556,6 @@ class Files:
             except OSError as error:
                 raise problem_of("/".join(entry[:depth]), error) from None
         return rows
-
-
-class _Telling:
-    """Reports that mutations of these files begin, and how they ended."""
-
-    __slots__ = ("_ctx", "_names", "_told")
-
-    def __init__(self, ctx: CallContext, names: Sequence[str]) -> None:
-        self._ctx = ctx
-        self._names = names
-        self._told = [_Told() for _ in names]
-
-    def __enter__(self) -> list[_Told]:
-        _tell_began(self._ctx, self._names)
-        return self._told
-
-    def __exit__(self, *_: object) -> None:
-        _tell_ended(self._ctx, self._names, self._told)
-
-
-def _tell_began(ctx: CallContext, names: Sequence[str]) -> None:
-    if probe.sink is not None:
-        for name in names:
-            probe.sink.event("file.mutation_began", _where(ctx, name))
-
-
-def _tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[_Told]) -> None:
-    if probe.sink is not None:
-        for name, one in zip(names, told, strict=True):
-            version = None if one.digest is None else one.digest.hex()[:12]
-            probe.sink.event("file.mutation_ended", {**_where(ctx, name), "version": version, "ok": one.landed})
-
-
-def _where(ctx: CallContext, name: str) -> dict[str, Any]:
-    return {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}
 
 
 class _os_errors:  # noqa: N801  a context manager

@@ -8,7 +8,7 @@ Theory.  Every operation on an entry belongs to one disk, so each root keeps the
 whether it syncs, who else guards it.
 
 Limits.  Mounts are not nested.  ``..`` behind a mount point's name leads back to the top, as where a directory is
-mounted; behind its absolute path it leads where the system says, which is outside.
+mounted; behind its absolute path, and behind a link, it leads where the system says.
 """
 
 from __future__ import annotations

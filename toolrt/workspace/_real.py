@@ -149,7 +149,7 @@ class RealDisk:
             unicode=(above.unicode or bool(case) or sys.platform == "darwin") if composed is None else composed,
         )
         if folding == EXACT:
-            folding = EXACT
+            folding = EXACT  # the one object, which identity looks for before it asks for a fold
         # An empty directory is asked again: its first name may tell better than the directory above.
         if case is not None:
             if len(self._foldings) >= _FOLDINGS_KEPT:
