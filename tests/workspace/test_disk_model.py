@@ -72,7 +72,8 @@ def test_twin_and_real_disk_agree_when_there_is_no_room(small_disk: Path) -> Non
         try:
             yield str(small_disk)
         finally:
-            shutil.rmtree(small_disk / "work")
+            for left in small_disk.iterdir():
+                shutil.rmtree(left)
 
     class SmallMachine(DiskMachine):
         capacity = SMALL
