@@ -54,6 +54,18 @@ def claims(*pairs: tuple[str, Any]) -> Callable[[Any, Any], list[Claim]]:
     return lambda input, state: [Claim(resource, mode) for resource, mode in pairs]
 
 
+def opener(*calls: ToolCall, name: str = "opens", kept: list[Any] | None = None, **options: Any) -> toolrt.Tool:
+    """A tool that runs these calls as a sub-batch and answers with how they ended."""
+
+    async def body(ctx: ToolContext) -> list[str]:
+        outcome = await ctx.run(calls)
+        if kept is not None:
+            kept.append(outcome)
+        return outcomes(outcome.results)
+
+    return toolrt.tool(name=name, **options)(body)
+
+
 def runtime(*tools: toolrt.Tool, **options: Any) -> Runtime:
     """A runtime of these tools."""
     return Runtime(Registry(tools), **options)
@@ -68,4 +80,4 @@ def setting(name: str, key: str, value: Any, **options: Any) -> toolrt.Tool:
     return toolrt.tool(name=name, **options)(body)
 
 
-__all__ = ["READ", "WRITE", "Diary", "ToolResult", "call", "claims", "outcomes", "runtime", "setting"]
+__all__ = ["READ", "WRITE", "Diary", "ToolResult", "call", "claims", "opener", "outcomes", "runtime", "setting"]

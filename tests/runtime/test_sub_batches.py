@@ -1,33 +1,19 @@
-"""Sub-batches: calls that a tool runs inside its own claims and slot (RULE 20)."""
+"""Sub-batches: calls that a tool runs inside its own claims, with a state of their own (RULE 20)."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 import trio
-from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
+from _tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime, setting
 
 import toolrt
-from toolrt import Claim, Registry, Runtime, State, ToolCall, ToolContext, ToolOutput, sim
+from toolrt import Claim, Registry, Runtime, State, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
-from toolrt.invariants import require
 from toolrt.model import ApprovalRequest, BatchOutcome, Progress
 from toolrt.runtime._inside import DEEPEST
 from toolrt.workspace import MemoryDisk, Workspace
-
-
-def opener(*calls: ToolCall, name: str = "opens", kept: list[Any] | None = None, **options: Any) -> toolrt.Tool:
-    """A tool that runs these calls as a sub-batch and answers with how they ended."""
-
-    async def body(ctx: ToolContext) -> list[str]:
-        outcome = await ctx.run(calls)
-        if kept is not None:
-            kept.append(outcome)
-        return outcomes(outcome.results)
-
-    return toolrt.tool(name=name, **options)(body)
 
 
 async def test_children_run_inside_the_parents_claims() -> None:
@@ -139,91 +125,6 @@ async def test_registry_of_the_sub_batch_is_the_one_given() -> None:
 
     await runtime(opens).run([call("opens")])
     assert seen == [("opens",), ["invalid"], ["ok"]]
-
-
-# Slots
-
-
-@pytest.mark.parametrize(("limit", "seconds"), [(1, 6), (2, 4), (3, 3), (10, 2)])
-def test_parent_lends_its_slot_and_takes_free_ones(limit: int, seconds: float) -> None:
-    """Two parents of three children each, a second each: at a limit of one, one child runs at once."""
-    diary = Diary()
-    leaf = diary.tool("leaf", 1, safe=True)
-    calls = [call("leaf")] * 3
-
-    async def program() -> float:
-        rt = runtime(leaf, opener(*calls, safe=True), limit=limit)
-        await rt.run([call("opens"), call("opens")])
-        return trio.current_time()
-
-    execution = sim.run(program)
-    assert execution.error is None
-    require(execution.trace)
-    assert execution.value <= seconds
-    assert execution.value >= 6 / limit
-
-
-def test_other_calls_come_before_further_children() -> None:
-    """A slot that is free goes to a call of the outermost batch that is ready; children wait for what is left."""
-    diary = Diary()
-
-    def child(name: str) -> toolrt.Tool:
-        return diary.tool(name, 1, safe=True)
-
-    tools = [child("c0"), child("c1"), diary.tool("other", 1, safe=True)]
-    opens = opener(call("c0"), call("c1"), safe=True)
-
-    async def program() -> str:
-        diary.lines.clear()
-        await runtime(*tools, opens, limit=2).run([call("opens"), call("other")])
-        return [line for line in diary.lines if line.endswith("+")][-1]
-
-    report = sim.explore(program, sim.Portfolio(60), lambda execution: require(execution.trace))
-    assert report.verdict is sim.PASS, report.failures[0].explain()
-    assert report.outcomes == {"c1+": 60}
-
-
-def test_slot_of_a_child_that_ends_goes_to_another_call() -> None:
-    """When one of two children ends, what is left of them needs the parent's slot only."""
-    diary = Diary()
-    tools = [diary.tool("short", 1, safe=True), diary.tool("long", 3, safe=True), diary.tool("late", 1, safe=True)]
-    opens = opener(call("short"), call("long"), safe=True)
-
-    async def program() -> None:
-        async with runtime(*tools, opens, limit=2).open_batch() as batch:
-            batch.submit(call("opens"))
-            await trio.sleep(0.5)
-            batch.submit(call("late"))
-            batch.seal()
-            async for _ in batch:
-                pass
-            assert [round(one.waited or 0, 3) for one in batch.calls] == [0, 0.5]
-
-    execution = sim.run(program)
-    assert execution.error is None, execution.error
-    require(execution.trace)
-
-
-@pytest.mark.parametrize("limit", [1, 2, None])
-def test_two_sub_batches_of_one_parent_share_its_order_and_its_slot(limit: int | None) -> None:
-    """Their calls order among each other as the lanes took their tickets; one of them can always run."""
-    diary = Diary()
-    leaves = [diary.tool(name, 1, claims=claims(("f", WRITE))) for name in ("one", "two")]
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def opens(ctx: ToolContext) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ctx.run, [call("one")] * 2)
-            nursery.start_soon(ctx.run, [call("two")] * 2)
-
-    async def program() -> int:
-        diary.most = 0
-        await runtime(*leaves, opens, limit=limit).run([call("opens")])
-        return diary.most
-
-    report = sim.explore(program, sim.Portfolio(30), lambda execution: require(execution.trace))
-    assert report.verdict is sim.PASS, report.failures[0].explain()
-    assert report.outcomes == {1: 30}
 
 
 # Nesting
@@ -347,178 +248,7 @@ async def test_progress_of_children_is_the_parents_to_hand_on() -> None:
     assert [result.content for result in batch.outcome.results] == [0, 0]
 
 
-# Ending
-
-
-def _guarded(kept: list[Any], **options: Any) -> toolrt.Tool:
-    """A tool that opens a sub-batch and keeps its outcome, however it ends."""
-
-    async def body(ctx: ToolContext) -> None:
-        batch = ctx.open_batch()
-        try:
-            async with batch:
-                batch.submit(call("leaf"))
-                batch.submit(call("leaf"))
-                batch.seal()
-        finally:
-            kept.append(outcomes(batch.outcome.results))
-
-    return toolrt.tool(name="opens", claims=claims(("f", WRITE)), **options)(body)
-
-
-def test_timeout_of_the_parent_ends_its_children() -> None:
-    """One child is interrupted, the other never starts, and the parent has timed out."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, claims=claims(("f", WRITE)))
-
-    async def program() -> Any:
-        kept.clear()
-        outcome = await runtime(leaf, _guarded(kept, timeout=0.5)).run([call("opens")])
-        return outcomes(outcome.results), kept[0]
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["timed_out"], ["interrupted", "not_started"])
-
-
-@pytest.mark.parametrize("inside", [False, True])
-def test_cancel_of_the_batch_ends_children(inside: bool) -> None:
-    """From inside or outside; a cancel of a batch is one of all that is open in it."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, claims=claims(("f", WRITE)))
-
-    async def program() -> Any:
-        kept.clear()
-        batch = runtime(leaf, _guarded(kept)).open_batch()
-        with trio.move_on_after(0.5 if inside else 9) as scope:
-            async with batch:
-                batch.submit(call("opens"))
-                batch.seal()
-                await trio.sleep(0.25)
-                if not inside:
-                    batch.cancel("enough")
-        assert scope.cancelled_caught is inside
-        return outcomes(batch.outcome.results), kept[0], trio.current_time()
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["interrupted"], ["interrupted", "not_started"], 0.5 if inside else 0.25)
-
-
-def test_parent_that_may_finish_lets_its_children_finish() -> None:
-    """`interrupt="finish"` is for all that a call does."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, claims=claims(("f", WRITE)))
-
-    async def program() -> Any:
-        kept.clear()
-        async with runtime(leaf, _guarded(kept, interrupt="finish")).open_batch() as batch:
-            batch.submit(call("opens"))
-            await trio.sleep(0.5)
-            batch.cancel()
-        return outcomes(batch.outcome.results), kept[0]
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["ok"], ["ok", "ok"])
-
-
-@pytest.mark.parametrize(("interrupt", "child", "ended"), [("cancel", "interrupted", 1), ("finish", "ok", 9)])
-def test_stop_ends_the_children_of_what_follows(interrupt: Any, child: str, ended: float) -> None:
-    """A read that is skipped while its sub-batch runs ends with it, unless it may finish; nobody hears of it."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 9, claims=claims(("f", READ)))
-
-    @toolrt.tool(claims=claims(("g", READ)), stops_batch=True)
-    async def breaks(ctx: ToolContext) -> None:
-        await trio.sleep(1)
-        raise ValueError("broken")
-
-    async def body(ctx: ToolContext) -> None:
-        async with ctx.open_batch() as batch:
-            batch.submit(call("leaf"))
-            batch.seal()
-            kept.append(batch)
-
-    opens = toolrt.tool(name="opens", claims=claims(("f", READ)), interrupt=interrupt)(body)
-
-    async def program() -> Any:
-        kept.clear()
-        outcome = await runtime(leaf, breaks, opens).run([call("breaks"), call("opens")])
-        return outcomes(outcome.results), outcomes(kept[0].outcome.results), trio.current_time()
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == (["error", "skipped"], [child], ended)
-
-
-def test_shielded_parent_starts_no_child_after_a_cancel() -> None:
-    """A tool that goes on after a cancel may; calls of the batch that was cancelled do not start any more."""
-    kept: list[Any] = []
-    leaf = Diary().tool("leaf", 1, safe=True)
-
-    @toolrt.tool(safe=True)
-    async def opens(ctx: ToolContext) -> None:
-        with trio.CancelScope(shield=True):
-            kept.append(outcomes((await ctx.run([call("leaf")] * 2)).results))
-            kept.append(outcomes((await ctx.run([call("leaf")])).results))
-
-    async def program() -> Any:
-        kept.clear()
-        async with runtime(leaf, opens, limit=1).open_batch() as batch:
-            batch.submit(call("opens"))
-            await trio.sleep(0.5)
-            batch.cancel()
-        return kept
-
-    execution = sim.run(program)
-    require(execution.trace)
-    assert execution.value == [["interrupted", "not_started"], ["not_started"]]
-
-
-def test_tool_that_leaves_a_sub_batch_open_ends_when_that_has() -> None:
-    """What runs in a task of somebody else is cancelled with the call, and keeps its claims until it has ended."""
-    diary = Diary()
-    slow = diary.tool("slow", 5, claims=claims(("f", WRITE)), interrupt="finish")
-    after = diary.tool("after", claims=claims(("f", WRITE)))
-
-    async def program() -> list[str]:
-        diary.lines.clear()
-        async with trio.open_nursery() as background:
-
-            async def body(ctx: ToolContext) -> str:
-                background.start_soon(ctx.run, [call("slow"), call("slow")])
-                await trio.sleep(1)
-                return "gone"
-
-            opens = toolrt.tool(name="opens", claims=claims(("f", WRITE)))(body)
-            outcome = await runtime(slow, after, opens).run([call("opens"), call("after")])
-            assert outcomes(outcome.results) == ["ok", "ok"]
-            diary.note(f"{trio.current_time():g} s")
-            background.cancel_scope.cancel()
-        return list(diary.lines)
-
-    execution = sim.run(program)
-    assert execution.error is None, execution.error
-    require(execution.trace)
-    assert execution.value == ["slow+", "slow-", "after+", "after-", "5 s"]
-
-
-async def test_context_of_a_call_that_has_ended_opens_nothing() -> None:
-    """Its claims are another's by then."""
-    kept: list[ToolContext] = []
-
-    @toolrt.tool(safe=True)
-    async def leaks(ctx: ToolContext) -> None:
-        kept.append(ctx)
-        kept.append(ctx.open_batch())  # type: ignore[arg-type]
-
-    await runtime(leaks).run([call("leaks")])
-    with pytest.raises(BatchClosed, match="call 0 is not running"):
-        await kept[0].run([])
-    with pytest.raises(BatchClosed, match="has ended"):
-        async with kept[1]:  # type: ignore[attr-defined]
-            pass
+# What is refused
 
 
 async def test_standalone_context_opens_nothing() -> None:
@@ -550,18 +280,6 @@ async def test_wrong_arguments_are_refused() -> None:
     assert ["State" in errors[0], "Registry" in errors[1], "1 or more" in errors[2], "string" in errors[3]] == [
         True
     ] * 4
-
-
-async def test_ctrl_c_in_a_child_leaves_all_batches() -> None:
-    """It is nobody's failure: both batches end, and it comes out where the outermost is left."""
-
-    @toolrt.tool(safe=True)
-    async def leaf(ctx: ToolContext) -> None:
-        raise KeyboardInterrupt
-
-    rt = runtime(leaf, opener(call("leaf"), safe=True))
-    with pytest.raises(KeyboardInterrupt):
-        await rt.run([call("opens")])
 
 
 # isolate()
@@ -601,88 +319,3 @@ async def test_isolated_sub_batches_change_nobodys_directory() -> None:
     assert outcome.results[0].error is None
     assert seen == [True, True, None]
     assert outcome.state.working_dir is None
-
-
-# Threads
-
-
-async def test_sync_children_run_in_threads() -> None:
-    """As outside; at a limit of one, one at a time."""
-    running: list[int] = []
-    most: list[int] = []
-
-    @toolrt.tool(safe=True)
-    def leaf(ctx: ToolContext) -> str:
-        running.append(1)
-        most.append(len(running))
-        running.pop()
-        return threading.current_thread().name
-
-    kept: list[BatchOutcome] = []
-    opens = opener(call("leaf"), call("leaf"), kept=kept, safe=True)
-    (result,) = (await runtime(leaf, opens, limit=1).run([call("opens")])).results
-    assert result.content == ["ok", "ok"]
-    assert set(most) == {1}
-    assert all(one.content != threading.main_thread().name for one in kept[0].results)
-
-
-async def test_thread_of_a_child_keeps_the_parents_claims() -> None:
-    """A child that cannot be stopped is waited for: who comes next starts when it has ended."""
-    started, go_on = threading.Event(), threading.Event()
-    lines: list[str] = []
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    def stuck(ctx: ToolContext) -> None:
-        started.set()
-        go_on.wait(60)
-        lines.append("stuck")
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def after(ctx: ToolContext) -> None:
-        lines.append("after")
-
-    inside: list[toolrt.Batch] = []
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def opens(ctx: ToolContext) -> None:
-        with trio.CancelScope() as scope:
-            async with ctx.open_batch() as batch:
-                inside.append(batch)
-                batch.submit(call("stuck"))
-                batch.seal()
-                await trio.to_thread.run_sync(started.wait, 60)
-                scope.cancel()
-
-    async with runtime(stuck, after, opens).open_batch() as batch:
-        batch.submit(call("opens"))
-        batch.submit(call("after"))
-        batch.seal()
-        while not (inside and inside[0].calls and inside[0].calls[0].result):  # noqa: ASYNC110  nobody else tells
-            await trio.lowlevel.checkpoint()
-        assert lines == []
-        go_on.set()
-    assert outcomes(batch.outcome.results) == ["ok", "ok"]
-    (result,) = inside[0].outcome.results
-    assert result.outcome is toolrt.Outcome.INTERRUPTED
-    assert "its thread cannot be stopped and still runs" in str(result.error)
-    assert lines == ["stuck", "after"]
-
-
-async def test_sync_parent_opens_a_sub_batch_from_its_thread() -> None:
-    """By Trio's own way back; one slot is enough, and a timeout of the parent ends its children."""
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    async def leaf(ctx: ToolContext, forever: bool) -> str:
-        if forever:
-            await trio.sleep_forever()
-        return "leaf"
-
-    @toolrt.tool(claims=claims(("f", WRITE)))
-    def opens(ctx: ToolContext, forever: bool) -> list[str]:
-        return outcomes(trio.from_thread.run(ctx.run, [call("leaf", forever=forever)]).results)
-
-    (result,) = (await runtime(leaf, opens, limit=1).run([call("opens", forever=False)])).results
-    assert result.content == ["ok"]
-    slow = toolrt.tool(name="slow", claims=claims(("f", WRITE)), timeout=0.05)(opens.function)
-    (result,) = (await runtime(leaf, slow, limit=1).run([call("slow", forever=True)])).results
-    assert result.outcome is toolrt.Outcome.TIMED_OUT
