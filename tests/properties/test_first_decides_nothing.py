@@ -41,10 +41,10 @@ MADE_LATE = "DerivedValidator._against Tool._validator"
 
 #: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
 BATCH = """
-Batch._applied Batch._current Batch._lanes Batch._outcome Batch.calls Batch.state Cursor._calls Cursor._lanes
-Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress Inside._changes Inside._ended Inside._open
-Inside._opened Inside._tables Inside.running LanePlace.index LaneRun._ready LaneRun.calls LaneRun.modified
-LaneRun.nursery LaneRun.running LaneRun.starved LaneRun.state LaneRun.unfinished Reader._calls Reader._news
+Batch.calls Cursor._calls Cursor._lanes Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress Ending.outcome
+Inside._changes Inside._ended Inside._open Inside._opened Inside._tables Inside.running LanePlace.index LaneRun._ready
+LaneRun.calls LaneRun.modified LaneRun.nursery LaneRun.running LaneRun.starved LaneRun.state LaneRun.unfinished
+LaneSequence._current LaneSequence.applied LaneSequence.lanes LaneSequence.state Reader._calls Reader._news
 Reader._reading StateKeys._keys StateKeys._subtrees TrackedCall.changes TrackedCall.held TrackedCall.pending
 TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCall.status TrackedCall.tickets
 """

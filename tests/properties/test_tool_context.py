@@ -40,7 +40,7 @@ from toolrt import (
 )
 from toolrt.invariants import MUTANTS, patched, require
 from toolrt.model import SILENT
-from toolrt.runtime import _after_lane, _batch
+from toolrt.runtime import _after_lane, _sequence
 from toolrt.services import Recorded, RecordedShell, _shell
 from toolrt.services._signatures import HINT, remembering
 from toolrt.testing import schedules
@@ -640,7 +640,7 @@ VARIANTS: dict[str, tuple[str, Variant]] = {
     ),
     "a cancelled lane is not told of": (
         "lane changes, cancelled",
-        lambda: patched(_batch, "tell_services", _told_when_all_is_well),
+        lambda: patched(_sequence, "tell_services", _told_when_all_is_well),
     ),
     "a service that fails fails the batch": ("lane changes", lambda: patched(_after_lane, "_tell", _that_may_fail)),
     "the share depends on the reads so far": (

@@ -25,6 +25,7 @@ from toolrt.order import ClaimTable, Cursor, Happening, Status, TrackedCall
 from toolrt.runtime import _lane
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._context import ToolContext
+from toolrt.runtime._ending import Ending
 
 __all__ = ["ORDER"]
 
@@ -35,9 +36,10 @@ Function = Callable[..., Any]
 
 
 def _by_id(leave: Function) -> Function:
-    def by_id(self: Batch) -> None:
-        found = {call.call_id: call.result for call in self.calls}
-        for call in self.calls:
+    def by_id(self: Ending) -> None:
+        calls = self.batch.calls
+        found = {call.call_id: call.result for call in calls}
+        for call in calls:
             call.result = found[call.call_id]
         leave(self)
 
@@ -194,7 +196,7 @@ ORDER: tuple[Mutant, ...] = (
         "answers by id",
         "answered_once",
         "Results are kept by the call's id, so that of two calls with one id only one is answered.",
-        lambda: patched(Batch, "_leave", _by_id),
+        lambda: patched(Ending, "leave", _by_id),
         Mix([Scripted([Fail()], says="safe", call_id="twice"), Scripted(says="safe", call_id="twice")]),
     ),
     Mutant(

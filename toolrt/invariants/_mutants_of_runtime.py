@@ -17,8 +17,10 @@ from toolrt.model import Claim, Outcome
 from toolrt.order import ClaimTable, Cursor, Status, TrackedCall
 from toolrt.runtime import _execution
 from toolrt.runtime._batch import Batch
+from toolrt.runtime._ending import Ending
 from toolrt.runtime._lane import LaneRun
 from toolrt.runtime._reader import Reader
+from toolrt.runtime._sequence import LaneSequence
 
 __all__ = ["RUNTIME"]
 
@@ -77,13 +79,13 @@ def _every_failure_stops(settle: Function) -> Function:
     def every_failure_stops(self: Batch, call: TrackedCall, outcome: Outcome, *rest: Any) -> None:
         settle(self, call, outcome, *rest)
         if outcome is Outcome.ERROR and not call.stops:
-            self.stop(call)
+            self.ending.stop(call)
 
     return every_failure_stops
 
 
 def _keeps_finished(skip: Function) -> Function:
-    def keeps_finished(self: Batch, call: TrackedCall, *by: Any) -> None:
+    def keeps_finished(self: Ending, call: TrackedCall, *by: Any) -> None:
         if call.status is not Status.COMPLETED:
             skip(self, call, *by)
 
@@ -101,12 +103,12 @@ def _denies_effects(settle: Function) -> Function:
 
 
 def _lets_them_run(cancel: Function) -> Function:
-    def lets_them_run(self: Batch, *args: Any, **kwargs: Any) -> None:
-        lane = self._running_lane
+    def lets_them_run(self: LaneSequence, *args: Any) -> None:
+        lane = self.running
         nursery = None if lane is None else lane.nursery
         if lane is not None:
             lane.nursery = None
-        cancel(self, *args, **kwargs)
+        cancel(self, *args)
         if lane is not None:
             lane.nursery = nursery
 
@@ -146,7 +148,7 @@ def _keeps_tickets(finish: Function) -> Function:
 
 
 def _waits_for_more(drive: Function) -> Function:
-    async def waits_for_more(self: Batch) -> None:
+    async def waits_for_more(self: LaneSequence) -> None:
         await drive(self)
         await trio.sleep_forever()
 
@@ -231,7 +233,7 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("failure_contained")(
         "keeps what a stop discards",
         "A read that had finished keeps its result though an earlier call stops the batch.",
-        lambda: patched(Batch, "_skip", _keeps_finished),
+        lambda: patched(Ending, "_skip", _keeps_finished),
         Mix([Scripted([Sleep(1), Fail()], stops=True), Scripted([ReadCell("a")])]),
     ),
     _in_law("cancel_truthful")(
@@ -243,7 +245,7 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("cancel_truthful")(
         "a cancel waits",
         "A cancel starts nothing new, and lets what runs come to its end.",
-        lambda: patched(Batch, "_cancel", _lets_them_run),
+        lambda: patched(LaneSequence, "cancel", _lets_them_run),
         _CANCELLED,
     ),
     _in_law("timeout_own_time")(
@@ -267,7 +269,7 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("batch_ends")(
         "waits for more calls",
         "A sealed batch waits for further calls.",
-        lambda: patched(Batch, "drive", _waits_for_more),
+        lambda: patched(LaneSequence, "drive", _waits_for_more),
         Mix([Scripted([AddCell("a", "x")])]),
     ),
     _in_law("batch_ends")(

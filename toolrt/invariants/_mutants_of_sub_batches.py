@@ -14,8 +14,10 @@ from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Scripted,
 from toolrt.order import ClaimTable
 from toolrt.runtime import _lane
 from toolrt.runtime._batch import Batch
+from toolrt.runtime._ending import Ending
 from toolrt.runtime._inside import Inside
 from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._sequence import LaneSequence
 
 __all__ = ["SUB_BATCHES"]
 
@@ -80,26 +82,26 @@ def _kept(give: Function) -> Function:
 
 
 def _shielded(drive: Function) -> Function:
-    async def shielded(self: Batch) -> None:
-        with trio.CancelScope(shield=self.inside is not None):
+    async def shielded(self: LaneSequence) -> None:
+        with trio.CancelScope(shield=self.batch.inside is not None):
             await drive(self)
 
     return shielded
 
 
 def _lets_children_run(cancel: Function) -> Function:
-    def lets_children_run(self: Batch, reason: str, outside: bool) -> None:
-        if self.inside is None or not outside:
+    def lets_children_run(self: Ending, reason: str, outside: bool) -> None:
+        if self.batch.inside is None or not outside:
             cancel(self, reason, outside)
 
     return lets_children_run
 
 
 def _leaking(leave: Function) -> Function:
-    def leaking(self: Batch) -> None:
+    def leaking(self: Ending) -> None:
         leave(self)
-        if self.inside is not None:
-            self.inside.batch.state = self.state
+        if self.batch.inside is not None:
+            self.batch.inside.batch.sequence.state = self.batch.state
 
     return leaking
 
@@ -191,7 +193,7 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children outlast a cancel",
         "cancel_truthful",
         "A cancel of the batch does not reach the sub-batches of its calls.",
-        lambda: _Both(patched(Batch, "drive", _shielded), patched(Batch, "_cancel", _lets_children_run)),
+        lambda: _Both(patched(LaneSequence, "drive", _shielded), patched(Ending, "cancel", _lets_children_run)),
         Mix(
             [Scripted([SubBatch([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])])])],
             cancel_after=0.5,
@@ -201,7 +203,7 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children's state leaks",
         "same_as_oracle",
         "The modifiers of a sub-batch are handed on, whether or not its parent does.",
-        lambda: patched(Batch, "_leave", _leaking),
+        lambda: patched(Ending, "leave", _leaking),
         Mix(
             [
                 Scripted([SubBatch([Scripted([ChangeState("x", "a")], says="safe")])], says="safe"),

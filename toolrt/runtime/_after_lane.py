@@ -93,14 +93,14 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseExce
     if probe.sink is not None:
         fields = {"batch": batch.batch_id, "lane": changes.lane, "paths": list(changes.paths)}
         probe.sink.event("services.told", fields | {"unknown": changes.unknown})
-    cut = batch.cancel_reason is not None
+    cut = batch.ending.cancel_reason is not None
     try:
         awaitable = hook(changes)
         if isinstance(awaitable, Awaitable):
             # Shielded when it is cut short: else a scope further out would claim the Cancelled for itself.
-            with trio.CancelScope(shield=cut) as batch.hook_scope:
+            with trio.CancelScope(shield=cut) as batch.ending.hook_scope:
                 if cut:
-                    batch.hook_scope.cancel()
+                    batch.ending.hook_scope.cancel()
                 await awaitable
     except BaseException as error:  # noqa: ASYNC103  a Cancelled that is due is re-raised
         if isinstance(error, GeneratorExit):
@@ -108,13 +108,13 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseExce
         cancelled, rest = split_cancelled(error)
         exit_asked = asks_to_exit(rest)
         if exit_asked is not None:
-            batch.abort(exit_asked)
+            batch.ending.abort(exit_asked)
         elif rest is not None:
             _report(batch, hook, changes, rest)
         if cancelled is not None and trio.current_effective_deadline() == -float("inf"):
             return cancelled  # noqa: ASYNC104  it is raised once the others have been told
     finally:
-        batch.hook_scope = None
+        batch.ending.hook_scope = None
         if probe.sink is not None:
             probe.sink.event("services.heard", {"batch": batch.batch_id, "lane": changes.lane})
     return None

@@ -62,7 +62,7 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
     except trio.Cancelled:
-        batch.cancelled_from_outside()
+        batch.ending.cancelled_from_outside()
         raise
     tool: Any = call.tool
     RUNNING_CALL.set(call)
@@ -145,7 +145,7 @@ def _returned(lane: LaneRun, call: TrackedCall, value: Any) -> None:
         outcome = _OK if value.error is None else Outcome.ERROR
         lane.batch.settle(call, outcome, value.content, value.error)
         if value.error is not None and call.stops:
-            lane.batch.stop(call)
+            lane.batch.ending.stop(call)
     else:
         lane.batch.settle(call, _OK, value, None)
 
@@ -166,27 +166,27 @@ async def _failed(
     if batch.teller is not None:
         batch.teller.raised(call, rest)
     if cancelled is not None:
-        batch.cancelled_from_outside()
+        batch.ending.cancelled_from_outside()
     if exit_asked is not None:
         # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
         if not call.dropped:
             why = f"interrupted by {tool.describe_error(exit_asked)}; effects may have landed"
             batch.settle(call, Outcome.INTERRUPTED, None, why)
-        batch.abort(exit_asked)
+        batch.ending.abort(exit_asked)
     elif call.dropped:
         pass
     elif timed_out is not None and cancelled is None:
         after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
         batch.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
     elif cancelled is not None:
-        reason = batch.cancel_reason or "it raised trio.Cancelled by itself"
+        reason = batch.ending.cancel_reason or "it raised trio.Cancelled by itself"
         why = f"interrupted while it ran ({reason}); effects may have landed"
         batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
     else:
         batch.settle(call, Outcome.ERROR, None, "" if rest is None else tool.describe_error(rest))
     result = call.result
     if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
-        batch.stop(call)
+        batch.ending.stop(call)
     if call.inside is not None:
         call.inside.cancel("has ended")
     if thread is not None and thread.running:

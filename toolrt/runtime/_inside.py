@@ -18,7 +18,7 @@ Limits.  Sub-batches are nested `DEEPEST` deep at most.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import trio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
     from toolrt.runtime._lane import LaneRun
 
-__all__ = ["DEEPEST", "Inside", "hand_out", "inside_of"]
+__all__ = ["DEEPEST", "Inside", "hand_out", "inside_of", "refuse_inside"]
 
 #: How many sub-batches may be open around each other.
 DEEPEST = 16
@@ -52,6 +52,26 @@ def inside_of(call: TrackedCall) -> Inside:
     if inside is None:
         inside = call.inside = Inside(call, lane)
     return inside
+
+
+def refuse_inside(opener: TrackedCall | None, batch_id: str, tables: Sequence[ClaimTable]) -> None:
+    """Refuse a batch that is no sub-batch where a call around it holds what the batch's calls would wait for.
+
+    Args:
+        opener: the call whose tool opens the batch; None where none does.
+        batch_id: names the batch.
+        tables: where its calls will take tickets.
+
+    Raises:
+        BatchClosed: `opener`, or a call around it, holds claims in one of `tables`.
+    """
+    while opener is not None:
+        if opener.status is Status.EXECUTING and any(ticket.table in tables for ticket in opener.tickets):
+            holder = f"call {opener.call_index} of batch {opener.batch_id}"
+            why = f"{holder} holds claims in the same table, and would wait for itself"
+            remedy = "open a sub-batch instead, with ctx.run or ctx.open_batch"
+            raise BatchClosed(batch_id, "be opened inside a tool", f"{why}: {remedy}")
+        opener = opener.parent
 
 
 class Inside:
@@ -116,7 +136,7 @@ class Inside:
     def cancel(self, why: str) -> None:
         """Let no child start any more, and interrupt those that run."""
         for batch in list(self._open):
-            batch.cancelled_with_parent(f"call {self.call.call_index} of batch {self.call.batch_id} {why}")
+            batch.ending.cancel(f"call {self.call.call_index} of batch {self.call.batch_id} {why}", outside=True)
 
     def cancel_with_parent(self, why: str) -> None:
         """The same, unless the parent may finish what it does: then so may its children."""

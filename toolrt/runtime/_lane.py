@@ -109,7 +109,7 @@ class LaneRun:
         self.closed = not shared
         self.calls: list[TrackedCall] = []
         #: The state its calls see.
-        self.state: State = batch.state
+        self.state: State = batch.sequence.state
         #: Calls that returned modifiers, in the order they did.
         self.modified: list[TrackedCall] = []
         self._ready: list[int] = []
@@ -168,14 +168,14 @@ class LaneRun:
             except BaseException as error:
                 # While the nursery is still open: what waits must be answered, and its tickets given back,
                 # before another batch can grant them to a nursery that has closed.
-                self.batch.give_up(error)
+                self.batch.ending.give_up(error)
                 raise
         self.nursery = None
 
     def start_cancelled(self) -> None:
         """Stand for a lane that never runs: its calls were answered when the batch was cancelled."""
         self.started = self.closed = True
-        self.state = self.batch.state
+        self.state = self.batch.sequence.state
 
     @property
     def _is_over(self) -> bool:
@@ -196,7 +196,7 @@ class LaneRun:
         """Take the tickets of all its calls, then let them start."""
         if probe.implied is not None:
             starts_lane(self)
-        self.state = self.batch.state
+        self.state = self.batch.sequence.state
         self.started = True
         refused: list[tuple[TrackedCall, str]] = []
         for position, call in enumerate(self.calls):
@@ -207,7 +207,7 @@ class LaneRun:
                     refused.append((call, refusal))
                     continue
                 if not self._takes(call, claims):
-                    self.batch.split(self, position)
+                    self.batch.sequence.split(self, position)
                     break
                 if not call.pending:
                     self._ready.append(call.call_index)
@@ -259,7 +259,7 @@ class LaneRun:
             return
         self.batch.settle(call, Outcome.INVALID, None, f"invalid call of tool {call.name!r}: {why}")
         if call.stops:
-            self.batch.stop(call)
+            self.batch.ending.stop(call)
 
     def _takes(self, call: TrackedCall, claims: tuple[Claim, ...]) -> bool:
         """Take the call's tickets, unless a claim on a state key keeps it out of this lane."""
@@ -461,7 +461,7 @@ class LaneRun:
             answer = self._check(request)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             if asks_to_exit(error) is not None:
-                self.batch.abort(error)
+                self.batch.ending.abort(error)
                 return  # noqa: ASYNC104
             answer = Deny(f"the approval check raised {tool.describe_error(error)}")
         if inspect.isawaitable(answer):
@@ -483,11 +483,11 @@ class LaneRun:
                 raise
             exit_asked = asks_to_exit(error)
             if exit_asked is not None:
-                self.batch.abort(exit_asked)
+                self.batch.ending.abort(exit_asked)
                 return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
             cancelled, _ = split_cancelled(error)
             if cancelled is not None:
-                self.batch.cancelled_from_outside()
+                self.batch.ending.cancelled_from_outside()
                 raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
             verdict = Deny(f"the approval check raised {cast(Tool, call.tool).describe_error(error)}")
         call.scope = None
@@ -514,7 +514,7 @@ class LaneRun:
             self.batch.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
             self.finish(call)
             if call.stops:
-                self.batch.stop(call)
+                self.batch.ending.stop(call)
         else:
             self._ready_if_granted(call)
 
