@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from _tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime
+from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
 from toolrt import ToolContext, sim
@@ -187,11 +187,15 @@ async def test_context_of_a_call_that_has_ended_opens_nothing() -> None:
 
 async def test_ctrl_c_in_a_child_leaves_all_batches() -> None:
     """It is nobody's failure: both batches end, and it comes out where the outermost is left."""
+    kept: list[Any] = []
 
-    @toolrt.tool(safe=True)
+    @toolrt.tool(claims=claims(("f", WRITE)))
     async def leaf(ctx: ToolContext) -> None:
         raise KeyboardInterrupt
 
-    rt = runtime(leaf, opener(call("leaf"), safe=True))
+    batch = runtime(leaf, _guarded(kept)).open_batch()
     with pytest.raises(KeyboardInterrupt):
-        await rt.run([call("opens")])
+        async with batch:
+            batch.submit(call("opens"))
+    assert kept == [["interrupted", "not_started"]]
+    assert outcomes(batch.outcome.results) == ["interrupted"]
