@@ -25,6 +25,7 @@ from toolrt.cli._litmus import litmus
 from toolrt.cli._replay import replay
 from toolrt.cli._run import run
 from toolrt.cli._screen import complain, forgiving, why_text_was_lost
+from toolrt.cli._signals import code_of_interrupt, taken_as_interrupts
 from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtError
 
 __all__ = ["dispatch"]
@@ -56,10 +57,12 @@ def _help(text: str) -> str:
 
 def dispatch(arguments: Sequence[str] | None = None) -> int:
     """Do what `arguments` ask for, and give the exit code."""
-    with _open_streams():
+    with _open_streams(), taken_as_interrupts():
         why_text_was_lost()
         code = _dispatched(sys.argv[1:] if arguments is None else arguments)
-        if (why := why_text_was_lost()) is None or code in (Exit.BUG, Exit.INTERRUPTED):
+        if code == Exit.INTERRUPTED:
+            return code_of_interrupt()
+        if (why := why_text_was_lost()) is None or code == Exit.BUG:
             return code
         complain(f"the output could not be written ({why}). Calls that were run stay run.")
         return Exit.USAGE

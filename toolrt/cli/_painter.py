@@ -4,7 +4,8 @@ Rules.  Only lines that have changed are sent.  A line never wraps, however wide
 so a picture has as many rows as lines.  The cursor stands at the begin of the last line, hidden.  When the window's
 width changes, the rows that its old lines now take are counted and cleared, once the width stays as it is.  A terminal
 that takes nothing at the moment (Ctrl-S, a reader that is stopped) is not waited for, because that would hold up what
-is watched: the rest of a picture is sent later, and pictures in between are not.
+is watched: the rest of a picture is sent later, and pictures in between are not.  Ctrl-Z gives the cursor back before
+it stops the process.
 
 Limits.  What others write meanwhile (the echo of a key) moves the cursor: Enter leaves a line of the old picture above
 the new one.  When a window becomes lower than its picture, the upper lines stay in what is scrolled back.
@@ -12,12 +13,15 @@ the new one.  When a window becomes lower than its picture, the upper lines stay
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import attrs
 from rich.cells import cell_len, set_cell_size
+
+from toolrt.cli._signals import before_a_stop
 
 __all__ = ["Painter", "Parts", "fitted", "reflows"]
 
@@ -60,6 +64,10 @@ class Painter:
         self._reflows = reflows
         # Where it is written to without waiting, while there is a picture; None: nowhere.
         self._descriptor: int | None = None
+        # Takes back that Ctrl-Z is heard, while there is a picture.
+        self._deafen: Callable[[], object] | None = None
+        # Whether the terminal was given back to others since the last picture.
+        self._is_left = False
         # What the terminal has not taken yet.
         self._rest = b""
         self._drawn: list[_Drawn] = []
@@ -74,6 +82,7 @@ class Painter:
         Raises:
             OSError: the terminal cannot be written to.
         """
+        self._begin_anew_if_left()
         width, height = size = self._size()
         changing, self._seen = bool(self._drawn) and size != self._seen, size
         if changing:
@@ -101,6 +110,7 @@ class Painter:
         Raises:
             OSError: the terminal cannot be written to.
         """
+        self._begin_anew_if_left()
         if self._drawn:
             up = self._to_the_top(self._size()[0])
             self._drawn = []
@@ -130,9 +140,10 @@ class Painter:
         return not self._rest
 
     def _send(self, text: str) -> None:
-        if not self._drawn:
+        if self._deafen is None:
             self._stream.flush()
             self._descriptor = _own_descriptor(self._stream)
+            self._deafen = before_a_stop(self._leave)
         if self._descriptor is None:
             self._stream.write(text)
             self._stream.flush()
@@ -146,7 +157,21 @@ class Painter:
             taken = 0
         self._rest = content[taken:]
 
+    def _leave(self) -> None:
+        """Let others have the terminal: the picture stays as it is, and the next one stands below what they write."""
+        self._is_left = True
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._descriptor, f"{_WRAP}\r\n{_SHOW}".encode())
+
+    def _begin_anew_if_left(self) -> None:
+        if self._is_left:
+            self._is_left, self._drawn, self._rest, self._until_afresh = False, [], b"", 0
+
     def _close(self) -> None:
+        deafen, self._deafen = self._deafen, None
+        if deafen is not None:
+            deafen()
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -38,6 +38,7 @@ from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._roots import Mounts, roots_of
 from toolrt.cli._screen import Screen, forgiving, print_json
+from toolrt.cli._signals import code_of_interrupt, who_interrupts
 from toolrt.cli._styles import STYLES
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
@@ -123,7 +124,7 @@ def run(
     wanted = Wanted(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base))
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
-    observer = None if lines is None else Telemetry(lines, root=roots.base)
+    observer = None if lines is None else Telemetry(lines, root=roots.base, mounts=roots.mounts)
 
     async def run_connected() -> Performed | None:
         async with offered(files, wanted) as offer:
@@ -199,7 +200,7 @@ class Performed:
 
     #: One for each call, in call order.
     results: tuple[ToolResult, ...]
-    #: Whether Ctrl-C cancelled it.
+    #: Whether Ctrl-C cancelled it, or what is taken as that.
     interrupted: bool
     #: Wall seconds it took.
     seconds: float
@@ -242,14 +243,14 @@ async def perform(
 async def _cancel_on_interrupt(
     batch: Batch, screen: Screen, interrupts: list[str], task_status: trio.TaskStatus[None]
 ) -> None:
-    """Cancel the batch at the first Ctrl-C; leave at the second, whatever still runs."""
+    """Cancel the batch at the first interrupt; leave at the second, whatever still runs."""
     with trio.open_signal_receiver(signal.SIGINT) as received:
         task_status.started()
         async for _ in received:
-            interrupts.append("Ctrl-C")
+            interrupts.append(who_interrupts())
             if len(interrupts) > 1:
                 _give_up(batch, screen)
-            batch.cancel("Ctrl-C")
+            batch.cancel(interrupts[0])
             screen.say("cancelled: waiting for what still runs; Ctrl-C again to give up", "yellow")
 
 
@@ -262,7 +263,7 @@ def _give_up(batch: Batch, screen: Screen) -> NoReturn:
         ended = "still running, given up; effects may have landed" if result is None else result.outcome.value
         screen.say(f"[{call.call_index}] {in_words(call.call)}: {ended}")
     screen.say("interrupted: given up", "bold")
-    os._exit(Exit.INTERRUPTED)
+    os._exit(code_of_interrupt())
 
 
 def _print_results(performed: Performed, calls: Sequence[ToolCall], screen: Screen) -> None:
