@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,27 @@ def test_nothing_is_written_into_a_mounted_directory(toolrt: Any, calls: Path, s
     ended = toolrt("explore", calls, *mount, "--executions", 3, "--html", docs / "page.html")
     assert ended.code == 2
     assert "which explore never writes to" in ended.err
+
+
+def test_a_language_server_is_refused_beside_mounts(toolrt: Any, calls: Path, shop: Path, docs: Path) -> None:
+    """Its root is one directory: in one line, with exit code 2, and no call is run."""
+    pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
+    server = f".py={shlex.quote(sys.executable)}"
+    ended = toolrt("run", calls, "--workspace", shop, "--mount", f"docs={docs}", "--lsp", server)
+    assert (ended.code, ended.out) == (2, "")
+    assert "expected a workspace of one root, got 'one with mounts: docs'" in " ".join(ended.err.split())
+    assert (docs / "x.md").read_text() == "one\n"
+
+
+def test_telemetry_tells_mounted_paths_by_their_names(toolrt: Any, shop: Path, docs: Path, tmp_path: Path) -> None:
+    """Wherever they stand in a text; a call's id is one of the texts that are told."""
+    calls, lines = tmp_path / "calls.json", tmp_path / "lines.jsonl"
+    call = {"id": f"-I{docs}/include", "name": "read_file", "input": {"path": "docs/x.md"}}
+    calls.write_text(json.dumps([call]))
+    mount = ("--workspace", shop, "--mount", f"docs={docs}")
+    assert toolrt("run", calls, *mount, "--telemetry", lines).code == 0
+    assert "-Idocs/include" in lines.read_text()
+    assert str(docs) not in lines.read_text()
 
 
 @pytest.mark.parametrize("command", ["run", "explore"])

@@ -127,6 +127,22 @@ def test_bad_definitions_are_refused(tmp_path: Path) -> None:
             LanguageServers(workspace, servers)  # type: ignore[arg-type]
 
 
+def test_a_program_is_refused_beside_mounts(tmp_path: Path) -> None:
+    """Its root is one directory; the refusal names the mounts.  A double answers for them, by their names."""
+    for name in ("repo", "docs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text("bad\n")
+    workspace = Workspace(tmp_path / "repo", mounts={"docs": tmp_path / "docs"})
+    with pytest.raises(DefinitionRefused) as refused:
+        LanguageServers(workspace, [double(), ruff()])
+    assert refused.value.what == "language server 'ruff'"
+    assert refused.value.expected == "a workspace of one root"
+    assert refused.value.got == "one with mounts: docs"
+    where = f"{tmp_path.resolve()}/docs/a.py"
+    told = double(findings={"bad\n": [Diagnostic(1, 1, f"see {where}")]})
+    assert trio.run(ran, workspace, [told], [asks("docs/a.py")]) == ["docs/a.py:1:1: error see docs/a.py"]
+
+
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is started."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

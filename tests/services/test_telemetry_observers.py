@@ -123,9 +123,12 @@ def test_what_is_no_observer_is_refused(telemetry: Any) -> None:
 
 
 def test_telemetry_refuses_what_cannot_be() -> None:
-    """A root that is none; a secret so short that it stands in everything, and the refusal does not say which."""
+    """A root or mounts that are none; a secret that is too short, and the refusal does not say which."""
     with pytest.raises(DefinitionRefused, match="root"):
         Telemetry(root=7)  # type: ignore[arg-type]
+    for root, mounts in (("/work", ["docs"]), ("/work", {"docs": 7}), (None, {"docs": "/docs"})):
+        with pytest.raises(DefinitionRefused, match="mounts"):
+            Telemetry(root=root, mounts=mounts)  # type: ignore[arg-type]
     with pytest.raises(DefinitionRefused) as refused:
         Telemetry(secrets=["xyz"])
     assert "xyz" not in str(refused.value)

@@ -170,6 +170,28 @@ def test_what_tools_tell_is_looked_through(root: Path, monkeypatch: pytest.Monke
     assert SECRET in text
 
 
+def test_mounted_files_are_told_by_their_names(root: Path, tmp_path: Path) -> None:
+    """Their own paths are private wherever they stand in a text, through links of theirs too."""
+    docs = tmp_path.resolve() / "of-a-person" / "docs"
+    docs.mkdir()
+    spelled = tmp_path.resolve() / "link-of-a-person"
+    spelled.symlink_to(docs)
+
+    @toolrt.tool
+    async def work(ctx: ToolContext) -> None:
+        ctx.telemetry.event("flags", {"option": f"-I{docs}/include", "glued": f"at{docs}", "real": f"{docs}/x.md"})
+
+    for where in (docs, spelled):
+
+        def run(telemetry: Telemetry) -> None:
+            trio.run(Runtime(Registry([work]), telemetry=telemetry).run, [ToolCall("c", "work", {})])
+
+        text = observed(run, root=root, mounts={"docs": where})
+        assert "of-a-person" not in text
+        for shown in ("-Idocs/include", "docs/x.md", "atdocs"):
+            assert shown in text
+
+
 def test_secrets_are_found_by_their_form() -> None:
     """Keys and tokens of well-known kinds, wherever they stand in a text."""
     scrubber = Scrubber(None, [])

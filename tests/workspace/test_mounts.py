@@ -382,12 +382,13 @@ def test_somebody_elses_change_is_a_conflict(world: World) -> None:
 
 
 def test_a_tools_own_error_shows_no_root(world: World) -> None:
-    """The paths of all roots are private."""
+    """The paths of all roots are private; what is below them has its name in the workspace."""
     shown = world.workspace.describe_error(ValueError(f"no {world.docs}/x.md and no {world.repo}/a.txt"))
-    assert shown == "ValueError: no the path"
-    shown = world.workspace.describe_error(ValueError(f"neither {world.repo}/a.txt nor {world.docs}/x.md"))
-    assert shown == "ValueError: neither a.txt nor the path"
-    assert world.docs not in world.workspace.describe_error(ValueError(f"at{world.docs}/x.md"))
+    assert shown == "ValueError: no docs/x.md and no a.txt"
+    shown = world.workspace.describe_error(FileNotFoundError(errno.ENOENT, "gone", f"{world.docs}/x.md"))
+    assert shown == "FileNotFoundError: gone: docs/x.md"
+    shown = world.workspace.describe_error(ValueError(f"at{world.docs}/x.md, {world.docs}/../x"))
+    assert shown == "ValueError: atdocs/x.md, the path"
 
 
 def test_claims_of_a_mounted_file(world: World) -> None:

@@ -28,6 +28,7 @@ ROOT = "/home/me/repo"
         ("b'/etc/b'", "b'the path'"),
         ("-I/home/me/x", "-Ithe path"),
         ("-I/home/me/repo/x", "-Ix"),
+        ("-I/opt/x -L /opt/y, x-I/opt", "-Ithe path, x-I/opt"),
         ("error:/etc/x", "error:the path"),
         ("~/notes, ~you/notes", "the path, the path"),
         ("file:///home/me/x", "the path"),
@@ -48,6 +49,28 @@ ROOT = "/home/me/repo"
 def test_text_shows_paths_from_the_root_only(text: str, shown: str) -> None:
     """Inside: from the root.  Elsewhere: that there was a path."""
     assert without_private_paths(ROOT, text, ["/home/me"]) == shown
+
+
+MOUNTS = {"docs": "/srv/my docs", "data": "/data", "more": "/srv/my docs2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no /srv/my docs/x.md and no /home/me/repo/a.txt", "no docs/x.md and no a.txt"),
+        ("-I/srv/my docs/x.md", "-Idocs/x.md"),
+        ("at/srv/my docs", "atdocs"),
+        ("in '/srv/my docs/sub/../x': gone", "in 'docs/x': gone"),
+        ("in '/srv/my docs/../x': gone", "in 'the path': gone"),
+        ("in /srv/my docs/../x: gone", "in the path: gone"),
+        ("/srv/my docs2/x, /srv/my docs3/x", "more/x, the path"),
+        # What is a single name is one in the middle of a relative path, too.
+        ("/data/x, -I/data, src/data/x", "data/x, -Idata, src/data/x"),
+    ],
+)
+def test_text_shows_mounted_paths_by_their_names(text: str, shown: str) -> None:
+    """As they are reached from the root; what only begins alike is outside."""
+    assert without_private_paths(ROOT, text, mounts=MOUNTS) == shown
 
 
 @pytest.mark.parametrize(

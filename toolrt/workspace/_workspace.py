@@ -167,8 +167,8 @@ class Workspace:
 
         Checkpoint: never.
         """
-        others = (*self._disk.mounts.values(), *(() if self._disk.home is None else (self._disk.home,)))
-        return describe_error(self._disk.root, error, others)
+        homes = () if self._disk.home is None else (self._disk.home,)
+        return describe_error(self._disk.root, error, homes, self._disk.mounts)
 
     def snapshot(self) -> dict[str, bytes | str]:
         """Everything in the workspace, by path relative to its root, to compare with another time or another disk.

@@ -330,7 +330,8 @@ class LanguageServers:
 
     def _shown(self, finding: Diagnostic) -> Diagnostic:
         """The finding without paths that a model must not see."""
-        return attrs.evolve(finding, message=without_private_paths(self._workspace.disk.root, finding.message))
+        disk = self._workspace.disk
+        return attrs.evolve(finding, message=without_private_paths(disk.root, finding.message, mounts=disk.mounts))
 
     def __repr__(self) -> str:
         return f"LanguageServers({', '.join(server.name for server in self._servers)})"

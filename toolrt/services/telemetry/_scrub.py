@@ -1,8 +1,8 @@
 """Takes out of texts what must not leave the machine.
 
 Rules.
-    1. A path inside the workspace is told relative to its root; any other absolute path, any that begins with ``~``
-       and any that climbs out by ``..`` becomes "the path".
+    1. A path inside the workspace is told relative to its root, one below a mount behind the mount's name; any other
+       absolute path, any that begins with ``~`` and any that climbs out by ``..`` becomes "the path".
     2. A secret becomes ``[secret]``: what the caller says is one, the values of environment variables whose names say
        so (``..._KEY``, ``..._TOKEN``, ``PASSWORD``, ...), what has the form of a well-known one (keys of cloud and
        model providers, tokens of code hosts, JSON web tokens, private keys, passwords in addresses), and what follows
@@ -70,12 +70,17 @@ class Scrubber:
     Args:
         root: the workspace's absolute path, or None.
         secrets: texts that must not be told.
+        mounts: the absolute paths of its mounts, by name.
     """
 
-    def __init__(self, root: str | None, secrets: Iterable[str]) -> None:
+    def __init__(self, root: str | None, secrets: Iterable[str], mounts: Mapping[str, str] | None = None) -> None:
         self._root = root or _NOWHERE
+        self._mounts = dict(mounts or {})
         # A root's other spelling, through symlinks, is as good as its own.
-        self._real = os.path.realpath(root) if root else _NOWHERE
+        spelled = [(os.path.realpath(place), place) for place in (root, *self._mounts.values()) if place]
+        self._spelled = [
+            (re.compile(rf"{re.escape(real)}(?![\w.\-])"), place) for real, place in spelled if real != place
+        ]
         of_environment = [
             value
             for name, value in os.environ.items()
@@ -134,6 +139,6 @@ class Scrubber:
             return text
         text = _FORMS.sub(SECRET, text)
         text = _NAMED.sub(lambda found: found[1] + SECRET, text)
-        if self._real != self._root:
-            text = text.replace(self._real + "/", self._root + "/")
-        return without_private_paths(self._root, text)
+        for real, place in self._spelled:
+            text = real.sub(lambda _, place=place: place, text)  # type: ignore[misc]
+        return without_private_paths(self._root, text, mounts=self._mounts)

@@ -33,6 +33,7 @@ class Telemetry:
         sinks: each is told everything: `Counts`, `JsonLines`, `OtelSpans`, `OtelMetrics`, or any object with
             ``event(kind, fields)``; ``close()``, where it has one, is called by `close`.
         root: the workspace's directory; paths inside it are told relative to it.  None: no absolute path is told.
+        mounts: the directories that are mounted in it, by name, as of `toolrt.Workspace`.
         secrets: texts that must not be told, whatever they look like, 4 characters or more.
 
     Raises:
@@ -48,13 +49,19 @@ class Telemetry:
     """
 
     def __init__(
-        self, *sinks: Observer, root: str | os.PathLike[str] | None = None, secrets: Iterable[str] = ()
+        self,
+        *sinks: Observer,
+        root: str | os.PathLike[str] | None = None,
+        mounts: Mapping[str, str | os.PathLike[str]] | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         for sink in sinks:
             if isinstance(sink, type) or not callable(getattr(sink, "event", None)):
                 raise DefinitionRefused("Telemetry(sinks)", "objects with event(kind, fields)", sink)
         if root is not None and not isinstance(root, str | os.PathLike):
             raise DefinitionRefused("Telemetry(root)", "a directory's path, or None", root)
+        if mounts is not None and (root is None or not _are_mounts(mounts)):
+            raise DefinitionRefused("Telemetry(mounts)", "directories' paths by name, beside a root", mounts)
         secrets = [secrets] if isinstance(secrets, str) else list(secrets)
         if not all(isinstance(secret, str) and len(secret) >= 4 for secret in secrets):
             # The refusal must not show them.
@@ -63,7 +70,11 @@ class Telemetry:
         self.sinks = sinks
         self._tell = [sink.event for sink in sinks]
         self._failures = [0] * len(sinks)
-        self._scrubber = Scrubber(None if root is None else os.path.abspath(os.fspath(root)), secrets)
+        self._scrubber = Scrubber(
+            None if root is None else os.path.abspath(os.fspath(root)),
+            secrets,
+            {name: os.path.abspath(os.fspath(where)) for name, where in (mounts or {}).items()},
+        )
 
     def event(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Tell every sink that `kind` happened."""
@@ -108,3 +119,9 @@ class Telemetry:
 
     def __repr__(self) -> str:
         return f"Telemetry({', '.join(type(sink).__name__ for sink in self.sinks)})"
+
+
+def _are_mounts(mounts: object) -> bool:
+    return isinstance(mounts, Mapping) and all(
+        isinstance(name, str) and isinstance(where, str | os.PathLike) for name, where in mounts.items()
+    )
