@@ -9,6 +9,11 @@ import sys
 import tempfile
 from typing import Any
 
+import pytest
+
+# What a rule says where it does not hold is asked for, so its assertions are told as those of a test.
+pytest.register_assert_rewrite("tests.properties")
+
 # A shell that starts a job in the background has it ignore Ctrl-C, and Python then leaves it ignored, here and in
 # every child.  The tests that press it want it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
-
-# The folder of these tests is a place to import from.
-sys.path.insert(0, str(Path(__file__).parent))
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 

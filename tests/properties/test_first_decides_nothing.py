@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import trio
-from _reachable import Moment, things_reached
 
 import toolrt
+from tests.properties._reachable import Moment, things_reached
 from toolrt import (
     Diagnostic,
     MemoryDisk,
