@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from toolrt import invariants
+from toolrt.cli._experiment import Experiment
 from toolrt.cli._failure import FailureFile
 from toolrt.workspace import Identity
 
@@ -68,6 +70,33 @@ def test_explore_copies_all_roots(
     assert ended.code == 0
     assert "30 x 4 ok" in ended.out
     assert (tree(shop), tree(docs)) == before
+
+
+def test_a_fault_names_its_file_with_the_mount(
+    toolrt: Any, calls: Path, shop: Path, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which operation of the disk failed, and of which file, is an event, and a line of what explore prints."""
+    check = Experiment.check
+    named: set[str] = set()
+
+    def complaining(self: Any, execution: Any, twice: bool = False) -> Any:
+        found = check(self, execution, twice)
+        failed = [event.fields for event in execution.trace.events if event.kind == "disk.failed"]
+        named.update(fields["file"] for fields in failed)
+        if any(fields["file"] == "docs/x.md" for fields in failed):
+            found.append(invariants.Violation("mine", "No disk fails.", "one did"))
+        return found
+
+    monkeypatch.setattr(Experiment, "check", complaining)
+    mount = ("--workspace", shop, "--mount", f"docs={docs}")
+    options = ("--executions", 40, "--faults", "EIO", "--save", tmp_path / "failure.json")
+    ended = toolrt("explore", calls, *mount, *options)
+    assert ended.code == 1
+    assert re.search(r"the disk fails \((read|write|move) docs/x\.md: EIO\)", ended.out), ended.out
+    assert named <= {"docs/x.md", "new.txt"}
+    monkeypatch.undo()
+    again = toolrt("replay", tmp_path / "failure.json")
+    assert "docs/x.md: EIO" in again.out
 
 
 def test_replay_finds_the_mounts_again(

@@ -54,13 +54,19 @@ class Roots:
     def twin(self, fault: Fault | None = None) -> Disk:
         """A copy of the files in memory.
 
+        Args:
+            fault: what may fail, as of `MemoryDisk`; is told paths below the workspace's root.
+
         Raises:
             InputRefused: they cannot be one, or cannot be copied.
         """
         base = MemoryDisk.copy_of(self.base, fault=fault)
         if not self.mounts:
             return base
-        others = {name: MemoryDisk.copy_of(where, fault=fault) for name, where in self.mounts.items()}
+        others = {
+            name: MemoryDisk.copy_of(where, fault=None if fault is None else _below(name, fault))
+            for name, where in self.mounts.items()
+        }
         return _refused_as_input(lambda: MountedDisk(base, others))
 
 
@@ -95,6 +101,11 @@ def fresh(disk: Disk) -> Disk:
 def _copied(disk: Disk) -> Disk:
     assert isinstance(disk, MemoryDisk)
     return disk.copy()
+
+
+def _below(name: str, fault: Fault) -> Fault:
+    """`fault` as a disk asks that is mounted at `name`."""
+    return lambda effect, path: fault(effect, f"{name}/{path}" if path else name)
 
 
 def _refused_as_input(made: Callable[[], T]) -> T:

@@ -31,6 +31,7 @@ _TOLD: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "file.mutation_ended": lambda fields: (
         f"has changed {fields['file']} to {fields['version']}" if fields["ok"] else f"left {fields['file']} as it was"
     ),
+    "disk.failed": lambda fields: f"the disk fails ({fields['effect']} {fields['file'] or '.'}: {fields['error']})",
     "call.settled": lambda fields: f"is {fields['outcome']}",
     "batch.cancelled": lambda fields: f"cancelled: {fields['reason']}",
     "batch.stopped": lambda fields: f"call {fields['by']} stops the batch",

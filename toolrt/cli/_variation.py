@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import InputRefused
 
 __all__ = ["NOTHING_ELSE", "SCOPE", "Variation", "variation_of"]
@@ -58,11 +58,23 @@ class Variation:
         return () if self.timeout is None and not self.faults else ("same_as_oracle",)
 
     def fault(self) -> Callable[..., None] | None:
-        """What a disk asks before each of its operations; None: nothing goes wrong."""
+        """What a disk asks before each of its operations; None: nothing goes wrong.
+
+        What goes wrong is an event, ``disk.failed``.
+        """
         if not self.faults:
             return None
         errors = [OSError(getattr(errno, name), os.strerror(getattr(errno, name))) for name in self.faults]
-        return sim.faults(*errors, at_most=self.faults_at_most)
+        may_fail = sim.faults(*errors, at_most=self.faults_at_most)
+
+        def fault(effect: str, path: str) -> None:
+            try:
+                may_fail(effect, path)
+            except OSError as error:
+                probe.event("disk.failed", effect=effect, file=path, error=errno.errorcode[error.errno or 0])
+                raise
+
+        return fault
 
     def in_words(self) -> str:
         """What may happen, for people; empty where nothing else may."""

@@ -24,6 +24,7 @@ _TOLD: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "file.read": lambda fields: f"reads {fields['file']}",
     "file.mutation_began": lambda fields: f"begins to change {fields['file']}",
     "file.mutation_ended": lambda fields: f"{'has changed' if fields['ok'] else 'leaves'} {fields['file']}",
+    "disk.failed": lambda fields: f"disk fails ({fields['effect']} {fields['file'] or '.'}: {fields['error']})",
     "tool.effect": lambda fields: f"does {fields['effect']}",
     "call.settled": lambda fields: f"is {fields['outcome']}",
     "call.ended": lambda fields: "has ended",
