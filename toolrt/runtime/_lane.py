@@ -15,33 +15,14 @@ table of the lane, because lanes follow each other anyway.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
 from toolrt import probe
-from toolrt._plain import json_copy
-from toolrt.errors import asks_to_exit
-from toolrt.model import (
-    READ,
-    WRITE,
-    Allow,
-    ApprovalRequest,
-    Approve,
-    Claim,
-    Deny,
-    Modifier,
-    Outcome,
-    Rewrite,
-    State,
-    StateMerged,
-    Tool,
-    covers,
-    decision,
-)
+from toolrt.model import READ, WRITE, Claim, Modifier, Outcome, State, StateMerged, Tool
 from toolrt.order import (
     ClaimTable,
     LanePlace,
@@ -55,8 +36,8 @@ from toolrt.order import (
     parallel,
     touched_by,
 )
+from toolrt.runtime._approval import Approval
 from toolrt.runtime._bookkeeping import looks_at_slots, starts_lane
-from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._execution import execute
 from toolrt.runtime._inside import Inside, hand_out
 
@@ -97,8 +78,6 @@ class LaneRun:
     starved: dict[tuple[int, ...], LaneRun] | None = None
     _state_keys: StateKeys | None = None
     _over: trio.Event | None = None
-    #: The approval check of this lane, once its first call is asked for.
-    _check: Approve | None = None
 
     def __init__(self, batch: Batch, place: LanePlace, shared: bool) -> None:
         self.batch = batch
@@ -113,6 +92,7 @@ class LaneRun:
         #: Calls that returned modifiers, in the order they did.
         self.modified: list[TrackedCall] = []
         self._ready: list[int] = []
+        self._approval = None if batch.approve is None else Approval(self, batch.approve)
 
     @property
     def merge(self) -> StateMerged | None:
@@ -219,10 +199,10 @@ class LaneRun:
             self.batch.teller.lane_began(self.index, self.shared, self.calls)
         for call, refusal in refused:
             self._refuse(call, refusal)
-        if self.batch.approve is not None:
+        if self._approval is not None:
             # A snapshot: a check may submit calls, and those are asked as they join.
             for call in [call for call in self.calls if call.admitted]:
-                self._ask(call)
+                self._approval.ask(call)
         self.dispatch(at_home=True)
 
     def join(self, call: TrackedCall) -> bool:
@@ -240,10 +220,10 @@ class LaneRun:
             self._report_ticket(call)
         if self.batch.teller is not None:
             self.batch.teller.joined(call)
-        if self.batch.approve is not None:
-            self._ask(call)
+        if self._approval is not None:
+            self._approval.ask(call)
         else:
-            self._ready_if_granted(call)
+            self.ready_if_granted(call)
         self.dispatch()
         return True
 
@@ -283,11 +263,10 @@ class LaneRun:
             self._take(call, self.control, _STOPS)
         elif self.control is not None and not call.reads_only:
             self._take(call, self.control, _MAY_BE_STOPPED)
-        if self.batch.approve is not None:
-            # Counted before anybody is asked: a first call denied at once must not let a second one start
-            # that was not asked yet.
-            call.pending += 1
-            call.awaiting_approval = True
+        if self._approval is not None:
+            # Before anybody is asked: a first call denied at once must not let a second one start that was not
+            # asked yet.
+            self._approval.expect(call)
         return True
 
     def _admits(self, claims: tuple[Claim, ...]) -> bool:
@@ -305,10 +284,11 @@ class LaneRun:
         call.pending -= 1
         if self.batch.teller is not None:
             self.batch.teller.granted(call)
-        self._ready_if_granted(call)
+        self.ready_if_granted(call)
         self.dispatch()
 
-    def _ready_if_granted(self, call: TrackedCall) -> None:
+    def ready_if_granted(self, call: TrackedCall) -> None:
+        """Let the call start, if nothing that it waits for but a slot is missing."""
         if call.pending == 0 and call.status is _QUEUED:
             heappush(self._ready, call.call_index)
             if self.batch.teller is not None:
@@ -430,134 +410,6 @@ class LaneRun:
                 "reads_only": call.reads_only,
             },
         )
-
-    # Approval
-
-    def _ask(self, call: TrackedCall) -> None:
-        """Ask for approval; the call is ready when nothing is missing any more."""
-        approve = self.batch.approve
-        if approve is None or call.status is not Status.QUEUED:
-            return
-        if probe.sink is not None:
-            probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
-        # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
-        shown = json_copy(call.input)
-        request = ApprovalRequest(
-            call.call_id,
-            call.name,
-            shown,
-            call.call_index,
-            call.batch_id,
-            self.state,
-            call.claims if call.allowed is None else call.allowed,
-            call.tool,
-            None if self.batch.inside is None else self.batch.inside.asked_as,
-        )
-        tool = cast(Tool, call.tool)
-        try:
-            if self._check is None:
-                of_lane = getattr(approve, "for_lane", None)
-                self._check = approve if of_lane is None else cast(Approve, of_lane())
-            answer = self._check(request)
-        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            if asks_to_exit(error) is not None:
-                self.batch.ending.abort(error)
-                return  # noqa: ASYNC104
-            answer = Deny(f"the approval check raised {tool.describe_error(error)}")
-        if inspect.isawaitable(answer):
-            call.scope = trio.CancelScope()
-            cast(trio.Nursery, self.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
-        else:
-            self._answered(call, decision(answer))
-
-    async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
-        scope = call.scope
-        verdict: Allow | Deny | Rewrite | None = None
-        if self.batch.teller is not None:
-            self.batch.teller.waits_for_approval(call)
-        try:
-            with scope:
-                verdict = decision(await answer)
-        except BaseException as error:  # noqa: ASYNC103  the Cancelled in it is re-raised
-            if isinstance(error, GeneratorExit) and not trio.lowlevel.in_trio_task():
-                raise
-            exit_asked = asks_to_exit(error)
-            if exit_asked is not None:
-                self.batch.ending.abort(exit_asked)
-                return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
-            cancelled, _ = split_cancelled(error)
-            if cancelled is not None:
-                self.batch.ending.cancelled_from_outside()
-                raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
-            verdict = Deny(f"the approval check raised {cast(Tool, call.tool).describe_error(error)}")
-        call.scope = None
-        if verdict is not None:
-            self._answered(call, verdict)
-            self.dispatch()
-
-    def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
-        if probe.sink is not None:
-            word = type(verdict).__name__.lower()
-            probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
-        if self.batch.teller is not None:
-            self.batch.teller.answered(call, type(verdict).__name__.lower())
-        if call.status is not Status.QUEUED or not call.awaiting_approval:
-            return
-        call.pending -= 1
-        call.awaiting_approval = False
-        if not isinstance(verdict, Deny):
-            refusal = self._rewrite(call, verdict) if isinstance(verdict, Rewrite) else None
-            refusal = refusal or self._narrow(call, verdict.within)
-            if refusal is not None:
-                verdict = Deny(refusal)
-        if isinstance(verdict, Deny):
-            self.batch.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
-            self.finish(call)
-            if call.stops:
-                self.batch.ending.stop(call)
-        else:
-            self._ready_if_granted(call)
-
-    def _narrow(self, call: TrackedCall, within: tuple[Claim, ...] | None) -> str | None:
-        """Leave the call these claims of those it holds, or say why not."""
-        if within is None:
-            return None
-        try:
-            within = tuple(within)
-            held = call.claims if call.allowed is None else call.allowed
-            excess = [claim for claim in within if not covers(held, claim)]
-        except Exception as error:
-            return f"the approval narrows the call to what are no claims ({type(error).__name__})"
-        if excess:
-            holds = ", ".join(map(str, held)) or "nothing"
-            return f"the approval narrows the call to {excess[0]}, the call holds {holds}"
-        call.allowed = within
-        return None
-
-    def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
-        """Give the call its new input, or say why not."""
-        tool = cast(Tool, call.tool)
-        try:
-            rewritten = json_copy(verdict.input)
-        except RecursionError:
-            return "the rewritten input is nested too deeply"
-        arguments = tool.decode(rewritten)
-        if isinstance(arguments, list):
-            return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
-        wanted, held = claims_of(tool, rewritten, self.state, self.shared), call.claims
-        if call.allowed is not None:
-            wanted, held = touched_by(tool, rewritten, self.state) or (), call.allowed
-        for claim in wanted:
-            if not covers(held, claim):
-                holds = ", ".join(map(str, held)) or "nothing"
-                return f"the rewritten input claims {claim}, the call holds {holds}"
-        stops = tool.may_stop(rewritten)
-        if stops and not call.stops:
-            return "the rewritten input stops the batch when it fails, the call's own does not"
-        call.stops = stops
-        call.input = rewritten
-        call.arguments = arguments
-        return None
 
 
 def _call_index(call: TrackedCall) -> int:

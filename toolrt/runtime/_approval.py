@@ -1,0 +1,182 @@
+"""The approval of a lane's calls: who is asked, and what an answer leaves of the call.
+
+Rules.
+    1. Every call of a lane is asked for once its tickets are taken, all of them before any can start; one that joins
+       the lane later is asked for then.
+    2. A call that waits for its answer keeps its tickets and holds no slot, and nobody else waits for that answer
+       but who waits for its tickets.
+    3. What was approved is what is executed: the check is shown a copy of the input, and a rewrite is validated
+       again.  Neither a rewrite nor a narrowing may touch more than the tickets hold.
+    4. A check that raises denies.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, cast
+
+import trio
+
+from toolrt import probe
+from toolrt._plain import json_copy
+from toolrt.errors import asks_to_exit
+from toolrt.model import Allow, ApprovalRequest, Approve, Claim, Deny, Outcome, Rewrite, Tool, covers, decision
+from toolrt.order import Status, TrackedCall, claims_of, touched_by
+from toolrt.runtime._cancellation import split_cancelled
+
+if TYPE_CHECKING:
+    from toolrt.runtime._lane import LaneRun
+
+__all__ = ["Approval"]
+
+
+class Approval:
+    """Asks whether the calls of one lane may run.
+
+    Args:
+        lane: which.
+        approve: the runtime's check.
+    """
+
+    def __init__(self, lane: LaneRun, approve: Approve) -> None:
+        self._lane = lane
+        self._approve = approve
+        #: The check of this lane, once its first call is asked for.
+        self._check: Approve | None = None
+
+    def expect(self, call: TrackedCall) -> None:
+        """Let the call wait for an answer that it will be asked for."""
+        call.pending += 1
+        call.awaiting_approval = True
+
+    def ask(self, call: TrackedCall) -> None:
+        """Ask for approval; the call is ready when nothing is missing any more."""
+        if call.status is not Status.QUEUED:
+            return
+        lane = self._lane
+        inside = lane.batch.inside
+        if probe.sink is not None:
+            probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
+        # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
+        shown = json_copy(call.input)
+        request = ApprovalRequest(
+            call.call_id,
+            call.name,
+            shown,
+            call.call_index,
+            call.batch_id,
+            lane.state,
+            call.claims if call.allowed is None else call.allowed,
+            call.tool,
+            None if inside is None else inside.asked_as,
+        )
+        tool = cast(Tool, call.tool)
+        try:
+            if self._check is None:
+                of_lane = getattr(self._approve, "for_lane", None)
+                self._check = self._approve if of_lane is None else cast(Approve, of_lane())
+            answer = self._check(request)
+        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+            if asks_to_exit(error) is not None:
+                lane.batch.ending.abort(error)
+                return  # noqa: ASYNC104
+            answer = Deny(f"the approval check raised {tool.describe_error(error)}")
+        if inspect.isawaitable(answer):
+            call.scope = trio.CancelScope()
+            cast(trio.Nursery, lane.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
+        else:
+            self._answered(call, decision(answer))
+
+    async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
+        scope = call.scope
+        batch = self._lane.batch
+        verdict: Allow | Deny | Rewrite | None = None
+        if batch.teller is not None:
+            batch.teller.waits_for_approval(call)
+        try:
+            with scope:
+                verdict = decision(await answer)
+        except BaseException as error:  # noqa: ASYNC103  the Cancelled in it is re-raised
+            if isinstance(error, GeneratorExit) and not trio.lowlevel.in_trio_task():
+                raise
+            exit_asked = asks_to_exit(error)
+            if exit_asked is not None:
+                batch.ending.abort(exit_asked)
+                return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
+            cancelled, _ = split_cancelled(error)
+            if cancelled is not None:
+                batch.ending.cancelled_from_outside()
+                raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
+            verdict = Deny(f"the approval check raised {cast(Tool, call.tool).describe_error(error)}")
+        call.scope = None
+        if verdict is not None:
+            self._answered(call, verdict)
+            self._lane.dispatch()
+
+    def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
+        lane = self._lane
+        batch = lane.batch
+        if probe.sink is not None:
+            word = type(verdict).__name__.lower()
+            probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
+        if batch.teller is not None:
+            batch.teller.answered(call, type(verdict).__name__.lower())
+        if call.status is not Status.QUEUED or not call.awaiting_approval:
+            return
+        call.pending -= 1
+        call.awaiting_approval = False
+        if not isinstance(verdict, Deny):
+            refusal = self._rewrite(call, verdict) if isinstance(verdict, Rewrite) else None
+            refusal = refusal or self._narrow(call, verdict.within)
+            if refusal is not None:
+                verdict = Deny(refusal)
+        if isinstance(verdict, Deny):
+            batch.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
+            lane.finish(call)
+            if call.stops:
+                batch.ending.stop(call)
+        else:
+            lane.ready_if_granted(call)
+
+    def _narrow(self, call: TrackedCall, within: tuple[Claim, ...] | None) -> str | None:
+        """Leave the call these claims of those it holds, or say why not."""
+        if within is None:
+            return None
+        try:
+            within = tuple(within)
+            held = call.claims if call.allowed is None else call.allowed
+            excess = [claim for claim in within if not covers(held, claim)]
+        except Exception as error:
+            return f"the approval narrows the call to what are no claims ({type(error).__name__})"
+        if excess:
+            holds = ", ".join(map(str, held)) or "nothing"
+            return f"the approval narrows the call to {excess[0]}, the call holds {holds}"
+        call.allowed = within
+        return None
+
+    def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
+        """Give the call its new input, or say why not."""
+        tool = cast(Tool, call.tool)
+        try:
+            rewritten = json_copy(verdict.input)
+        except RecursionError:
+            return "the rewritten input is nested too deeply"
+        arguments = tool.decode(rewritten)
+        if isinstance(arguments, list):
+            return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
+        lane = self._lane
+        wanted, held = claims_of(tool, rewritten, lane.state, lane.shared), call.claims
+        if call.allowed is not None:
+            wanted, held = touched_by(tool, rewritten, lane.state) or (), call.allowed
+        for claim in wanted:
+            if not covers(held, claim):
+                holds = ", ".join(map(str, held)) or "nothing"
+                return f"the rewritten input claims {claim}, the call holds {holds}"
+        stops = tool.may_stop(rewritten)
+        if stops and not call.stops:
+            return "the rewritten input stops the batch when it fails, the call's own does not"
+        call.stops = stops
+        call.input = rewritten
+        call.arguments = arguments
+        return None
