@@ -1,0 +1,28 @@
+"""What a tab shows that a page stands in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def here(tab: Any, side: int = 0) -> int:
+    """Give the step that a pane of the view of steps marks as the present one."""
+    row = tab.locator(f"#here-{side}")
+    row.wait_for()
+    return int(row.get_attribute("data-moment"))
+
+
+def at(tab: Any, moment: int, side: int = 0) -> None:
+    """Wait until that step is the present one."""
+    tab.locator(f'#here-{side}[data-moment="{moment}"]').wait_for()
+
+
+def panel(tab: Any, title: str, side: int = 0) -> list[str]:
+    """Give the items of one list of the panel."""
+    section = tab.locator("#panel > section").nth(side)
+    return [
+        text
+        for heading in section.locator("h3").all()
+        if heading.text_content() == title
+        for text in heading.locator("+ ul > li").all_text_contents()
+    ]
