@@ -87,7 +87,7 @@ class History:
 
     @property
     def persistent(self) -> bool:
-        """Whether it outlives the process."""
+        """Whether it outlives the process; what is of a mount in memory never does."""
         return self._store.blocks and self._store.problem is None
 
     @property
@@ -400,7 +400,7 @@ class MemoryStore:
         self._by_batch.setdefault(row.batch_id, []).append(self._serial)
         for key in _keys(row):
             self._by_file.setdefault(key, []).append(self._serial)
-        for digest in _digests(row):
+        for digest in digests_of(row):
             content, count = self._contents.get(digest, (contents.get(digest), 0))
             if content is not None:
                 self._contents[digest] = (content, count + 1)
@@ -427,7 +427,7 @@ class MemoryStore:
                 # The counts of files without versions are forgotten: they begin anew.
                 del self._by_file[key]
                 self._dropped.pop(key, None)
-        for digest in _digests(row):
+        for digest in digests_of(row):
             kept = self._contents.get(digest)
             if kept is None:
                 continue
@@ -468,5 +468,6 @@ def _keys(row: Row) -> list[Entry]:
     return [row.key] if row.target_key is None or row.target_key == row.key else [row.key, row.target_key]
 
 
-def _digests(row: Row) -> list[bytes]:
+def digests_of(row: Row) -> list[bytes]:
+    """What stood there and what stands there, as far as its content is known."""
     return [standing.digest for standing in (row.before, row.after) if standing is not None and standing.digest]

@@ -263,6 +263,14 @@ class Journal:
             [],
         )
 
+    def has_batch(self, batch_id: str) -> bool:
+        """Whether this session has rows of that batch."""
+        return self._asked(
+            lambda index: index.has_batch(self._session, batch_id),
+            lambda memory: bool(memory.rows_of_batch(batch_id)),
+            False,
+        )
+
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`."""
         nothing: tuple[int, list[Row]] = (0, [])

@@ -24,7 +24,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.workspace._disk import NAME_MAX, Change, Disk, Entry, Folding, Revision, Snapshot, Stat, failure, is_own
 from toolrt.workspace._real import RealDisk
 
-__all__ = ["MountedDisk", "contains", "located", "path_on", "real_disks", "reopened"]
+__all__ = ["MountedDisk", "contains", "disks_of", "located", "path_on", "real_disks", "reopened"]
 
 
 class MountedDisk:
@@ -260,17 +260,25 @@ def path_on(disk: Disk, entry: Entry) -> str:
     return "/".join((disk.root.rstrip("/"), *entry)) or "/"
 
 
+def disks_of(disk: Disk) -> tuple[Disk, ...]:
+    """The disks that `disk` is made of, its base first."""
+    return disk.disks if isinstance(disk, MountedDisk) else (disk,)
+
+
 def real_disks(disk: Disk) -> tuple[RealDisk, ...]:
-    """The real disks that `disk` is made of, its base first; none if any of it is not real."""
-    parts = disk.disks if isinstance(disk, MountedDisk) else (disk,)
+    """The same, if each of them is real; else none."""
+    parts = disks_of(disk)
     real = tuple(part for part in parts if isinstance(part, RealDisk))
     return real if len(real) == len(parts) else ()
 
 
 def reopened(disk: Disk) -> Disk:
-    """The same real directories, as disks of their own: for another Trio."""
-    base, *others = (RealDisk(part.root, fsync=part.fsync) for part in real_disks(disk))
-    return MountedDisk(base, dict(zip(disk.mounts, others, strict=True))) if others else base
+    """The same directories, the real ones as disks of their own: for another Trio."""
+    return disk.over(_again) if isinstance(disk, MountedDisk) else _again(disk)
+
+
+def _again(disk: Disk) -> Disk:
+    return RealDisk(disk.root, fsync=disk.fsync) if isinstance(disk, RealDisk) else disk
 
 
 def _is_a_name(name: str) -> bool:

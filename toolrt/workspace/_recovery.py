@@ -19,8 +19,10 @@ import trio
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._history import MemoryStore
 from toolrt.workspace._journal import Journal, Pending
-from toolrt.workspace._mounts import contains, path_on, real_disks, reopened
+from toolrt.workspace._mounts import contains, disks_of, located, path_on, reopened
 from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of
+from toolrt.workspace._real import RealDisk
+from toolrt.workspace._two_stores import TwoStores
 from toolrt.workspace._version import Row, Standing, Store
 
 __all__ = ["opened_store", "settled", "state_directory"]
@@ -113,16 +115,20 @@ def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions:
 
     A disk in memory has it in memory.  The real one has it in `state_dir`, or else in a directory of its own in the
     user's state directory (XDG Base Directory Specification 0.8): ``$TOOLRT_STATE_DIR``, ``$XDG_STATE_HOME/toolrt``
-    or ``~/.local/state/toolrt``.  Inside the workspace only if `state_dir` or ``$TOOLRT_STATE_DIR`` says so.
+    or ``~/.local/state/toolrt``.  Inside the workspace only if `state_dir` or ``$TOOLRT_STATE_DIR`` says so.  Of a disk
+    that is made of both each part has it in its place.
 
     Checkpoint: never; it blocks.
     """
-    real = real_disks(disk)
+    parts = disks_of(disk)
+    real = [part for part in parts if isinstance(part, RealDisk)]
     if not real:
         return MemoryStore(versions, size)
     journal = Journal(state_directory(disk, state_dir), versions, size, sync=any(part.fsync for part in real))
     journal.start(lambda pending, journal: settled(disk, pending, journal))
-    return journal
+    if len(real) == len(parts):
+        return journal
+    return TwoStores(journal, MemoryStore(versions, size), lambda key: isinstance(located(disk, key)[0], RealDisk))
 
 
 def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str | None:
@@ -130,15 +136,14 @@ def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str
 
     What is mounted where belongs to its name: names in a history mean what they did.
     """
-    roots = (disk.root, *disk.mounts.values())
     given = os.environ.get("TOOLRT_STATE_DIR") if state_dir is None else os.fspath(state_dir)
     if given:
         base = os.path.abspath(given)
     else:
         home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
         base = os.path.join(home, "toolrt")
-        inside = any(contains(root, os.path.realpath(base)) for root in roots)
-        if not os.path.isabs(base) or inside:
+        real = [part.root for part in disks_of(disk) if isinstance(part, RealDisk)]
+        if not os.path.isabs(base) or any(contains(root, os.path.realpath(base)) for root in real):
             return None
     told = "\0".join((disk.root, *(f"{name}\0{root}" for name, root in sorted(disk.mounts.items()))))
     return os.path.join(base, hashlib.sha256(os.fsencode(told)).hexdigest()[:16])

@@ -214,6 +214,11 @@ class Index:
         found = self._connection.execute(query, (_encoded(batch_id), session))
         return [Row.from_json(json.loads(said)) for (said,) in found]
 
+    def has_batch(self, session: str, batch_id: str) -> bool:
+        """Whether that session has rows of that batch, which stand."""
+        query = "SELECT 1 FROM rows WHERE batch = ? AND session = ? AND stands = 1 LIMIT 1"
+        return self._connection.execute(query, (_encoded(batch_id), session)).fetchone() is not None
+
     def rows_of_file(self, session: str, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`; `session` is who asks."""
         name = _key(key)

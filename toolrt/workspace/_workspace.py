@@ -38,9 +38,11 @@ class Workspace:
         root: an existing directory on the real disk; or a disk, such as `MemoryDisk`: then the workspace is all
             below the disk's own root.
         mounts: more directories, or disks, that belong to it, by the name at which each stands at the root: files of
-            ``{"docs": "/srv/docs"}`` are ``docs/...``, and have their own absolute paths as well.
+            ``{"docs": "/srv/docs"}`` are ``docs/...``, and have their own absolute paths as well.  Real directories and
+            disks in memory may stand side by side: then the history of each is where it would be alone, and of a batch
+            that changed both a later process undoes what was of real ones.
         limits: how much is remembered; None: see `Limits`.
-        state_dir: where the history of a directory on the real disk is kept, in a directory of its own; None: in
+        state_dir: where the history of directories on the real disk is kept, in a directory of its own; None: in
             ``$TOOLRT_STATE_DIR``, else in the user's state directory.
         skeleton: what ``read_file`` shows of a file that is over its share of the context: a function of the path, the
             text and the tokens it may have.  One that fails, or gives more, is replaced by `head_and_tail`.
