@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -139,7 +140,7 @@ def test_checkpoint_keeps_what_a_dead_worker_had(tmp_path: Path) -> None:
 
 
 def test_checkpoint_of_another_exploration_is_refused(tmp_path: Path, programs) -> None:
-    """Another strategy, another program, another step limit; and it stays as it is."""
+    """Another strategy, another program or what it is made from, another step limit; and it stays as it is."""
     path = tmp_path / "search"
     program, _ = programs.dining(3)
     sim.explore(program, sim.Exhaustive(), fine, 10, checkpoint=path)
@@ -149,6 +150,7 @@ def test_checkpoint_of_another_exploration_is_refused(tmp_path: Path, programs) 
         (pid, sim.Exhaustive(), {}),
         (program, sim.Exhaustive(), {"step_limit": 99}),
         (program, sim.Exhaustive(), {"cancel_at": "any"}),
+        (program, sim.Exhaustive(), {"made_from": "other input"}),
     ]
     for other, strategy, more in arguments:
         with pytest.raises(InputRefused, match="expected one of"):
@@ -216,6 +218,30 @@ def test_interrupt_gives_the_report_so_far(jobs: int, tmp_path: Path, programs) 
     assert path.exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_interrupt_loses_no_execution_that_was_judged(jobs: int, tmp_path: Path, programs) -> None:
+    """Also those of the part that is being done when it comes."""
+    program, _ = programs.reorder(5)
+    path = tmp_path / "search"
+    master = os.getpid()
+
+    def press(execution: sim.Execution) -> bool:
+        if execution.index == 30:
+            # Two workers may have an execution of that number.
+            with contextlib.suppress(FileExistsError):
+                (tmp_path / "pressed").touch(exist_ok=False)
+                os.kill(master, signal.SIGINT)
+        return True
+
+    report = sim.explore(program, sim.Exhaustive(), press, jobs=jobs, checkpoint=path)
+    assert report.interrupted
+    assert report.executions > 30
+    told: list[sim.Progress] = []
+    sim.explore(program, sim.Exhaustive(), press, 1, jobs, checkpoint=path, progress=told.append)
+    assert told[-1].earlier == report.executions
+    assert told[-1].executions == report.executions + 1
 
 
 #: A program with more schedules than a test waits for.

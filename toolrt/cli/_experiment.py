@@ -147,6 +147,13 @@ class Experiment:
         """Twelve hex digits that tell directories apart by what is in them."""
         return _digest(json.dumps(_digests(self._before, self._known), sort_keys=True).encode())
 
+    @property
+    def identity(self) -> str:
+        """What tells experiments apart: the calls, the directories' content, and how the calls are run."""
+        calls = [[call.call_id, call.name, call.input] for call in self.calls]
+        everything = [calls, self.tree_digest, self.lanes, self.limit, self.variation.to_json()]
+        return _digest(json.dumps(everything, sort_keys=True, default=repr).encode())
+
     @cached_property
     def oracle(self) -> dict[str, Any]:
         """What one call at a time gives, as law `same_as_oracle` takes it."""

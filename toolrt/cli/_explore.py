@@ -64,6 +64,9 @@ def explore(
     seed: Annotated[Whole, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
     seconds: Annotated[float, Parameter(help="Wall seconds after which no further schedule is begun.")] = 60.0,
     jobs: Annotated[Whole, Parameter(help="How many processes share the schedules, 1 or more.")] = 1,
+    checkpoint: Annotated[
+        str | None, Parameter(help="A file that keeps what was run, to be gone on with next time.")
+    ] = None,
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     strategy: Annotated[
@@ -127,6 +130,7 @@ def explore(
     roots = roots_of(workspace, mount)
     target = None if save is None else checked_target(save, "--save", outside=roots.all)
     page = None if html is None else checked_target(html, "--html", outside=roots.all)
+    sittings = None if checkpoint is None else checked_target(checkpoint, "--checkpoint", outside=roots.all)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     experiment = Experiment.on(roots, loaded.calls, lanes, limit, variation)
     if step_limit is not None:
@@ -135,7 +139,7 @@ def explore(
     screen.say(title, "bold")
     if words := variation.in_words():
         screen.say(words, indent=2)
-    exploration = _Exploration(experiment, chosen, executions, seconds, jobs, screen)
+    exploration = _Exploration(experiment, chosen, executions, seconds, jobs, sittings, screen)
     exploration.run()
     failure = None
     if exploration.report.failures:
@@ -185,11 +189,15 @@ class _Exploration(sim.Search):
         executions: int,
         seconds: float,
         jobs: int,
+        checkpoint: Path | None,
         screen: Screen,
     ) -> None:
         self.experiment = experiment
         self.seconds = seconds
         self.jobs = jobs
+        self._checkpoint = checkpoint
+        # Whether `toolrt.sim` divides the strategy's work and minds the time.
+        self._is_divided = jobs > 1 or checkpoint is not None
         self._strategy = strategy
         self._executions = executions
         self._screen = screen
@@ -199,12 +207,29 @@ class _Exploration(sim.Search):
         self.took = 0.0
         # Which of the schedules that are to be run twice were; other processes write here, too.
         self._twice: Any = multiprocessing.RawArray("b", _TWICE) if jobs > 1 else bytearray(_TWICE)
+        # The executions of earlier sittings.
+        self._earlier = 0
         # Executions so far in this process.
         self._judged = 0
         # Not while a simpler schedule is looked for.
         self._exploring = True
         self._began = 0.0
         self._drawn = 0.0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is something to go on with next time."""
+        return self._checkpoint is not None and self._checkpoint.exists()
+
+    @property
+    def executed(self) -> int:
+        """How many executions there were in this sitting."""
+        return self.report.executions - self._earlier
+
+    @property
+    def rate(self) -> float:
+        """Executions a second in this sitting."""
+        return self.executed / max(self.took, 1e-9)
 
     @property
     def twice(self) -> int:
@@ -216,7 +241,7 @@ class _Exploration(sim.Search):
         self.experiment.oracle  # noqa: B018  it is not part of the time an execution takes
         self._began = time.perf_counter()
         program, limit = self.experiment.program, self.experiment.step_limit
-        if self.jobs > 1:
+        if self._is_divided:
             self.report = sim.explore(
                 program,
                 self._strategy,
@@ -227,6 +252,8 @@ class _Exploration(sim.Search):
                 **self.experiment.variation.actors,
                 seconds=self.seconds,
                 progress=self._draw,
+                checkpoint=self._checkpoint,
+                made_from=self.experiment.identity,
             )
             self.interrupted = self.report.interrupted
         else:
@@ -283,7 +310,7 @@ class _Exploration(sim.Search):
         now = time.perf_counter()
         if self._judged == 1 and execution.index == 0:
             self._estimate(len(execution.choices), now - self._began)
-        if self.jobs > 1:
+        if self._is_divided:
             return found
         if self._screen.is_live and now - self._drawn > _TICK:
             self._drawn = now
@@ -291,6 +318,7 @@ class _Exploration(sim.Search):
         return found
 
     def _draw(self, progress: sim.Progress) -> None:
+        self._earlier = progress.earlier
         if self._screen.is_live:
             self._draw_count(progress.executions)
 
@@ -398,9 +426,12 @@ def _print_report(exploration: _Exploration, screen: Screen) -> None:
     if report.undecided:
         text = f"{report.undecided:,} of {report.executions:,} executions were stopped before they ended"
         screen.say(text, "yellow", indent=2)
-    rate = _rate(exploration)
+    rate, here = exploration.rate, exploration.executed
     shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
-    screen.say(f"{report.executions:,} executions in {exploration.took:.1f} s ({shown}/s)", indent=2)
+    earlier = f" ({report.executions - here:,} in earlier sittings)" if here < report.executions else ""
+    screen.say(f"{here:,} executions in {exploration.took:.1f} s ({shown}/s){earlier}", indent=2)
+    if exploration.goes_on:
+        screen.say("kept: the same command goes on from here", indent=2)
     if exploration.interrupted:
         screen.say("interrupted: the sample is smaller than asked for", "yellow", indent=2)
 
@@ -408,10 +439,6 @@ def _print_report(exploration: _Exploration, screen: Screen) -> None:
 def _in_words(ending: object) -> str:
     """How an execution ended: an `Ending`, or the name of an error's type."""
     return on_one_line(repr(ending) if isinstance(ending, Ending) else str(ending))
-
-
-def _rate(exploration: _Exploration) -> float:
-    return exploration.report.executions / max(exploration.took, 1e-9)
 
 
 def _print_failure(failure: _Kept, experiment: Experiment, screen: Screen) -> None:
@@ -443,13 +470,14 @@ def _as_json(exploration: _Exploration, failure: _Kept | None) -> dict[str, Any]
         "failed": report.failed,
         "undecided": report.undecided,
         "interrupted": exploration.interrupted,
+        "goes_on": exploration.goes_on,
         "outcomes": [{"count": count, "ending": _in_words(ending)} for ending, count in report.outcomes.items()],
         "laws": [law for law in invariants.LAWS if law not in exploration.experiment.variation.silent],
         "also": exploration.experiment.variation.to_json(),
         "unfinished": report.unfinished,
         "run_twice": exploration.twice,
         "seconds": round(exploration.took, 3),
-        "executions_per_second": round(_rate(exploration), 1),
+        "executions_per_second": round(exploration.rate, 1),
         "failure": None,
     }
     if failure is not None:

@@ -210,7 +210,7 @@ class Divided:
         """Let the workers come to an end, and take what they have."""
         workers.stop()
         until = time.perf_counter() + _LAST_WORDS
-        while self._lent and (left := until - time.perf_counter()) > 0 and not isinstance(workers, Here):
+        while self._lent and (left := until - time.perf_counter()) > 0:
             self._take(workers, left)
         # Whoever does not answer has done nothing that counts.
         for part, _ in self._lent.values():
@@ -250,6 +250,7 @@ class Divided:
                 self.search.expected(executions, lent),
                 spent,
                 (executions - self._before) / max(spent, 1e-9),
+                self._before,
             )
         )
 

@@ -177,6 +177,7 @@ def explore(
     seconds: float | None = None,
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    made_from: str = "",
 ) -> Report:
     """Run `program` under many schedules and judge each execution.
 
@@ -201,6 +202,8 @@ def explore(
         progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
         checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
             there, it is gone on with.  It is removed when all was run.  For the strategies that `jobs` is for.
+        made_from: what the program works on, where its name does not say it: a digest of its input, a version.  A
+            checkpoint of the same program made from something else is refused.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
@@ -227,6 +230,8 @@ def explore(
         raise DefinitionRefused("max_executions", "a number of executions, 1 or more, or None", max_executions)
     if check is not None and not callable(check):
         raise DefinitionRefused("check", "a function of an execution, or None", check)
+    if not isinstance(made_from, str):
+        raise DefinitionRefused("made_from", "a string", made_from)
     if strategy is None:
         strategy = Portfolio()
     if isinstance(strategy, type) or not callable(getattr(strategy, "begin", None)):
@@ -238,7 +243,8 @@ def explore(
     program = with_clock(program, clock, clock_moves)
     budget = Budget(max_executions, seconds)
     if jobs > 1 or checkpoint is not None:
-        report = _divided(task, strategy, jobs, budget, progress, checkpoint, arguments)
+        kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))
+        report = _divided(task, strategy, jobs, budget, progress, kept, arguments)
     else:
         report = simulate(_exploration(task, strategy, budget, progress, arguments))
     named = cancel_at not in (None, "any")
@@ -257,7 +263,7 @@ def _divided(
     jobs: int,
     budget: Budget,
     progress: Callable[[Progress], object] | None,
-    checkpoint: str | os.PathLike[str] | None,
+    checkpoint: Checkpoint | None,
     arguments: str,
 ) -> Report:
     search = strategy.begin()
@@ -269,8 +275,7 @@ def _divided(
             strategy,
         )
     search.divide()
-    kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy))
-    exploration = Divided(task, search, jobs, budget, progress, kept)
+    exploration = Divided(task, search, jobs, budget, progress, checkpoint)
     found = exploration.run()
     search, tally = exploration.search, found.tally
     unfinished = found.doubt or search.unfinished()
@@ -292,12 +297,13 @@ def _divided(
     )
 
 
-def _whose(task: Task, strategy: Strategy) -> str:
+def _whose(task: Task, strategy: Strategy, made_from: str) -> str:
     """Say which exploration this is, in words that are the same in every process."""
     name = getattr(task.program, "__qualname__", type(task.program).__qualname__)
     module = getattr(task.program, "__module__", type(task.program).__module__)
     actors = f"cancel_at={task.cancel_at}, clock={task.clock}, clock_moves={task.clock_moves}"
-    return f"{strategy!r} of {module}.{name}, step_limit={task.step_limit}, {actors}"
+    made = f" made from {made_from}" if made_from else ""
+    return f"{strategy!r} of {module}.{name}{made}, step_limit={task.step_limit}, {actors}"
 
 
 def _verdict(failed: int, doubtful: object) -> Verdict:

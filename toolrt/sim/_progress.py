@@ -23,6 +23,8 @@ class Progress:
     seconds: float
     #: Executions a second in this sitting; 0 before there was one.
     rate: float
+    #: How many of the executions there were in earlier sittings.
+    earlier: int = 0
 
     @property
     def left(self) -> float | None:
