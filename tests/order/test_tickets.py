@@ -138,4 +138,4 @@ def _edges(pattern: str, n: int) -> int:
         else:
             claim = Claim(("file",), READ, subtree=True)
         table.take([claim], number)
-    return sum(len(group.predecessors) for group in table._living)
+    return sum(len(group.predecessors) for group in table._tree.living)

@@ -51,8 +51,8 @@ TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCal
 
 #: Tickets, and directories in the making: they order everything else, and none is left in the end.
 TICKETS = """
-ClaimTable._living ClaimTable._nodes ClaimTable._serial ClaimTable._subtrees Making._groups _Group.dependents
-_Group.predecessors _Group.since _Group.tickets _Node.children _Node.reads _Node.subtree_reads _Node.write
+ClaimTree._nodes ClaimTree._subtrees ClaimTree.living ClaimTree.serial Group.dependents Group.predecessors Group.since
+Group.tickets Making._groups _Node.children _Node.reads _Node.subtree_reads _Node.write
 """
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
