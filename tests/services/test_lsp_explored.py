@@ -205,19 +205,28 @@ def test_rule_holds(rule: Callable[[], None]) -> None:
     rule()
 
 
-VARIANTS: list[tuple[str, Callable[[], None], Callable[[], AbstractContextManager[Any]]]] = [
-    ("told in completion order", told_in_call_order, as_calls_complete),
+Variant = Callable[[], AbstractContextManager[Any]]
+
+#: Its name, the rule it breaks, what breaks it, and a pattern in what the rule then says.
+VARIANTS: list[tuple[str, Callable[[], None], Variant, str]] = [
+    ("told in completion order", told_in_call_order, as_calls_complete, "didChangeWatchedFiles"),
     (
         "a question trusts what was told",
         asked_about_what_stands_there,
         lambda: patched(LanguageServers, "check", _that_was_told),
+        'diff: "a.py:1:1: .* != "a.py:2:1: ',
     ),
-    ("any version counts", matched_to_versions, lambda: patched(_session.Session, "_hear", _that_comes)),
+    (
+        "any version counts",
+        matched_to_versions,
+        lambda: patched(_session.Session, "_hear", _that_comes),
+        "'bad one' in a.py",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("rule", "variant"), [variant[1:] for variant in VARIANTS], ids=[one[0] for one in VARIANTS])
-def test_variant_is_caught(rule: Callable[[], None], variant: Callable[[], AbstractContextManager[Any]]) -> None:
-    """The race that a rule removes, put back."""
-    with variant(), pytest.raises(AssertionError):
+@pytest.mark.parametrize(("rule", "variant", "said"), [one[1:] for one in VARIANTS], ids=[one[0] for one in VARIANTS])
+def test_variant_is_caught(rule: Callable[[], None], variant: Variant, said: str) -> None:
+    """The race that a rule removes, put back; the rule says what is wrong."""
+    with variant(), pytest.raises(AssertionError, match=said):
         rule()

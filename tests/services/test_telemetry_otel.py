@@ -179,7 +179,7 @@ def test_sink_that_does_not_make_the_call_current_is_caught(
 ) -> None:
     """The tests above see it."""
     monkeypatch.setattr(telemetry.sinks[0]._context, "attach", lambda context: None)  # type: ignore[attr-defined]
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="one more item: 'own'"):
         test_spans_of_a_sync_tool_are_children_of_its_call(in_production, exported, telemetry)
 
 

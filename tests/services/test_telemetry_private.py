@@ -246,5 +246,5 @@ def test_what_was_looked_through_is_remembered_to_a_bound() -> None:
 def test_scrubber_that_looks_at_nothing_is_caught(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     """The tests above see it."""
     monkeypatch.setattr(Scrubber, "_looked_through", lambda self, text: text)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="'pecan' is contained here"):
         test_what_tools_tell_is_looked_through(root, monkeypatch)
