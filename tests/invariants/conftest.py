@@ -140,3 +140,16 @@ def simple(tape: Callable[..., Tape]) -> Callable[..., Tape]:
         return made
 
     return make
+
+
+@pytest.fixture
+def running(simple: Callable[..., Tape]) -> Callable[..., Tape]:
+    """Makes a tape of two calls that run."""
+
+    def make(**options: Any) -> Tape:
+        made = simple(**options)
+        made.start(0)
+        made.start(1)
+        return made
+
+    return make

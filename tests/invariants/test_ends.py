@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,19 +17,6 @@ def over(made: Any, *calls: int, **fields: Any) -> Any:
     made.merge()
     made.leave(**fields)
     return made
-
-
-@pytest.fixture
-def running(simple: Any) -> Callable[..., Any]:
-    """Makes a tape of two calls that run."""
-
-    def make(**options: Any) -> Any:
-        made = simple(**options)
-        made.start(0)
-        made.start(1)
-        return made
-
-    return make
 
 
 @pytest.fixture

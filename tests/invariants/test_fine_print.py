@@ -9,19 +9,6 @@ import pytest
 
 
 @pytest.fixture
-def running(simple: Any) -> Callable[..., Any]:
-    """Makes a tape of two calls that run."""
-
-    def make(**options: Any) -> Any:
-        made = simple(**options)
-        made.start(0)
-        made.start(1)
-        return made
-
-    return make
-
-
-@pytest.fixture
 def two_lanes(tape: Any) -> Callable[..., Any]:
     """Makes a tape of an exclusive call that has been merged, and another one behind it that has ended."""
 

@@ -15,8 +15,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolrt import Registry, Runtime, State, ToolCall, by_claims, by_safety, parallel, serial, services, sim
-from toolrt.invariants import require
+from tests.services._mixes import POLICIES, ends, require_laws
+from toolrt import Registry, Runtime, State, ToolCall, services, sim
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import Services, Tool
 from toolrt.services.code import _index
@@ -35,8 +35,6 @@ FILES = {
     "lib/util.py": "class Base:\n    def go(self):\n        return 1\n\n\ndef helper(n):\n    return Base().go()\n",
     "note.md": "# Helper\n\nWhat helper does.\n",
 }
-
-POLICIES = {policy.__name__: policy for policy in (by_claims, parallel, by_safety, serial)}
 
 TEXTS = [
     "from lib.util import helper\n\n\ndef main():\n    helper(2)\n    return helper(1)\n",
@@ -94,11 +92,7 @@ class CodeMix:
             workspace, code = world()
             tools = Registry([*workspace.tools(), *code.tools()])
             done = await run_one_by_one(self.batch(), tools, State(), lanes=POLICIES[self.policy])
-            return {
-                "results": [result.to_json() for result in done.results],
-                "state": done.state.to_json(),
-                "files": workspace.snapshot(),
-            }
+            return ends(done, workspace)
 
         execution = sim.run(run)
         assert execution.error is None, execution.error
@@ -134,13 +128,7 @@ def judge(mix: CodeMix, choices: list[int]) -> None:
     """One execution on the twin, held against every law."""
     kept: list[Any] = []
     execution = sim.run(mix.program(kept), sim.Choices(choices))
-    assert execution.error is None, (mix, execution.error)
-    workspace = kept[0]
-    notes = execution.trace.notes
-    notes["oracle"], notes["files"] = mix.oracle(), workspace.snapshot()
-    notes["temp_files"] = [name for name in notes["files"] if ".toolrt" in name]
-    notes["claims_left"] = ["in the table"] * workspace.claim_table.statistics()["groups"]
-    require(execution.trace, context=f"{mix!r} {choices}")
+    require_laws(execution, kept[0], mix.oracle(), f"{mix!r} {choices}")
 
 
 MIXES = st.builds(

@@ -20,6 +20,7 @@ pytest.importorskip("tree_sitter", reason="the code extra is not installed")
 from _language_servers import anything, as_calls_complete, asks, calls_of, edits, found, told_at_lane_ends, writes
 
 import toolrt
+from tests.services._mixes import POLICIES, ends, require_laws
 from toolrt import (
     READ,
     Diagnostic,
@@ -30,15 +31,11 @@ from toolrt import (
     State,
     ToolContext,
     Workspace,
-    by_claims,
-    by_safety,
-    parallel,
     partition,
-    serial,
     services,
     sim,
 )
-from toolrt.invariants import patched, require
+from toolrt.invariants import patched
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import Tool
 from toolrt.services.code import CodeIndex, _index
@@ -61,8 +58,6 @@ FILES = {
 
 #: How many schedules of one mix are tried.
 EXECUTIONS = 300 if FULL else 25
-
-POLICIES = {policy.__name__: policy for policy in (by_claims, parallel, by_safety, serial)}
 
 TEXTS = [
     "from lib.util import helper\n\n\ndef main():\n    helper(2)\n    return helper(1)\n",
@@ -172,16 +167,12 @@ class Mix:
                     lanes=POLICIES[self.policy],
                     services=world.given(lsp),
                 )
-            return {
-                "results": [result.to_json() for result in done.results],
-                "state": done.state.to_json(),
-                "files": world.workspace.snapshot(),
-            }
+            return ends(done, world.workspace)
 
         execution = sim.run(run)
         assert execution.error is None, execution.error
-        ends: dict[str, Any] = execution.value
-        return ends
+        oracle: dict[str, Any] = execution.value
+        return oracle
 
     def program(self, kept: list[World], cancel_at: int | None = None) -> Callable[[], Any]:
         """The batch; what it was run in is in `kept`."""
@@ -232,13 +223,7 @@ def judge(mix: Mix, choices: list[int]) -> None:
     """One execution on the twin, held against every law."""
     kept: list[World] = []
     execution = sim.run(mix.program(kept), sim.Choices(choices))
-    assert execution.error is None, (mix, execution.error)
-    workspace = kept[0].workspace
-    notes = execution.trace.notes
-    notes["oracle"], notes["files"] = mix.oracle(), workspace.snapshot()
-    notes["temp_files"] = [name for name in notes["files"] if ".toolrt" in name]
-    notes["claims_left"] = ["in the table"] * workspace.claim_table.statistics()["groups"]
-    require(execution.trace, context=f"{mix!r} {choices}")
+    require_laws(execution, kept[0].workspace, mix.oracle(), f"{mix!r} {choices}")
 
 
 MIXES = st.builds(
