@@ -12,7 +12,7 @@ import trio.testing
 from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
-from toolrt.sim import _trio_internals_accesses as internals
+from toolrt.sim._trio_internals._required import REQUIRED
 
 
 def touched(program: Callable[[], Awaitable[Any]], policy: sim.Policy | None = None) -> list[list[str]]:
@@ -366,7 +366,7 @@ def test_things_made_outside_keep_one_name() -> None:
 def _patched() -> dict[tuple[object, str], object]:
     return {
         (holder, name): holder.__dict__[name]
-        for _, module, owner, names in internals.REQUIRED
+        for _, module, owner, names in REQUIRED
         for holder in [getattr(module, owner) if owner else module]
         for name in names
         if name in holder.__dict__

@@ -22,7 +22,8 @@ from typing import Any
 import trio
 
 from toolrt.errors import DefinitionRefused
-from toolrt.sim._host import Driver, Job, current_scheduler, simulate
+from toolrt.sim._host import current_scheduler, simulate
+from toolrt.sim._job import Driver, Job
 from toolrt.sim._offers import Offers
 from toolrt.sim.policies._choices import Choices
 

@@ -19,8 +19,9 @@ import attrs
 
 from toolrt.sim._checkpoint import Checkpoint, State
 from toolrt.sim._execution import Execution
-from toolrt.sim._host import Driver, Job, simulate
+from toolrt.sim._host import simulate
 from toolrt.sim._interrupts import one_interrupt_noted
+from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Judgement, judge
 from toolrt.sim._progress import Progress
 from toolrt.sim._tally import Recorded, Tally

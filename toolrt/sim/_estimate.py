@@ -20,7 +20,8 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim._actors import DEFAULT_CLOCK_MOVES, checked_jobs, named_actors, with_actors, with_clock
-from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, checked_job, simulate
+from toolrt.sim._host import simulate
+from toolrt.sim._job import DEFAULT_STEP_LIMIT, Driver, checked_job
 from toolrt.sim.policies._random_walk import RandomWalk
 
 __all__ = ["Estimate", "duration", "estimate", "figure"]

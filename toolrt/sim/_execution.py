@@ -17,7 +17,7 @@ from toolrt.sim._schedule import Schedule
 from toolrt.trace import Access, Step, Trace, plain
 
 if TYPE_CHECKING:
-    from toolrt.sim._hook import RawStep
+    from toolrt.sim._roster import RawStep
     from toolrt.trace._trace import RawEvent
 
 __all__ = ["Execution"]

@@ -23,7 +23,8 @@ from toolrt.sim._cell import OUTSIDE
 from toolrt.sim._checkpoint import Checkpoint
 from toolrt.sim._divided import PROGRESS_EVERY, Budget, Divided
 from toolrt.sim._execution import Execution
-from toolrt.sim._host import DEFAULT_STEP_LIMIT, Driver, Job, checked_job, simulate
+from toolrt.sim._host import simulate
+from toolrt.sim._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._places import Places
 from toolrt.sim._progress import Progress

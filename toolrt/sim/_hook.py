@@ -3,19 +3,12 @@
 Rules.
 - One task steps at a time, to its next checkpoint.  Before each step the *enabled* list is made: the task that
   stepped last, if it still can, then the others by path.  The policy picks an index; 0 is the simplest choice.
-- Tasks that are not the program's (the harness, system tasks, Trio's own) are no choice.  They run straight away,
-  in Trio's loop; so do callbacks given to `run_sync_soon`.  Those that never stop take turns with the program; when
-  they go on and no task of the program steps, their passes count as steps do, and the step limit ends it.
+- Tasks that are not the program's (see `_turns`) are no choice, and run straight away, in Trio's loop.
 - When nothing can run, the tasks in `wait_all_tasks_blocked` wake; when there are none, the clock jumps to the
   next deadline; when there is none, that is a deadlock.
 - A task that is `spare` (one that cancels the program, at any moment or never) does not keep time from moving.
   When it alone can run, the choice is between that and its step, and is a step of its own.
-- An execution ends when its root task ends, whatever its children did: an exception that leaves a child is the
-  program's own affair, which its parent may catch, and what follows is scheduled like anything else.
-- A deadlock, the step limit, a policy that raises and Ctrl-C end it too.  From then on nothing is recorded, no
-  policy is asked and the program is cancelled; it unwinds by choice 0 under a limit of its own, and what has not
-  ended by then is closed by force.  Value, error, schedule and trace are those of the moment it ended.
-- Nothing raises through Trio's loop.  What a policy raises is kept in `fault`.
+- How an execution ends is said in `_ending`.
 
 Limits.  The interleavings are those of whole steps: a task that does not checkpoint is not interrupted.
 """
@@ -33,35 +26,24 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
-from toolrt.errors import Deadlock, DefinitionRefused, InternalError, StepLimit, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._clock import VirtualClock
+from toolrt.sim._ending import Ending
 from toolrt.sim._offers import Offers
-from toolrt.sim._paths import CLOCK, key_of_path
-from toolrt.sim._record import Record, checked_choice
+from toolrt.sim._paths import CLOCK
+from toolrt.sim._record import checked_choice
 from toolrt.sim._roster import Actor, RawStep, in_order
-from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, can_step_inside
-from toolrt.sim._trio_internals_things import Things, begun_under
-from toolrt.sim._waiting import waits_for
+from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, Things, begun_under, can_step_inside
+from toolrt.sim._turns import Turns
 from toolrt.sim.policies._policy import Policy, RunInfo
 
-__all__ = ["Actor", "RawStep", "Scheduler"]
+__all__ = ["Scheduler"]
 
 # Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
 _STEPS_BETWEEN_VISITS = 1_000
 
-# After so many passes in which others than the program's tasks ran, those and the program take turns.
-_PASSES_BEFORE_TURNS = 1_000
 
-# So many passes without a step of the program are never too many.
-_LEAST_PASS_LIMIT = 10_000
-
-# How many steps an ended execution may take to unwind: so many, and so many for each living task.
-_UNWINDING_STEPS = 1_000
-_UNWINDING_STEPS_PER_TASK = 50
-
-
-class Scheduler(Record):
+class Scheduler(Ending):
     """One execution.  It is the probe's sink while the execution lasts.
 
     Args:
@@ -78,33 +60,7 @@ class Scheduler(Record):
         named: whether anybody may ask who could have stepped.
     """
 
-    __slots__ = (
-        "_broken",
-        "_clock_moved_at",
-        "_ended",
-        "_handed",
-        "_harness",
-        "_harness_is_next",
-        "_harness_woken",
-        "_limit",
-        "_pass_limit",
-        "_passes_of_others",
-        "_passes_since",
-        "_patience",
-        "_pause_at",
-        "_pick_any",
-        "_program",
-        "_statuses",
-        "_unwinding_left",
-        "canceller",
-        "error",
-        "left_nothing",
-        "others_ran",
-        "rests",
-        "spare",
-        "spoiled",
-        "value",
-    )
+    __slots__ = ("_handed", "_pass_limit", "_pause_at", "_pick_any", "_statuses", "_turns_taken", "is_attached")
 
     def __init__(
         self,
@@ -120,92 +76,27 @@ class Scheduler(Record):
         pass_limit: int | None = None,
         named: bool = True,
     ) -> None:
-        super().__init__(seam, nursery, clock, policy, steps, things)
-        self._program = program
-        self._limit = info.step_limit
-        self._pass_limit = pass_limit or max(info.step_limit, _LEAST_PASS_LIMIT)
-        self._harness = harness
-        self._harness_woken = False
-
-        self.value: Any = None
-        self.error: BaseException | None = None
-        # The root task has ended, or nobody waits for it any more.
-        self._ended = False
-        #: True when the program has ended by itself and nothing is left of it: the harness was not woken.
-        self.left_nothing = False
-        #: True when tasks were closed by force: the Trio run may be in any state.
-        self.spoiled = False
-        #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
-        #: When these alone can run, that time passes (or, if none can, that nobody ever steps) is the first choice.
-        self.spare: tuple[str, ...] | None = None
-        #: The name of the task that may cancel the program at any moment, or None.
-        self.canceller: str | None = None
-        #: For an explorer that swaps steps: the numbers of the steps before which nothing could run, and whether
-        #: others ran too.
-        self.rests: list[int] = []
-        self.others_ran = False
-        self._clock_moved_at = 0
-        self._unwinding_left = 0
-        # How many passes others have had since the program had made so many steps.
-        self._passes_of_others = 0
-        self._passes_since = 0
-        self._patience = _PASSES_BEFORE_TURNS
+        super().__init__(seam, clock, program, policy, info.step_limit, steps, nursery, harness, things)
+        # Who takes turns with others than the program's tasks; made when there are any, which is seldom.
+        self._turns_taken: Turns | None = None
+        self._pass_limit = pass_limit
         self._pause_at = min(self._limit, _STEPS_BETWEEN_VISITS)
-        # The task that Trio is stepping for it; whether Trio is to step the harness alone next; whether nothing of
-        # this works any more.
+        # The task that Trio is stepping for it.
         self._handed: Actor | None = None
-        self._harness_is_next = False
-        self._broken = False
 
         things.actors = self._actors
         things.actor_of = self._actors.__getitem__
         attach = getattr(policy, "attach", None)
         # Who picks any of so many, whoever they are, and is not to keep who they were.
         self._pick_any: Callable[[int], int] | None = None if named else getattr(policy, "pick_any", None)
-        # Who swaps steps asks under what they began.
+        #: Whether the policy is that of an explorer that swaps steps: it asks under what they began.
+        self.is_attached = attach is not None
         self._statuses: list[Any] | None = None
         if attach is not None:
             self._statuses = self.begun_under
             attach(self)
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
-
-    # ------------------------------------------------------------------ the program's root task
-
-    @trio.lowlevel.enable_ki_protection
-    async def root(self) -> None:
-        """Run the program; the root task of the execution."""
-        value = None
-        if self._running is None:
-            # Trio stepped it without asking: its loop is not the one this was written for.
-            self.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
-        try:
-            awaitable = _called(self._program)
-            if not hasattr(awaitable, "__await__"):
-                self.fault = DefinitionRefused("a program", "an async function without arguments", self._program)
-            else:
-                value = await _interruptible(awaitable)
-        except BaseException as error:  # noqa: ASYNC103
-            # Nothing may leave this task: in the harness's nursery it would end the executions that follow.
-            self._end(None, error)
-        else:
-            self._end(value, None)
-
-    def _end(self, value: Any, error: BaseException | None) -> None:
-        if not self.over:
-            self.over = True
-            self.value = value
-            self.error = error
-        self._ended = True
-        if self._running is None:
-            # Nobody will look whether it has ended.
-            self._wake_harness()
-
-    def _wake_harness(self) -> None:
-        self._ended = True
-        if not self._harness_woken:
-            self._harness_woken = True
-            self._seam.wake(self._harness)
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -243,10 +134,7 @@ class Scheduler(Record):
         ready, keys, names, pick = self._ready, self._keys, self._names, self._policy.choose
         take, pick_any = self._take, self._pick_any
         handed, self._handed = self._handed, None
-        if self._harness_is_next:
-            self._harness_is_next = False
-            batch.extend(strangers)
-            strangers.clear()
+        if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
             return
         # A deadline may have come while others ran.
         look_for_due = True
@@ -255,7 +143,7 @@ class Scheduler(Record):
                 while runq:
                     take(runq.popleft())
                 if (strangers or callbacks or callbacks_once) and not self._has_its_turn():
-                    self._hand_over_strangers(batch)
+                    self._hand_over(batch)
                     return
                 if look_for_due:
                     if seam.has_due(clock.now):
@@ -394,29 +282,11 @@ class Scheduler(Record):
                 if owner is not None:
                     owner.exits.setdefault(nursery, []).append(index)
                 elif self._ended and not self._harness_woken:
-                    if strangers or self.given_up or not seam.is_clean(self._nursery):
+                    if strangers or self.given_up or not seam.leftovers.are_none(self._nursery):
                         self._wake_harness()
                     else:
                         self.left_nothing = True
                         return
-
-    def _unwind(self, batch: list[Task], inside: bool) -> bool:
-        """Take one step of an execution that is over, by choice 0, and unrecorded; say whether Trio is to take it."""
-        self._unwinding_left -= 1
-        if self._unwinding_left < 0:
-            self._close_by_force()
-            return False
-        actor = self._pop_first()
-        self._running = self._spawner = actor
-        self._origin = -1
-        if not inside:
-            batch.append(actor.task)
-            return True
-        self._last_ready = self._seam.step(actor.task) % DUE == GOES_ON
-        self._running = None
-        if self._ended:
-            self._wake_harness()
-        return False
 
     # ------------------------------------------------------------------ one step
 
@@ -434,57 +304,36 @@ class Scheduler(Record):
 
     def _has_its_turn(self) -> bool:
         """Say whether the program steps next although others can run."""
-        if self._passes_of_others < self._patience or not (self._last_ready or self._ready) or self._ended:
-            return False
-        self._patience = 1
-        self._passes_of_others = 0
-        return True
+        return (self._last_ready or bool(self._ready)) and not self._ended and self._turns().give_way()
 
-    def _count_pass_of_others(self) -> None:
-        """Count a pass in which no task of the program steps; too many end the execution."""
-        if self._ended:
-            return
-        if self.given_up:
-            self._unwinding_left -= 1
-            if self._unwinding_left < 0:
-                self._close_by_force()
-            return
-        steps = len(self.steps)
-        if steps != self._passes_since:
-            self._passes_since = steps
-            self._passes_of_others = 0
-        self._passes_of_others += 1
-        # The schedule of an execution that ended this way is replayed with its length for a limit.
-        if self._passes_of_others > (self._pass_limit if steps < self._limit else _LEAST_PASS_LIMIT):
-            others = sorted(task.name for task in self._seam.strangers() if task not in self._actors)
-            stood_still = self._seam.next_deadline() < inf and self._clock_moved_at != steps
-            self._give_up(StepLimit(self._limit, self._waiting(), stood_still, steps, others))
+    def _turns(self) -> Turns:
+        turns = self._turns_taken
+        if turns is None:
+            turns = self._turns_taken = Turns(self._strangers, self._seam, self._limit, self._pass_limit)
+        return turns
 
-    def _hand_over_strangers(self, batch: list[Task]) -> None:
+    def _hand_over(self, batch: list[Task]) -> None:
         """Have Trio step the tasks that are not the program's, and call what is to be called."""
         self._count_pass_of_others()
         self.others_ran = self.others_ran or (bool(self.steps) and not self._ended)
         # Whatever Trio does before it asks again is nobody's step.
         self._origin = -1
         self._spawner = None
-        strangers = self._strangers
-        if self._ended and len(strangers) > 1:
-            # The harness ends tasks that are left: none of them may be in the pass it runs in.
-            batch.extend(self._all_but_the_harness())
-            self._harness_is_next = True
-            return
-        if len(strangers) > 1:
-            # Whatever woke them may have done it in the order of a set.
-            strangers.sort(key=self._seam.age_of)
-        batch.extend(strangers)
-        strangers.clear()
+        if self._ended and len(self._strangers) > 1:
+            self._turns().hand_over_all_but_the_harness(batch)
+        else:
+            self._turns().hand_over(batch)
 
-    def _all_but_the_harness(self) -> list[Task]:
-        """Leave the harness alone among those that are not the program's; give the others."""
-        self._strangers.sort(key=self._seam.age_of)
-        others = [task for task in self._strangers if not self._seam.is_main(task)]
-        self._strangers[:] = [task for task in self._strangers if self._seam.is_main(task)]
-        return others
+    def _count_pass_of_others(self) -> None:
+        """Count a pass in which no task of the program steps; too many end the execution."""
+        if self._ended:
+            return
+        if self.given_up:
+            self._may_unwind()
+        elif self._turns().count_pass(steps := len(self.steps)):
+            self._give_up(self._pass_limit_reached(steps))
+
+    # ------------------------------------------------------------------ when nothing can run
 
     def _rest(self) -> None:
         """Nothing can run: wake those who wait for that, else move the clock, else it is a deadlock."""
@@ -501,8 +350,7 @@ class Scheduler(Record):
         elif self.given_up:
             self._close_by_force()
         else:
-            waits_on: list[tuple[str, tuple[str, ...]]] = []
-            self._give_up(Deadlock(len(self.steps), self._waiting(waits_on), waits_on))
+            self._give_up(self._deadlocked())
 
     def _move_clock(self) -> None:
         """Let time pass up to the next deadline."""
@@ -511,103 +359,14 @@ class Scheduler(Record):
         self._clock_moved_at = len(self.steps)
         self._seam.expire(deadline)
 
-    def _waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
-        """Say of each living task what it waits for, by path; add to `waits_on` the tasks it waits for."""
-        waiting = []
-        for actor in self._living():
-            asked: dict[str, None] = {}
-
-            def name_of(task: object, asked: dict[str, None] = asked) -> str | None:
-                # Who waits for a task asks what it is called.
-                name = self._name_of(task)
-                if name is not None:
-                    asked[name] = None
-                return name
-
-            runnable = actor in self._ready or (self._last_ready and actor is self._last)
-            waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
-            if asked and waits_on is not None:
-                waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))
-        return waiting
-
-    # ------------------------------------------------------------------ giving up
-
-    def _step_limit_reached(self, steps: int) -> StepLimit:
-        pending = self._seam.next_deadline() < inf
-        half = steps // 2
-        recent = self.steps[half:]
-        # Who can run can until it steps; beside a choice within a step nobody could.
-        chosen = self.choices_within[-1] + 1 if self.choices_within else -1
-        starved = {actor.name for actor in self._ready if actor.since <= half and chosen < half}
-        starved.difference_update(self.spare or ())
-        starved.difference_update(actor.name for actor, _, _, _, _, _ in recent)
-        return StepLimit(
-            self._limit,
-            self._waiting(),
-            pending and steps - self._clock_moved_at > half,
-            starved=sorted(starved, key=key_of_path),
-        )
-
-    def abandon(self, fault: BaseException) -> None:
-        """End the execution from outside; the caller gets `fault`."""
-        self.fault = fault
-        if not self.given_up:
-            self._give_up(None)
+    # ------------------------------------------------------------------ Trio failed
 
     def fail(self, error: BaseException) -> None:
         """Take it that Trio's loop ended with `error` while it had this execution's tasks in hand."""
-        if not self.over:
-            self.over = True
-            self.error = error
+        self._freeze(None, error)
         actor, self._handed = self._handed, None
         if actor is not None:
             enabled, choice, causes = self._making
             if self.things.implied:
                 self.implied[len(self.steps)] = tuple(self.things.implied)
             self.steps.append((actor, enabled, choice, in_order(self._touched), self._clock.now, causes))
-
-    def _give_up(self, error: BaseException | None) -> None:
-        if not self.over:
-            self.over = True
-            self.error = error
-        self.given_up = True
-        self._unwinding_left = _UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self._actors)
-        self._nursery.cancel_scope.cancel()
-
-    def _close_by_force(self) -> None:
-        self.spoiled = True
-        self._keys.clear()
-        self._ready.clear()
-        self._names.clear()
-        self._last_ready = False
-        self._running = None
-        self._seam.kill_strangers()
-        # Trio's own tasks live on.
-        self._seam.runq.extend(task for task in self._strangers if task in self._seam.tasks)
-        self._strangers.clear()
-        self._wake_harness()
-
-    def _break(self, error: BaseException) -> None:
-        """Trio's own machinery failed under this program (an abort function raised, say)."""
-        self._broken = True
-        if not self.over:
-            self.over = True
-            self.error = error
-        self.given_up = True
-        try:
-            self._close_by_force()
-        except BaseException as worse:  # noqa: ASYNC103
-            self.fault = InternalError(f"could not end an execution that broke: {worse!r}")
-            self.fault.__cause__ = worse
-            self._wake_harness()
-
-
-@trio.lowlevel.disable_ki_protection
-def _called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-    return program()
-
-
-@trio.lowlevel.disable_ki_protection
-async def _interruptible(awaitable: Awaitable[Any]) -> Any:
-    """Let Ctrl-C into the program, but not into what is around it."""
-    return await awaitable

@@ -8,8 +8,7 @@ import trio
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path
-from toolrt.sim._trio_internals import Seam
-from toolrt.sim._trio_internals_things import TIME, Things, cancels, reads
+from toolrt.sim._trio_internals import TIME, Seam, Things, cancels, reads
 
 __all__ = ["Offers"]
 

@@ -25,7 +25,7 @@ from trio.lowlevel import Task
 from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals_things import Things
+from toolrt.sim._trio_internals import Things
 
 __all__ = ["Place", "Places"]
 

@@ -22,8 +22,7 @@ from toolrt.sim._clock import VirtualClock
 from toolrt.sim._offers import Offers
 from toolrt.sim._paths import Path
 from toolrt.sim._roster import Actor, RawStep, Roster, in_order
-from toolrt.sim._trio_internals import Seam
-from toolrt.sim._trio_internals_things import Things, begun_under
+from toolrt.sim._trio_internals import Seam, Things, begun_under
 from toolrt.sim.policies._policy import Policy
 
 __all__ = ["Record", "checked_choice"]
@@ -47,7 +46,9 @@ class Record(Roster, ABC):
         "given_up",
         "implied",
         "offers",
+        "others_ran",
         "over",
+        "rests",
         "steps",
         "things",
     )
@@ -87,6 +88,10 @@ class Record(Roster, ABC):
         #: the execution was given up.
         self.choices_within: list[int] = []
         self.cut_within = False
+        #: For an explorer that swaps steps: the numbers of the steps before which nothing could run, and whether
+        #: others ran too.
+        self.rests: list[int] = []
+        self.others_ran = False
         # The enabled list, the choice and the causes of the running step; and whether it is the rest of one.
         self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
         self._divided = False

@@ -13,7 +13,8 @@ import attrs
 from toolrt.sim._compare import passing_beside
 from toolrt.sim._execution import Execution
 from toolrt.sim._explain import Story, explain
-from toolrt.sim._host import Driver, Job, simulate
+from toolrt.sim._host import simulate
+from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Check, Judgement, judge
 from toolrt.sim._places import Places
 from toolrt.sim._schedule import Schedule

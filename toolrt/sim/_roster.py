@@ -17,8 +17,9 @@ from trio.lowlevel import Task
 
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._paths import Path
+from toolrt.sim._paths import Path, key_of_path
 from toolrt.sim._trio_internals import Seam
+from toolrt.sim._waiting import waits_for
 
 __all__ = ["Actor", "RawStep", "Roster", "in_order"]
 
@@ -73,6 +74,8 @@ class Roster:
         "_seam",
         "_spawner",
         "_strangers",
+        "canceller",
+        "spare",
     )
 
     #: The steps that were made.
@@ -96,6 +99,11 @@ class Roster:
         # Who spawned or woke what is found in the run queue: a step's index, or -1 for nobody.
         self._origin = -1
         self._spawner: Actor | None = None
+        #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
+        #: When these alone can run, that time passes (or, if none can, that nobody ever steps) is the first choice.
+        self.spare: tuple[str, ...] | None = None
+        #: The name of the task that may cancel the program at any moment, or None.
+        self.canceller: str | None = None
 
     def _pop_first(self) -> Actor:
         """Take the first of the enabled tasks; it becomes the one that stepped last."""
@@ -111,6 +119,12 @@ class Roster:
         self._keys.insert(place, actor.key)
         self._ready.insert(place, actor)
         self._names.insert(place, actor.name)
+
+    def _forget_who_can_run(self) -> None:
+        self._keys.clear()
+        self._ready.clear()
+        self._names.clear()
+        self._last_ready = False
 
     def _take(self, task: Task) -> None:
         """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
@@ -161,6 +175,25 @@ class Roster:
     def _living(self) -> list[Actor]:
         """Give the tasks of the program that have not ended, by path."""
         return sorted((actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key)
+
+    def _waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
+        """Say of each living task what it waits for, by path; add to `waits_on` the tasks it waits for."""
+        waiting = []
+        for actor in self._living():
+            asked: dict[str, None] = {}
+
+            def name_of(task: object, asked: dict[str, None] = asked) -> str | None:
+                # Who waits for a task asks what it is called.
+                name = self._name_of(task)
+                if name is not None:
+                    asked[name] = None
+                return name
+
+            runnable = actor in self._ready or (self._last_ready and actor is self._last)
+            waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
+            if asked and waits_on is not None:
+                waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))
+        return waiting
 
 
 def _by_key(actor: Actor) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from types import FrameType
 import trio
 from trio.lowlevel import Task
 
-from toolrt.sim import _trio_internals_accesses
+from toolrt.sim import _trio_internals
 from toolrt.sim._paths import key_of_path
 
 __all__ = ["waits_for"]
@@ -23,8 +23,8 @@ _SIM_HOME = PurePath(__file__).parent
 
 # Frames of Trio's that say nothing about what is waited for.
 _NO_WORDS = ("__aenter__", "__aexit__", "wait_task_rescheduled", "_async_yield", "_real_async_yield")
-# Its frames stand between Trio's own.
-_REPORTS = _trio_internals_accesses.__file__
+# Frames of what reports stand between Trio's own.
+_INTERNALS_HOME = PurePath(_trio_internals.__file__).parent
 
 
 def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: bool) -> str:
@@ -32,10 +32,8 @@ def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: boo
     own: list[tuple[FrameType, int]] = []
     trios: list[FrameType] = []
     for frame, line in task.iter_await_frames():
-        if frame.f_code.co_filename == _REPORTS:
-            continue
         home = PurePath(frame.f_code.co_filename)
-        if home.is_relative_to(_SIM_HOME) and not own:
+        if home.is_relative_to(_INTERNALS_HOME) or (home.is_relative_to(_SIM_HOME) and not own):
             continue
         if home.is_relative_to(_TRIO_HOME):
             trios.append(frame)

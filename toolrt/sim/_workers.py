@@ -28,8 +28,9 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim._actors import with_actors, with_clock
-from toolrt.sim._host import Driver, Job, simulate
+from toolrt.sim._host import simulate
 from toolrt.sim._interrupts import interrupts_held
+from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._tally import Recorded, Tally
 from toolrt.sim.strategies import Redundant, Shared

@@ -66,6 +66,7 @@ class Things:
         "fresh",
         "implied",
         "nursery_scopes",
+        "quiet",
         "timed",
         "touched",
     )
@@ -84,6 +85,8 @@ class Things:
         self._outside = outside
         self._kept_outside = kept
         self.nursery_scopes: set[int] = set()
+        #: True while a cancelled child hands its Cancelled to its nursery.
+        self.quiet = False
         #: True when the clock may move beside tasks that can run.
         self.timed = False
         #: The scope made last, by whom, and in which of its steps: within that step nobody else has it.

@@ -2,37 +2,23 @@
 
 Rules.  Trio keeps the tasks and children of a cancel scope in sets, and breaks ties between equal deadlines by
 address.  While simulating, both are put in path order first, so what is cancelled first is the same in every process
-(RULE 30).  The private names used here are in `_REQUIRED` of `toolrt.sim._trio_internals`, which checks them.
+(RULE 30).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import trio
 from trio.lowlevel import Task
 
-if TYPE_CHECKING:
-    from toolrt.sim._trio_internals import Seam
+from toolrt.sim._trio_internals._seam import Seam
 
-__all__ = ["AliveInOrder", "expire_in_path_order", "recalculate_in_path_order"]
+__all__ = ["expire_in_path_order", "recalculate_in_path_order"]
 
 _run: Any = trio._core._run
-
-
-class AliveInOrder(WeakKeyDictionary[Any, None]):
-    """Stands in for the weak set of Trio's async generators, and remembers the order they came in."""
-
-    def add(self, generator: Any) -> None:
-        self[generator] = None
-
-
-################################################################
-# Replacing and putting back
-################################################################
 
 
 class _Ordered(dict[Any, None]):

@@ -1,0 +1,40 @@
+"""Every private name of Trio that the simulator uses, and nothing else.
+
+Rules.  No other module of `toolrt.sim` reads a name of Trio that starts with an underscore or is not documented.  Each
+such name is in `_required`, which is checked before every simulation: a Trio whose internals moved is refused with the
+list of what moved (`UnsupportedTrio`), never half controlled.  Everything replaced here acts on the simulation's own
+run alone, hands all else to what it replaced, and is put back afterwards.
+
+- `_seam`: one Trio run, as the scheduler sees it; `_step`: one step of a task; `_leftovers`: what executions leave
+  behind in the run, so that many can follow one another in it.
+- `_control`: what is replaced so that the scheduler is asked, and the program cannot leave the simulation; `_order`:
+  what is replaced so that cancelling goes in path order.
+- `_reports`: what a step touched, for an explorer that swaps steps; `_things`: what it touched is called.
+- `_required`: the self-test.
+"""
+
+from toolrt.sim._trio_internals._control import controlled, outside_run
+from toolrt.sim._trio_internals._reports import Reports
+from toolrt.sim._trio_internals._required import check_supported
+from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, seam_of_this_run
+from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, can_step_inside
+from toolrt.sim._trio_internals._things import TIME, Things, begun_under, cancels, reads
+
+__all__ = [
+    "DUE",
+    "ENDED",
+    "GOES_ON",
+    "TIME",
+    "Reports",
+    "Seam",
+    "Things",
+    "begun_under",
+    "can_step_inside",
+    "cancels",
+    "check_supported",
+    "controlled",
+    "is_host_of_guest",
+    "outside_run",
+    "reads",
+    "seam_of_this_run",
+]

@@ -1,0 +1,148 @@
+"""Trio under control: what is replaced in it while something is simulated.
+
+Rules.  Everything replaced here acts on the simulation's own run alone, hands all else to what it replaced, and is put
+back afterwards: Trio's module globals are shared by every thread.  A step of the program that would leave the
+simulation (a thread, a socket, a subprocess, real input or output, a Trio run of its own) is refused.
+
+Theory.  Trio has one hook for deterministic scheduling: under Hypothesis it sorts each tick's runnable tasks and
+hands them to ``_r.shuffle``.  Our object in the place of ``_r`` empties that list and has the tasks stepped one at a
+time, so every order of steps can happen; Trio then finds nothing left to run and goes round its loop.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import trio
+from trio.lowlevel import Task
+
+from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._seam import Seam
+
+__all__ = ["controlled", "outside_run"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+_socket: Any = sys.modules["trio._socket"]
+_socket_names: Any = sys.modules["trio.socket"]
+_subprocess: Any = sys.modules["trio._subprocess"]
+_threads: Any = sys.modules["trio._threads"]
+_thread_cache: Any = sys.modules["trio._core._thread_cache"]
+
+# Real I/O: each waits for something outside the simulation.  Platforms have different ones.
+_IO_WAITS = (
+    "wait_readable",
+    "wait_writable",
+    "wait_kevent",
+    "monitor_kevent",
+    "wait_overlapped",
+    "monitor_completion_key",
+    "write_overlapped",
+    "readinto_overlapped",
+)
+
+
+class _Shuffler:
+    """Stands in for Trio's random generator: `shuffle` schedules our run, all else is the real one's."""
+
+    def __init__(self, real: Any, tick: Callable[[list[Task]], bool]) -> None:
+        self._real = real
+        self._tick = tick
+
+    def shuffle(self, batch: list[Task]) -> None:
+        if not self._tick(batch):
+            self._real.shuffle(batch)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+@contextmanager
+def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None]) -> Iterator[None]:
+    """Let `tick` schedule the run of `seam()` inside the block.
+
+    Args:
+        tick: is given the runnable tasks of each pass of any Trio loop in this process; False says "not mine".
+        seam: gives the run under control, or None while there is none yet.
+    """
+
+    def mine() -> Seam | None:
+        current = seam()
+        return current if current is not None and current.is_current() else None
+
+    replacements = Replacements()
+    replace = replacements.replace
+
+    def refuse(holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None) -> None:
+        real = holder.__dict__[name]
+
+        @wraps(real)
+        def refused(*args: Any, **kwargs: Any) -> Any:
+            current = mine()
+            if current is not None and current.owns(current.current_task()):
+                if first is not None:
+                    first(*args)
+                raise NotSimulated(action, remedy)
+            return real(*args, **kwargs)
+
+        replace(holder, name, refused)
+
+    had_hypothesis = "hypothesis" in sys.modules
+    try:
+        replace(_run, "_r", _Shuffler(_run._r, tick))
+        replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
+        replace(_run.CancelStatus, "recalculate", recalculate_in_path_order(mine))
+        replace(_run.Deadlines, "expire", expire_in_path_order(mine))
+        thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
+        refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
+        refuse(threading.Thread, "start", "start a thread", thread)
+        refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
+        # Both trio.run and guest mode begin here.
+        own_run = "await the function itself; a simulation already is its Trio run"
+        refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
+        outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
+        # The socket of the operating system is already open, and nobody else may have it.
+        refuse(_socket._SocketType, "__init__", "use a socket", outside, lambda _, sock: sock.close())
+        # It would open two of the operating system's, and only one of them would get as far as the line above.
+        refuse(_socket_names, "socketpair", "use a socket", outside)
+        refuse(_subprocess, "_open_process", "start a subprocess", outside)
+        if "open_process" in trio.lowlevel.__dict__:
+            refuse(trio.lowlevel, "open_process", "start a subprocess", outside)
+        for name in _IO_WAITS:
+            if name in _run.TheIOManager.__dict__:
+                refuse(_run.TheIOManager, name, "wait for real input or output", outside)
+        yield
+    finally:
+        replacements.put_back()
+        if "hypothesis" in sys.modules and not had_hypothesis:
+            # Hypothesis was imported meanwhile and met our stand-ins; it must find the real ones.
+            _run._hypothesis_plugin_setup()
+
+
+def outside_run(seam: Seam, call: Callable[[], None]) -> None:
+    """Call `call` outside the run: `trio.run` and another simulation work in it as if the run were not there."""
+    context = _run.GLOBAL_RUN_CONTEXT.__dict__
+    inside = dict(context)
+    hooks = sys.get_asyncgen_hooks()
+    library = _run.sniffio_library.name
+    context.clear()
+    sys.set_asyncgen_hooks(*seam.runner.asyncgens.prev_hooks)
+    _run.sniffio_library.name = None
+    wakeup = signal.set_wakeup_fd(-1) if seam.in_main_thread else -1
+    try:
+        call()
+    finally:
+        if seam.in_main_thread:
+            signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        _run.sniffio_library.name = library
+        sys.set_asyncgen_hooks(*hooks)
+        context.clear()
+        context.update(inside)

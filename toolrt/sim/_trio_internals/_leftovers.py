@@ -1,0 +1,159 @@
+"""What executions leave behind in one Trio run, and how it is got rid of: the next one begins where the first began.
+
+Rules.  A task is ended whatever it says; a run in which that was needed is not fit for another execution.  What is no
+task is dropped (RunVars, deadlines, idle waiters, callbacks, instruments) or closed (async generators).
+"""
+
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import outcome
+import trio
+from trio.lowlevel import Task
+
+__all__ = ["Leftovers"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+
+# A coroutine that answers GeneratorExit with another await this many times is given up.
+_CLOSE_ATTEMPTS = 20
+
+
+class Leftovers:
+    """What the executions of one Trio run leave in it.
+
+    Args:
+        runner: Trio's runner, when nothing but the harness and Trio's own tasks is in it.
+    """
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+        self._runq = runner.runq
+        self._tasks = runner.tasks
+        self._baseline = frozenset(runner.tasks)
+        self._callbacks = runner.entry_queue.queue
+        self._callbacks_once = runner.entry_queue.idempotent_queue
+        self._deadlines = runner.deadlines
+        self._instruments = runner.instruments
+        self._hooks = runner.instruments.data
+        self._context = _run.GLOBAL_RUN_CONTEXT
+        # Trio keeps these in a set ordered by address; they are closed in the order of their first iteration.
+        runner.asyncgens.alive = _AliveInOrder()
+
+    def are_none(self, nursery: trio.Nursery) -> bool:
+        """Say whether all is as it was when the run began, and `nursery` can be used again."""
+        private: Any = nursery.cancel_scope
+        return not (
+            self._runq
+            or self._callbacks
+            or self._callbacks_once
+            or len(self._tasks) > len(self._baseline)
+            or self._runner.asyncgens.alive.data
+            or private._cancel_called
+        )
+
+    def tasks(self) -> list[Task]:
+        """Give every living task that was not there when the run began, the youngest first."""
+        if len(self._tasks) <= len(self._baseline):
+            return []
+        private: Any = self._tasks - self._baseline
+        return sorted(private, key=_by_age, reverse=True)
+
+    def kill_tasks(self) -> None:
+        """End every task that was not there when the run began; nothing of them is left in the run queue."""
+        # An ending task may spawn others; one that never stops doing so is left behind.
+        for _ in range(_CLOSE_ATTEMPTS):
+            tasks = self.tasks()
+            if not tasks:
+                break
+            for task in tasks:
+                self.kill(task)
+        alive = [task for task in self._runq if task in self._tasks]
+        self._runq.clear()
+        self._runq.extend(alive)
+
+    def kill(self, task: Task) -> None:
+        """End `task` whatever it says; afterwards this run is not fit for another execution."""
+        private: Any = task
+        caller = getattr(self._context, "task", None)
+        self._context.task = task
+        private._abort_func = None
+        try:
+            for _ in range(_CLOSE_ATTEMPTS):
+                try:
+                    private.context.run(private.coro.close)
+                except BaseException:  # noqa: ASYNC103
+                    # It awaited again or raised: its own business, and it gets another chance to end.
+                    continue  # noqa: ASYNC104
+                break
+        finally:
+            if caller is None:
+                del self._context.task
+            else:
+                self._context.task = caller
+        if task in self._tasks:
+            self._runner.task_exited(task, outcome.Value(None))
+
+    def bury(self) -> None:
+        """Close every coroutine of a run whose loop has failed: nobody will step them again."""
+        for task in list(self._tasks):
+            nursery: Any = task.parent_nursery
+            if nursery is not None:
+                # A nursery complains when it is dropped with children.
+                nursery._children.clear()
+            for _ in range(_CLOSE_ATTEMPTS):
+                try:
+                    task.coro.close()
+                except BaseException:  # noqa: ASYNC103
+                    # Whatever it does without its loop is bound to fail.
+                    continue  # noqa: ASYNC104
+                break
+
+    def has_async_generators(self) -> bool:
+        """Say whether an execution left any half iterated."""
+        return bool(self._runner.asyncgens.alive)
+
+    async def close_async_generators(self) -> None:
+        """Close what an execution left half iterated, in the order of first iteration."""
+        asyncgens = self._runner.asyncgens
+        while asyncgens.alive:
+            left = list(asyncgens.alive)
+            asyncgens.alive = _AliveInOrder()
+            for generator in left:
+                # Like Trio at the end of a run: cancelled and shielded, its errors logged.
+                await asyncgens._finalize_one(generator, generator.__qualname__)
+
+    def sweep(self) -> None:
+        """Drop what an execution left in the run: RunVars, deadlines, idle waiters, callbacks, instruments."""
+        runner = self._runner
+        if self._callbacks or self._callbacks_once:
+            # A Ctrl-C among them is not lost: Trio looks for it whenever its main task waits.
+            self._callbacks.clear()
+            self._callbacks_once.clear()
+        if runner._locals:
+            runner._locals.clear()
+        if self._deadlines._heap:
+            self._deadlines._heap.clear()
+            self._deadlines._active = 0
+        if runner.waiting_for_idle:
+            runner.waiting_for_idle.clear()
+        if self._hooks["_all"]:
+            for instrument in list(self._hooks["_all"]):
+                self._instruments.remove_instrument(instrument)
+
+
+_by_age = attrgetter("_counter")
+
+
+class _AliveInOrder(WeakKeyDictionary[Any, None]):
+    """Stands in for the weak set of Trio's async generators, and remembers the order they came in."""
+
+    def add(self, generator: Any) -> None:
+        self[generator] = None

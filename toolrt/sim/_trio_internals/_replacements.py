@@ -1,0 +1,25 @@
+"""Names of Trio's that are replaced for a while, and put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Replacements"]
+
+
+class Replacements:
+    """What is replaced now.  Who puts something in calls `put_back`, whatever happens."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any]] = []
+
+    def replace(self, holder: Any, name: str, value: Any) -> None:
+        """Put `value` in the place of the name `name` of `holder`, a module or a class."""
+        self._replaced.append((holder, name, holder.__dict__[name]))
+        setattr(holder, name, value)
+
+    def put_back(self) -> None:
+        """Put back whatever was there, the last first."""
+        for holder, name, real in reversed(self._replaced):
+            setattr(holder, name, real)
+        self._replaced.clear()

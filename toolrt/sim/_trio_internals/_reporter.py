@@ -1,0 +1,106 @@
+"""How an operation of Trio's is made to report what it touches.
+
+Rules.  A report is made before the operation, by whoever called it: a step of the program of the execution that runs
+now, in this thread.  Anybody else's operation is done without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import trio
+
+from toolrt.sim._trio_internals._replacements import Replacements
+from toolrt.sim._trio_internals._things import Things
+
+__all__ = ["Reporter"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+
+
+class Reporter(Replacements):
+    """Replaces what has to report, and knows to whom; one for each simulation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: The execution that runs now; None: nobody wants to know.
+        self.things: Things | None = None
+
+    def here(self) -> Things | None:
+        """Give the record of the execution, when one of its program's steps runs in this thread."""
+        things = self.things
+        if things is not None and getattr(_run.GLOBAL_RUN_CONTEXT, "task", None) in things.actors:
+            return things
+        return None
+
+    def before(self, holder: Any, name: str, note: Callable[..., None]) -> None:
+        """Call ``note(things, self, *args)`` before each call of a method or reading of a property."""
+        reporter, context = self, _run.GLOBAL_RUN_CONTEXT
+
+        def make(real: Any) -> Any:
+            if isinstance(real, property):
+                return property(
+                    None if real.fget is None else make(real.fget),
+                    real.fset,
+                    real.fdel,
+                    real.__doc__,
+                )
+
+            # `here` in line: these are called at every turn.
+            @wraps(real)
+            def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+                things = reporter.things
+                if things is not None and getattr(context, "task", None) in things.actors:
+                    note(things, self, *args, **kwargs)
+                return real(self, *args, **kwargs)
+
+            return call
+
+        self.replace(holder, name, make(holder.__dict__[name]))
+
+    def before_await(self, holder: Any, name: str, note: Callable[..., None]) -> None:
+        """Call ``note(things, self)`` when a coroutine method begins to run, which may be in another task."""
+        here, real = self.here, holder.__dict__[name]
+
+        @wraps(real)
+        async def call(self: Any) -> Any:
+            things = here()
+            if things is not None:
+                note(things, self)
+            return await real(self)
+
+        self.replace(holder, name, call)
+
+    def before_setting(self, holder: Any, name: str, note: Callable[..., None]) -> None:
+        """Call ``note(things, self, value)`` before a property is set."""
+        here, real = self.here, holder.__dict__[name]
+
+        def put(self: Any, value: Any) -> None:
+            things = here()
+            if things is not None:
+                note(things, self, value)
+            real.fset(self, value)
+
+        self.replace(holder, name, property(real.fget, put, real.fdel, real.__doc__))
+
+    def named(
+        self, holder: Any, parts: Callable[[Any], tuple[Any, ...]] = lambda thing: (), kind: str | None = None
+    ) -> None:
+        """Name what ``holder()`` makes by its type; its parts are the same resource."""
+        here, context, real = self.here, _run.GLOBAL_RUN_CONTEXT, holder.__dict__["__init__"]
+
+        @wraps(real)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            things = here()
+            if things is None:
+                real(self, *args, **kwargs)
+                return
+            name = things.made(self, kind or type(self).__name__, things.actor_of(context.task).name)
+            real(self, *args, **kwargs)
+            for part in parts(self):
+                things.same(part, name)
+
+        self.replace(holder, "__init__", init)

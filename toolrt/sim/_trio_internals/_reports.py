@@ -1,0 +1,93 @@
+"""What Trio's own primitives say about the running step, for an explorer that swaps steps.
+
+Rules.  While a simulation runs, each operation on a primitive reports what it touched, as `toolrt.probe` wants it.
+Two operations that may be swapped without a difference never both touch one resource with one of them writing;
+an operation's report depends on nothing but what it reports, or a swap would change it.  A primitive is named by
+its kind, the task that made it, and how many of its kind that task had made before: the same in every schedule.
+Everything replaced here acts on the program's own steps alone, and is put back afterwards.
+
+What each kind of primitive reports is said by the module that makes it do so: `_reports_sync` (events, locks, channels
+and the like), `_reports_scopes` (cancelling, deadlines, nurseries) and `_reports_implied` (what follows from where
+code runs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from toolrt.probe import Resource
+from toolrt.sim._trio_internals._reporter import Reporter
+from toolrt.sim._trio_internals._reports_implied import report_implied
+from toolrt.sim._trio_internals._reports_scopes import report_nurseries, report_scopes
+from toolrt.sim._trio_internals._reports_sync import report_channels, report_run_variables, report_sync
+from toolrt.sim._trio_internals._things import Things
+
+__all__ = ["Reports"]
+
+# After so many executions that nobody wanted to know about, Trio's own primitives are put back.
+_UNWANTED_MOST = 20
+
+
+class Reports:
+    """Who reports, and to which execution; one for each simulation."""
+
+    def __init__(self) -> None:
+        self._reporter = Reporter()
+        # What was made outside any execution has one name for the whole simulation.
+        self._outside: dict[int, Resource] = {}
+        self._kept: list[Any] = []
+        # Whether any primitive reports, and whether what is implied is reported too.
+        self._reporting = self._implying = False
+        # So many executions in a row have not wanted to know.
+        self._unwanted = 0
+
+    def new_things(self) -> Things:
+        """Give an empty record for the next execution."""
+        return Things(self._outside, self._kept)
+
+    def begin(self, things: Things | None) -> None:
+        """Let Trio's primitives report to `things` from here on; None: nobody wants to know.
+
+        What replaces Trio's own is put in when it is first wanted, and taken out when it was not for a while: both
+        take as long as a small execution.
+        """
+        reporter = self._reporter
+        reporter.things = things
+        if things is not None:
+            self._unwanted = 0
+            if not self._reporting:
+                self._reporting = True
+                report_sync(reporter)
+                report_channels(reporter)
+                report_scopes(reporter)
+                report_nurseries(reporter)
+                report_run_variables(reporter)
+        elif self._reporting:
+            self._unwanted += 1
+            if self._unwanted == _UNWANTED_MOST:
+                self._put_back()
+
+    def imply_too(self) -> None:
+        """Report what is implied as well, until the end of the block: a third of all the cost, for who asks."""
+        if not self._implying:
+            self._implying = True
+            report_implied(self._reporter)
+
+    def end(self) -> None:
+        """Let Trio's primitives report to nobody from here on."""
+        self._reporter.things = None
+
+    @contextmanager
+    def confined(self) -> Iterator[None]:
+        """Take out at the end of the block whatever was put in."""
+        try:
+            yield
+        finally:
+            self.end()
+            self._put_back()
+
+    def _put_back(self) -> None:
+        self._reporting = self._implying = False
+        self._reporter.put_back()

@@ -1,0 +1,103 @@
+"""What follows from where code runs, and not from what it does: scopes and nurseries that are read.
+
+- *Scopes*: entering, leaving and waking read them.
+- *Nurseries*: opening, spawning in one's own and ending read, so they commute; a task that spawns in a nursery that
+  could be closing writes.  Spawning, waking and joining are causes, not accesses.
+- *Time* moves when nothing can run, which is no step; where it may move beside tasks that can run, that is a step which
+  writes the time and cancels what is due, and whoever asks for the time, adds or removes a deadline, or stops being
+  able to run reads it; who waits for all others to block writes it.
+
+These reports are *implied*: they are kept apart, because a step that only has those may have done anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from toolrt.sim._trio_internals._reporter import Reporter
+from toolrt.sim._trio_internals._things import ANYTHING, TIME, Things, imply, is_inside
+
+__all__ = ["report_implied"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+
+
+def report_implied(reporter: Reporter) -> None:
+    """Let entering, leaving, spawning, ending and waking say which scopes and nurseries they read."""
+    scope, nursery, context = _run.CancelScope, _run.Nursery, _run.GLOBAL_RUN_CONTEXT
+
+    def enter(things: Things, self: Any) -> None:
+        imply(things, things.scope_of(context.task._cancel_status))
+        if not things.is_fresh(self):
+            name = things.name(self)
+            imply(things, name)
+            imply(things, (*name, "deadline"))
+
+    reporter.before(scope, "__enter__", enter)
+
+    def close(things: Things, self: Any, _: object) -> None:
+        status = self._cancel_status
+        if status is not None:
+            imply(things, things.scope_of(status))
+            imply(things, things.scope_of(status._parent))
+        if things.timed and not things.is_fresh(self):
+            # A deadline that is set afterwards is none that the clock could move to.
+            imply(things, (*things.name(self), "deadline"))
+
+    reporter.before(scope, "_close", close)
+
+    def effective(things: Things, status: Any) -> None:
+        name = things.scope_of(status)
+        if name is not None:
+            imply(things, name)
+            imply(things, (*name, "deadline"))
+
+    reporter.before(_run.CancelStatus, "effective_deadline", effective)
+
+    def ends(things: Things, self: Any) -> None:
+        imply(things, things.own_name(self))
+        # The last one wakes the parent; who that is must not show in what it touches.
+        imply(things, things.scope_of(self._cancel_status))
+
+    reporter.before(nursery, "_check_nursery_closed", ends)
+
+    def started(things: Things, self: Any, *_: object) -> None:
+        for each in (self._old_nursery, self._new_nursery):
+            imply(things, things.name(each))
+            imply(things, things.scope_of(each._cancel_status))
+
+    reporter.before(_run._TaskStatus, "started", started)
+
+    def spawned(things: Things, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
+        if more.get("system_task"):
+            things.implied.append((ANYTHING, True))
+        elif is_inside(context.task, into):
+            imply(things, things.name(into))
+        else:
+            things.implied.append((things.name(into), True))
+
+    reporter.before(_run.Runner, "spawn_impl", spawned)
+
+    def woken(things: Things, runner: Any, task: Any, *value: Any) -> None:
+        # A new task is sent None; whoever wakes one that waits comes before or after whoever cancels it.
+        if task is not context.task and value != (None,):
+            imply(things, things.scope_of(task._cancel_status))
+
+    reporter.before(_run.Runner, "reschedule", woken)
+
+    def timely(things: Things, *_: object, **__: object) -> None:
+        if things.timed:
+            things.implied.append((TIME, False))
+
+    reporter.before(_run.Deadlines, "add", timely)
+    reporter.before(_run.Deadlines, "remove", timely)
+    reporter.before(_run.Runner, "current_time", timely)
+
+    def idles(things: Things, *_: object, **__: object) -> None:
+        if things.timed:
+            things.implied.append((TIME, True))
+
+    reporter.before(_run.Runner, "wait_all_tasks_blocked", idles)

@@ -1,0 +1,126 @@
+"""What cancel scopes and nurseries report of their own accord.
+
+- *Cancelling* a scope writes the scope and every scope below it that is cancelled by it, and reads those that are
+  shielded; it also writes the queue out of which it takes a parked task.  Every step reads the scope it begins
+  under (the scheduler notes that), and entering, leaving and waking read scopes too.
+- *Nurseries*: a child that raises writes.
+- *Deadlines*: changing one writes it.
+
+Limits.  ``cancelled_caught`` is not seen.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from functools import wraps
+from typing import Any
+
+import trio
+
+from toolrt.sim._trio_internals._reporter import Reporter
+from toolrt.sim._trio_internals._things import Things, cancels, changes, imply, only_cancelled, touch, writes
+
+__all__ = ["report_nurseries", "report_scopes"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+
+
+def report_scopes(reporter: Reporter) -> None:
+    """Let cancel scopes report: what is cancelled, shielded, asked for, and when."""
+    scope, context = _run.CancelScope, _run.GLOBAL_RUN_CONTEXT
+
+    def made(things: Things, self: Any) -> None:
+        task = context.task
+        things.made(self, "CancelScope", things.actor_of(task).name)
+        things.fresh = (self, task, task._schedule_points)
+
+    reporter.before(scope, "__attrs_post_init__", made)
+
+    def cancelled(things: Things, self: Any, *_: object) -> None:
+        if things.quiet:
+            imply(things, (*things.name(self), "called"))
+        elif things.is_fresh(self):
+            # The one that a cancelled checkpoint makes for itself.
+            imply(things, things.name(self))
+        elif self._cancel_called:
+            touch(things, self, False)
+        else:
+            cancels(things, self)
+
+    reporter.before(scope, "_cancel", cancelled)
+    recalculating = inspect.unwrap(_run.CancelStatus.recalculate).__code__
+
+    def asked(things: Things, self: Any) -> None:
+        if sys._getframe(2).f_code is recalculating:
+            # Trio asks itself.
+            return
+        touch(things, self, False)
+        if id(self) in things.nursery_scopes:
+            things.touched.append(((*things.name(self), "called"), True))
+
+    reporter.before(scope, "cancel_called", asked)
+
+    def moved(things: Things, self: Any, deadline: float) -> None:
+        things.touched.append(((*things.name(self), "deadline"), True))
+        if things.timed:
+            imply(things, things.name(self))
+        if deadline <= trio.current_time():
+            # It expires before the next step, as part of this one.
+            cancels(things, self)
+
+    def moved_by(things: Things, self: Any, seconds: float) -> None:
+        moved(things, self, trio.current_time() + seconds)
+
+    def read(things: Things, self: Any) -> None:
+        things.touched.append(((*things.name(self), "deadline"), False))
+
+    reporter.before(scope, "deadline", read)
+    reporter.before(scope, "relative_deadline", read)
+    reporter.before_setting(scope, "deadline", moved)
+    reporter.before_setting(scope, "relative_deadline", moved_by)
+
+    def shielded(things: Things, self: Any, shield: bool) -> None:
+        status = self._cancel_status
+        touch(things, self, True)
+        if status is not None:
+            above = status._parent is not None and status._parent.effectively_cancelled
+            changes(things, status, self._cancel_called or (above and not shield))
+
+    reporter.before_setting(scope, "shield", shielded)
+
+
+def report_nurseries(reporter: Reporter) -> None:
+    """Let nurseries report the failure of a child, and who asks for their children."""
+    nursery, context = _run.Nursery, _run.GLOBAL_RUN_CONTEXT
+
+    first, add_exc = nursery.__init__, nursery._add_exc
+
+    @wraps(first)
+    def init(self: Any, parent: Any, scope: Any, *args: Any) -> None:
+        things = reporter.here()
+        if things is not None:
+            things.made(self, "Nursery", things.actor_of(context.task).name)
+            things.nursery_scopes.add(id(scope))
+        first(self, parent, scope, *args)
+
+    @wraps(add_exc)
+    def add(self: Any, exc: BaseException, reason: Any) -> None:
+        things = reporter.here()
+        if things is None:
+            add_exc(self, exc, reason)
+        elif self._cancel_status.effectively_cancelled and only_cancelled(exc):
+            # What its siblings do at the same time, with the same effect.
+            things.quiet = True
+            try:
+                add_exc(self, exc, reason)
+            finally:
+                things.quiet = False
+        else:
+            touch(things, self, True)
+            add_exc(self, exc, reason)
+
+    reporter.replace(nursery, "__init__", init)
+    reporter.replace(nursery, "_add_exc", add)
+    reporter.before(nursery, "child_tasks", writes)

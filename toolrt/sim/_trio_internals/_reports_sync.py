@@ -1,0 +1,113 @@
+"""What events, locks, semaphores, limiters, queues of waiters, channels and run variables report.
+
+- *Event*: ``set`` writes, once; ``wait`` reads, so two waits commute.
+- *Lock, Semaphore, CapacityLimiter, Condition, ParkingLot, memory channels*: every operation that changes something
+  writes, also when the order would not have mattered this time; only an infinite limiter's tokens commute.
+
+Limits.  Memory streams and unbounded queues are seen only where they park.
+"""
+
+from __future__ import annotations
+
+import sys
+from math import inf
+from typing import Any
+
+import trio
+
+from toolrt.sim._trio_internals._reporter import Reporter
+from toolrt.sim._trio_internals._things import Things, reads, touch, writes
+
+__all__ = ["report_channels", "report_run_variables", "report_sync"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+_sync: Any = sys.modules["trio._sync"]
+_channel: Any = sys.modules["trio._channel"]
+_parking_lot: Any = sys.modules["trio._core._parking_lot"]
+_local: Any = sys.modules["trio._core._local"]
+
+
+def report_sync(reporter: Reporter) -> None:
+    """Let events, locks, semaphores, limiters, conditions and parking lots report."""
+    lot, event = _parking_lot.ParkingLot, _sync.Event
+    lock, semaphore, limiter = _sync._LockImpl, _sync.Semaphore, _sync.CapacityLimiter
+
+    def its_lot(thing: Any) -> tuple[Any, ...]:
+        return (thing._lot,)
+
+    for holder in (lot, event):
+        reporter.named(holder)
+    for holder in (lock, semaphore, limiter, _sync.Condition):
+        reporter.named(holder, its_lot)
+
+    reporter.before(event, "set", lambda things, self: touch(things, self, not self._flag))
+    reporter.before(event, "is_set", reads)
+    reporter.before(event, "statistics", writes)
+    reporter.before_await(event, "wait", reads)
+
+    reporter.before_await(lot, "park", writes)
+    # Nobody there, nobody woken.
+    reporter.before(lot, "unpark", lambda things, self, **_: touch(things, self, bool(self._parked)))
+    reporter.before(lot, "break_lot", writes)
+    own = (_sync.__dict__, _parking_lot.__dict__)
+
+    def looks(things: Things, self: Any) -> None:
+        # Trio's own primitives report for themselves.
+        if sys._getframe(2).f_globals not in own:
+            touch(things, self, False)
+
+    for name in ("__len__", "__bool__", "statistics"):
+        reporter.before(lot, name, looks)
+
+    def repark(things: Things, self: Any, new_lot: Any, **_: Any) -> None:
+        touch(things, self, True)
+        touch(things, new_lot, True)
+
+    reporter.before(lot, "repark", repark)
+
+    for name in ("acquire_nowait", "release"):
+        reporter.before(lock, name, writes)
+    reporter.before(lock, "locked", reads)
+
+    # Two tokens can be taken in any order as long as both are there, but whether they are depends on who else has
+    # taken one: a report that said so would change when two of them are swapped.
+    for name in ("acquire_nowait", "release"):
+        reporter.before(semaphore, name, writes)
+    reporter.before(semaphore, "value", reads)
+
+    def borrow(things: Things, self: Any, borrower: Any) -> None:
+        # Nobody can tell how many have one of infinitely many, but by asking.
+        touch(things, self, self._total_tokens != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
+
+    for name in ("acquire_on_behalf_of_nowait", "release_on_behalf_of"):
+        reporter.before(limiter, name, borrow)
+    for name in ("borrowed_tokens", "available_tokens", "statistics"):
+        reporter.before(limiter, name, writes)
+    reporter.before(limiter, "total_tokens", reads)
+    reporter.before_setting(limiter, "total_tokens", writes)
+
+
+def report_channels(reporter: Reporter) -> None:
+    """Let memory channels report."""
+    reporter.named(_channel.MemoryChannelState, kind="MemoryChannel")
+
+    def touches_state(things: Things, self: Any, *_: Any) -> None:
+        touch(things, self._state, True)
+
+    for holder, operation in (
+        (_channel.MemorySendChannel, "send_nowait"),
+        (_channel.MemoryReceiveChannel, "receive_nowait"),
+    ):
+        for name in (operation, "clone", "close", "statistics"):
+            reporter.before(holder, name, touches_state)
+
+
+def report_run_variables(reporter: Reporter) -> None:
+    """Let run variables report."""
+    for name, write in (("get", False), ("set", True), ("reset", True)):
+
+        def note(things: Things, self: Any, *_: Any, write: bool = write) -> None:
+            things.touched.append((("RunVar", self._name), write))
+
+        reporter.before(_local.RunVar, name, note)

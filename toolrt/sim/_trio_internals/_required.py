@@ -1,0 +1,219 @@
+"""The self-test: every private name of Trio that is used, held against the installed one.
+
+Rules.  A name that this package reads and Trio does not document is in `REQUIRED`.  It is looked for before every
+simulation: a Trio whose internals moved is refused with the list of what moved, never half controlled.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
+
+import trio
+
+from toolrt.errors import UnsupportedTrio
+
+__all__ = ["REQUIRED", "check_supported"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+_channel: Any = sys.modules["trio._channel"]
+_local: Any = sys.modules["trio._core._local"]
+_parking_lot: Any = sys.modules["trio._core._parking_lot"]
+_socket: Any = sys.modules["trio._socket"]
+_socket_names: Any = sys.modules["trio.socket"]
+_subprocess: Any = sys.modules["trio._subprocess"]
+_sync: Any = sys.modules["trio._sync"]
+_threads: Any = sys.modules["trio._threads"]
+_thread_cache: Any = sys.modules["trio._core._thread_cache"]
+_traps: Any = sys.modules["trio._core._traps"]
+
+#: Holder (a module or a class of Trio) for a reader, its module, its name there (None: the module itself), the names.
+REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
+    (
+        "trio._core._run",
+        _run,
+        None,
+        (
+            "_r",
+            "_ALLOW_DETERMINISTIC_SCHEDULING",
+            "GLOBAL_RUN_CONTEXT",
+            "CONTEXT_RUN_TB_FRAMES",
+            "TheIOManager",
+            "setup_runner",
+            "sniffio_library",
+            "unrolled_run",
+        ),
+    ),
+    (
+        "trio._core._run.Runner",
+        _run,
+        "Runner",
+        (
+            "runq",
+            "tasks",
+            "deadlines",
+            "entry_queue",
+            "asyncgens",
+            "instruments",
+            "waiting_for_idle",
+            "main_task",
+            "ki_pending",
+            "_locals",
+            "reschedule",
+            "task_exited",
+            "spawn_impl",
+            "current_time",
+            "wait_all_tasks_blocked",
+        ),
+    ),
+    (
+        "trio.lowlevel.Task",
+        _run,
+        "Task",
+        (
+            "coro",
+            "context",
+            "custom_sleep_data",
+            "_counter",
+            "_next_send_fn",
+            "_next_send",
+            "_abort_func",
+            "_cancel_status",
+            "_schedule_points",
+            "_cancel_points",
+            "_attempt_delivery_of_pending_ki",
+            "_attempt_delivery_of_any_pending_cancel",
+            "_parent_nursery",
+        ),
+    ),
+    (
+        "trio._core._run.CancelStatus",
+        _run,
+        "CancelStatus",
+        (
+            "_scope",
+            "_parent",
+            "_tasks",
+            "_children",
+            "effectively_cancelled",
+            "parent_cancellation_is_visible_to_us",
+            "recalculate",
+            "effective_deadline",
+        ),
+    ),
+    (
+        "trio.CancelScope",
+        _run,
+        "CancelScope",
+        (
+            "_cancel_status",
+            "_registered_deadline",
+            "cancel_called",
+            "__attrs_post_init__",
+            "__enter__",
+            "_close",
+            "_cancel",
+            "_cancel_called",
+            "deadline",
+            "relative_deadline",
+            "shield",
+        ),
+    ),
+    ("trio._core._run.Deadlines", _run, "Deadlines", ("_heap", "_active", "next_deadline", "expire", "add", "remove")),
+    (
+        "trio.Nursery",
+        _run,
+        "Nursery",
+        (
+            "_closed",
+            "_children",
+            "__init__",
+            "_add_exc",
+            "_check_nursery_closed",
+            "child_tasks",
+            "_parent_task",
+            "_cancel_status",
+        ),
+    ),
+    ("trio._core._run.EntryQueue", _run, "EntryQueue", ("queue", "idempotent_queue")),
+    ("trio._core._run.AsyncGenerators", _run, "AsyncGenerators", ("alive", "prev_hooks", "_finalize_one")),
+    (
+        "trio._core._traps",
+        _traps,
+        None,
+        ("CancelShieldedCheckpoint", "WaitTaskRescheduled", "PermanentlyDetachCoroutineObject"),
+    ),
+    ("trio._threads", _threads, None, ("_send_message_to_trio",)),
+    ("trio._socket", _socket, None, ("_SocketType",)),
+    ("trio.socket", _socket_names, None, ("socketpair",)),
+    ("trio._subprocess", _subprocess, None, ("_open_process",)),
+    ("trio._core._thread_cache.ThreadCache", _thread_cache, "ThreadCache", ("start_thread_soon",)),
+    ("trio.Event", _sync, "Event", ("__init__", "set", "wait", "is_set", "statistics", "_flag")),
+    ("trio.Lock", _sync, "_LockImpl", ("__init__", "acquire_nowait", "release", "locked", "_lot")),
+    ("trio.Condition", _sync, "Condition", ("__init__",)),
+    ("trio.Semaphore", _sync, "Semaphore", ("__init__", "acquire_nowait", "release", "value", "_value", "_lot")),
+    (
+        "trio.CapacityLimiter",
+        _sync,
+        "CapacityLimiter",
+        (
+            "__init__",
+            "acquire_on_behalf_of_nowait",
+            "release_on_behalf_of",
+            "total_tokens",
+            "borrowed_tokens",
+            "available_tokens",
+            "statistics",
+            "_borrowers",
+            "_lot",
+        ),
+    ),
+    (
+        "trio.lowlevel.ParkingLot",
+        _parking_lot,
+        "ParkingLot",
+        ("__init__", "park", "unpark", "repark", "break_lot", "statistics", "__len__", "__bool__"),
+    ),
+    ("trio._channel.MemoryChannelState", _channel, "MemoryChannelState", ("__init__",)),
+    (
+        "trio.MemorySendChannel",
+        _channel,
+        "MemorySendChannel",
+        ("send_nowait", "clone", "close", "statistics", "_state"),
+    ),
+    (
+        "trio.MemoryReceiveChannel",
+        _channel,
+        "MemoryReceiveChannel",
+        ("receive_nowait", "clone", "close", "statistics", "_state"),
+    ),
+    ("trio._core._run._TaskStatus", _run, "_TaskStatus", ("started", "_old_nursery", "_new_nursery")),
+    ("trio.lowlevel.RunVar", _local, "RunVar", ("get", "set", "reset", "_name")),
+)
+
+
+def check_supported() -> None:
+    """Hold the installed Trio against every private name used.
+
+    Raises:
+        UnsupportedTrio: some are not there; nothing was changed.
+    """
+    differences = []
+    for shown, module, owner, names in REQUIRED:
+        holder = module if owner is None else getattr(module, owner, None)
+        if holder is None:
+            differences.append(f"{shown} is gone")
+            continue
+        # A plain class sets its attributes in __init__.
+        made = getattr(inspect.unwrap(getattr(holder, "__init__", object)), "__code__", None)
+        set_there = made.co_names if made is not None else ()
+        differences.extend(
+            f"{shown}.{name} is gone" for name in names if not hasattr(holder, name) and name not in set_there
+        )
+    if not differences and not callable(getattr(_run._r, "shuffle", None)):
+        differences.append("trio._core._run._r has no shuffle()")
+    if differences:
+        raise UnsupportedTrio(trio.__version__, differences)

@@ -1,0 +1,134 @@
+"""One Trio run, as the scheduler sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+from trio.lowlevel import Task
+
+from toolrt.sim._paths import ROOT, Path
+from toolrt.sim._trio_internals._leftovers import Leftovers
+from toolrt.sim._trio_internals._step import ENDED, PARKED, stepper
+
+__all__ = ["Seam", "is_host_of_guest", "seam_of_this_run"]
+
+_core: Any = trio._core
+_run: Any = _core._run
+
+
+class Seam:
+    """One Trio run, as the scheduler sees it."""
+
+    def __init__(self, runner: Any) -> None:
+        self.runner = runner
+        #: Tasks that became runnable, in the order they did.
+        self.runq = runner.runq
+        #: Every living task.
+        self.tasks = runner.tasks
+        #: Callbacks that wait for Trio's loop: first here, then the ones that are kept once.
+        self.callbacks = runner.entry_queue.queue
+        self.callbacks_once = runner.entry_queue.idempotent_queue
+        self._deadlines = runner.deadlines
+        self._context = _run.GLOBAL_RUN_CONTEXT
+        self.in_main_thread = threading.current_thread() is threading.main_thread()
+        #: Runs a task to its next checkpoint; see `stepper`.
+        self.step = stepper(runner)
+        #: Says whether a deadline is at or before a time; see `_due_checker`.
+        self.has_due = _due_checker(runner.deadlines)
+        #: Gives a task's sort key; set by the host for each execution.
+        self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
+        #: Gives whether a task belongs to the simulated program; set by the host for each execution.
+        self.owns: Callable[[Task | None], bool] = lambda task: False
+        #: The path of every execution's first task.
+        self.root_path = Path((), ROOT)
+        #: What executions leave in it.
+        self.leftovers = Leftovers(runner)
+
+    def is_current(self) -> bool:
+        """Say whether this thread is inside this run."""
+        return getattr(self._context, "runner", None) is self.runner
+
+    def current_task(self) -> Task | None:
+        """Give the task that runs now, or None between steps."""
+        return getattr(self._context, "task", None)
+
+    def next_deadline(self) -> float:
+        """Give the earliest pending deadline in virtual seconds, or infinity."""
+        deadline: float = self._deadlines.next_deadline()
+        return deadline
+
+    def due_by(self, now: float) -> list[Any]:
+        """Give the scopes whose deadlines are pending at or before `now`."""
+        return [
+            scope
+            for deadline, _, scope in self._deadlines._heap
+            if deadline <= now and deadline == scope._registered_deadline
+        ]
+
+    def expire(self, now: float) -> None:
+        """Cancel every scope whose deadline is at or before `now`, in a stable order."""
+        self._deadlines.expire(now)
+
+    def has_idle_waiters(self) -> bool:
+        """Say whether a task is in `wait_all_tasks_blocked`."""
+        return bool(self.runner.waiting_for_idle)
+
+    def wake_idle_waiters(self) -> bool:
+        """Wake the tasks in `wait_all_tasks_blocked` with the least cushion; say whether there were any."""
+        waiting = self.runner.waiting_for_idle
+        if not waiting:
+            return False
+        least = waiting.keys()[0][0]
+        for key in [key for key in waiting if key[0] == least]:
+            self.runner.reschedule(waiting.pop(key))
+        return True
+
+    def age_of(self, task: Any) -> int:
+        """Give a number that is higher the later `task` was spawned."""
+        number: int = task._counter
+        return number
+
+    def is_main(self, task: Task) -> bool:
+        """Say whether `task` is the run's main task: the harness."""
+        return task is self.runner.main_task
+
+    def wake(self, task: Task) -> None:
+        """Make a parked task runnable."""
+        self.runner.reschedule(task)
+
+    def spawn(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> None:
+        """Spawn a task in `nursery` from anywhere in this run, in a copy of the context of `like`."""
+        self.runner.spawn_impl(root, (), nursery, name, context=like.context.copy())
+
+    def how_it_went(self, task: Task) -> int:
+        """Say how the step of `task` went that Trio has just taken, as `step` does."""
+        return PARKED if task in self.tasks else ENDED
+
+    def is_closed(self, nursery: trio.Nursery) -> bool:
+        """Say whether the body and every child of `nursery` have ended."""
+        private: Any = nursery
+        return bool(private._closed)
+
+
+def seam_of_this_run() -> Seam:
+    """Give the seam of the run this thread is in; call it from its main task."""
+    return Seam(_run.GLOBAL_RUN_CONTEXT.runner)
+
+
+def is_host_of_guest() -> bool:
+    """Say whether this thread is the host of a run in guest mode, and no task of it runs now."""
+    runner = getattr(_run.GLOBAL_RUN_CONTEXT, "runner", None)
+    return runner is not None and getattr(runner, "is_guest", False) and not trio.lowlevel.in_trio_task()
+
+
+def _due_checker(deadlines: Any) -> Callable[[float], bool]:
+    """Make the function that says whether a deadline (perhaps one since withdrawn) is at or before a time."""
+
+    def has_due(now: float) -> bool:
+        heap = deadlines._heap
+        return bool(heap) and heap[0][0] <= now
+
+    return has_due
