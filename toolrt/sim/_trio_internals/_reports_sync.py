@@ -76,9 +76,11 @@ def report_sync(reporter: Reporter) -> None:
         reporter.before(semaphore, name, writes)
     reporter.before(semaphore, "value", reads)
 
+    tokens_of = limiter.total_tokens.fget
+
     def borrow(things: Things, self: Any, borrower: Any) -> None:
         # Nobody can tell how many have one of infinitely many, but by asking.
-        touch(things, self, self._total_tokens != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
+        touch(things, self, tokens_of(self) != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
 
     for name in ("acquire_on_behalf_of_nowait", "release_on_behalf_of"):
         reporter.before(limiter, name, borrow)

@@ -45,6 +45,7 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "setup_runner",
             "sniffio_library",
             "unrolled_run",
+            "_hypothesis_plugin_setup",
         ),
     ),
     (
@@ -120,6 +121,7 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "deadline",
             "relative_deadline",
             "shield",
+            "_shield",
         ),
     ),
     ("trio._core._run.Deadlines", _run, "Deadlines", ("_heap", "_active", "next_deadline", "expire", "add", "remove")),
@@ -175,7 +177,7 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
         "trio.lowlevel.ParkingLot",
         _parking_lot,
         "ParkingLot",
-        ("__init__", "park", "unpark", "repark", "break_lot", "statistics", "__len__", "__bool__"),
+        ("__init__", "park", "unpark", "repark", "break_lot", "statistics", "__len__", "__bool__", "_parked"),
     ),
     ("trio._channel.MemoryChannelState", _channel, "MemoryChannelState", ("__init__",)),
     (
