@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.errors import DeadlineExceeded
 
+from tests.testing._losing import LOSING
 from toolrt import sim, testing
 from toolrt.errors import Deadlock, DefinitionRefused
 from toolrt.testing._given import fresh
@@ -479,19 +480,10 @@ def test_fresh_value_is_equal_and_its_containers_are_others(value: Any) -> None:
     assert not set(containers(value)) & set(containers(copied))
 
 
-_GIVEN = """
-import pytest, trio
+_GIVEN = (
+    LOSING
+    + """
 from hypothesis import given, settings, strategies as st
-from toolrt import sim
-
-@pytest.fixture
-def cell():
-    return sim.Cell(0, name="counter")
-
-async def bump(cell):
-    seen = cell.get()
-    await trio.lowlevel.checkpoint()
-    cell.set(seen + 1)
 
 @pytest.mark.explore(executions=20)
 class TestIt:
@@ -504,6 +496,7 @@ class TestIt:
                 nursery.start_soon(bump, cell)
         assert cell.get() == tasks
 """
+)
 
 
 def test_given_with_marker_fixtures_class_and_parameters(inner: Inner) -> None:

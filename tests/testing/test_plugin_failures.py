@@ -8,22 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.testing._losing import LOSING
+
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
 
-COUNTER = """
-import pytest, trio
-from toolrt import sim
-
-@pytest.fixture
-def cell():
-    return sim.Cell(0, name="counter")
-
-async def bump(cell):
-    seen = cell.get()
-    await trio.lowlevel.checkpoint()
-    cell.set(seen + 1)
-
+COUNTER = (
+    LOSING
+    + """
 @pytest.mark.explore{options}
 async def test_counter(cell):
     async with trio.open_nursery() as nursery:
@@ -31,6 +23,7 @@ async def test_counter(cell):
         nursery.start_soon(bump, cell)
     assert cell.get() == {expected}
 """
+)
 
 FAILING = COUNTER.format(options="", expected=2)
 
