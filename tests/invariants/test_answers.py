@@ -185,11 +185,9 @@ def test_modifiers_in_call_order_sees_another_order(simple: Any, broken: Any) ->
     }
 
 
-def test_modifiers_in_call_order_sees_those_of_a_failed_call(simple: Any, broken: Any) -> None:
+def test_modifiers_in_call_order_sees_those_of_a_failed_call(running: Any, broken: Any) -> None:
     """Only calls that returned have modifiers."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     made.settle(0)
     made.settle(1, "timed_out")
     made.end(0, 1)
@@ -198,11 +196,9 @@ def test_modifiers_in_call_order_sees_those_of_a_failed_call(simple: Any, broken
     assert "modifiers of calls that returned" in broken(made)["modifiers_in_call_order"][0]
 
 
-def test_modifiers_in_call_order_sees_a_lost_modifier(simple: Any, broken: Any) -> None:
+def test_modifiers_in_call_order_sees_a_lost_modifier(running: Any, broken: Any) -> None:
     """Each modifier is applied or rejected, once."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     made.settle(0, modifiers=2)
     made.settle(1, modifiers=0)
     made.end(0, 1)
@@ -211,11 +207,9 @@ def test_modifiers_in_call_order_sees_a_lost_modifier(simple: Any, broken: Any) 
     assert "expected its 2 modifiers" in broken(made)["modifiers_in_call_order"][0]
 
 
-def test_modifiers_in_call_order_sees_a_merge_while_a_call_runs(simple: Any, broken: Any) -> None:
+def test_modifiers_in_call_order_sees_a_merge_while_a_call_runs(running: Any, broken: Any) -> None:
     """A lane's modifiers apply at its end."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     made.settle(0)
     made.end(0)
     made.merge((0, 0))

@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.invariants._tapes import over
 from toolrt.invariants import trace_digest
-
-
-def over(made: Any, *calls: int, **fields: Any) -> Any:
-    """The calls end well and the batch is left."""
-    for call in calls:
-        made.settle(call)
-        made.end(call)
-    made.merge()
-    made.leave(**fields)
-    return made
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.invariants._tapes import over
+
 
 @pytest.fixture
 def two_lanes(tape: Any) -> Callable[..., Any]:
@@ -33,16 +35,6 @@ def two_lanes(tape: Any) -> Callable[..., Any]:
     return make
 
 
-def ended(made: Any, *calls: int) -> Any:
-    """The calls end well and the batch is left."""
-    for call in calls:
-        made.settle(call)
-        made.end(call)
-    made.merge()
-    made.leave()
-    return made
-
-
 def says(broken: Any, made: Any, law: str, words: str) -> bool:
     """Whether the law speaks, and of this."""
     return any(words in detail for detail in broken(made).get(law, ()))
@@ -52,7 +44,7 @@ def test_answer_to_a_call_nobody_submitted(running: Any, broken: Any) -> None:
     """There is no slot for it."""
     made = running()
     made.event("call.settled", call=7, outcome="ok", content=None, error=None)
-    assert says(broken, ended(made, 0, 1), "answered_once", "nobody submitted")
+    assert says(broken, over(made, 0, 1), "answered_once", "nobody submitted")
 
 
 def test_call_that_was_never_settled(running: Any, broken: Any) -> None:
@@ -60,7 +52,7 @@ def test_call_that_was_never_settled(running: Any, broken: Any) -> None:
     made = running()
     made.results[1] |= {"outcome": "ok", "content": None, "error": None}
     made.end(1)
-    assert says(broken, ended(made, 0), "answered_once", "expected an answer, got none")
+    assert says(broken, over(made, 0), "answered_once", "expected an answer, got none")
 
 
 def test_reader_is_told_another_outcome(running: Any, broken: Any) -> None:
@@ -70,7 +62,7 @@ def test_reader_is_told_another_outcome(running: Any, broken: Any) -> None:
     made.end(0)
     made.ask()
     made.event("result.delivered", call=0, outcome="error")
-    assert says(broken, ended(made, 1), "answered_once", "the reader was told error")
+    assert says(broken, over(made, 1), "answered_once", "the reader was told error")
 
 
 def test_result_before_it_is_settled(running: Any, broken: Any) -> None:
@@ -78,12 +70,12 @@ def test_result_before_it_is_settled(running: Any, broken: Any) -> None:
     made = running()
     made.ask()
     made.event("result.delivered", call=0, outcome="ok")
-    assert says(broken, ended(made, 0, 1), "results_in_call_order", "before it was settled")
+    assert says(broken, over(made, 0, 1), "results_in_call_order", "before it was settled")
 
 
 def test_merge_of_a_lane_twice(running: Any, broken: Any) -> None:
     """Each lane has one merge."""
-    made = ended(running(), 0, 1)
+    made = over(running(), 0, 1)
     for _ in range(2):
         made.ask()
         made.merge_delivered()
@@ -157,7 +149,7 @@ def test_stop_by_somebody_who_cannot(running: Any, broken: Any, by: int, words: 
     made.settle(0, "error")
     made.end(0)
     made.event("batch.stopped", by=by)
-    assert says(broken, ended(made, 1), "failure_contained", words)
+    assert says(broken, over(made, 1), "failure_contained", words)
 
 
 def test_cancel_that_takes_a_result_back(running: Any, broken: Any) -> None:
@@ -205,7 +197,7 @@ def test_timed_out_before_it_started(simple: Any, broken: Any) -> None:
     made.start(1)
     made.settle(0, "timed_out")
     made.end(0)
-    assert says(broken, ended(made, 1), "timeout_own_time", "never started")
+    assert says(broken, over(made, 1), "timeout_own_time", "never started")
 
 
 def test_thread_that_runs_on_and_does_not_say_so(tape: Any, broken: Any) -> None:
@@ -232,7 +224,7 @@ def test_progress_with_a_number_missing(running: Any, broken: Any) -> None:
     """Messages are numbered from 0."""
     made = running()
     made.say(0, 1)
-    assert says(broken, ended(made, 0, 1), "progress_at_once", "expected message 0 next")
+    assert says(broken, over(made, 0, 1), "progress_at_once", "expected message 0 next")
 
 
 def test_progress_accepted_after_the_result(running: Any, broken: Any) -> None:
@@ -241,7 +233,7 @@ def test_progress_accepted_after_the_result(running: Any, broken: Any) -> None:
     made.settle(0)
     made.say(0, 0)
     made.end(0)
-    assert says(broken, ended(made, 1), "progress_at_once", "accepted after the result was fixed")
+    assert says(broken, over(made, 1), "progress_at_once", "accepted after the result was fixed")
 
 
 def test_progress_that_nobody_sent(running: Any, broken: Any) -> None:
@@ -249,7 +241,7 @@ def test_progress_that_nobody_sent(running: Any, broken: Any) -> None:
     made = running()
     made.ask()
     made.hear(0, 0)
-    assert says(broken, ended(made, 0, 1), "progress_at_once", "not accepted before")
+    assert says(broken, over(made, 0, 1), "progress_at_once", "not accepted before")
 
 
 def test_progress_that_no_reader_was_told(running: Any, broken: Any) -> None:
@@ -260,4 +252,4 @@ def test_progress_that_no_reader_was_told(running: Any, broken: Any) -> None:
     made.end(0)
     made.ask()
     made.deliver(0)
-    assert says(broken, ended(made, 1), "progress_at_once", "were not delivered by then")
+    assert says(broken, over(made, 1), "progress_at_once", "were not delivered by then")

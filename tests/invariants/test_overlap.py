@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.invariants._tapes import over
+
 W, R = ("write", ["f"]), ("read", ["f"])
 
 
@@ -13,81 +15,59 @@ def mutate(made: Any, call: int, version: str = "v") -> None:
     made.event("file.mutation_ended", call=call, file="f", version=version, ok=True)
 
 
-def closed(made: Any) -> Any:
-    """Both calls end and the batch is left."""
-    for call in (0, 1):
-        made.settle(call)
-        made.end(call)
-    made.merge()
-    made.leave()
-    return made
-
-
-def test_same_file_in_call_order_sees_an_overlap(simple: Any, broken: Any) -> None:
+def test_same_file_in_call_order_sees_an_overlap(running: Any, broken: Any) -> None:
     """One mutation begins while another lasts."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     made.event("file.mutation_began", call=0, file="f")
     made.event("file.mutation_began", call=1, file="f")
     made.event("file.mutation_ended", call=1, file="f", version="b", ok=True)
     made.event("file.mutation_ended", call=0, file="f", version="a", ok=True)
-    found = broken(closed(made))
+    found = broken(over(made, 0, 1))
     assert list(found) == ["same_file_in_call_order"]
     assert "one at a time" in found["same_file_in_call_order"][0]
 
 
-def test_same_file_in_call_order_sees_another_order(simple: Any, broken: Any) -> None:
+def test_same_file_in_call_order_sees_another_order(running: Any, broken: Any) -> None:
     """Call 1 before call 0 is the wrong order."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     mutate(made, 1)
     mutate(made, 0)
-    found = broken(closed(made))
+    found = broken(over(made, 0, 1))
     assert list(found) == ["same_file_in_call_order"]
     assert "by call 0 after call 1" in found["same_file_in_call_order"][0]
 
 
-def test_same_file_in_call_order_leaves_other_files_alone(simple: Any, broken: Any) -> None:
+def test_same_file_in_call_order_leaves_other_files_alone(running: Any, broken: Any) -> None:
     """Two files have nothing to do with each other."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     mutate(made, 1)
     made.event("file.mutation_began", call=0, file="g")
     made.event("file.mutation_ended", call=0, file="g", version="a", ok=True)
-    assert broken(closed(made)) == {}
+    assert broken(over(made, 0, 1)) == {}
 
 
-def test_same_file_in_call_order_sees_a_read_of_what_comes_later(simple: Any, broken: Any) -> None:
+def test_same_file_in_call_order_sees_a_read_of_what_comes_later(running: Any, broken: Any) -> None:
     """A read does not see the mutation of a higher call."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     mutate(made, 1, "v1")
     made.event("file.read", call=0, file="f", version="v1")
-    assert "expected not to see the mutation by call 1" in broken(closed(made))["same_file_in_call_order"][0]
+    assert "expected not to see the mutation by call 1" in broken(over(made, 0, 1))["same_file_in_call_order"][0]
 
 
-def test_same_file_in_call_order_sees_a_read_that_misses_what_came_before(simple: Any, broken: Any) -> None:
+def test_same_file_in_call_order_sees_a_read_that_misses_what_came_before(running: Any, broken: Any) -> None:
     """A read sees the mutation of a lower call."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     made.event("file.read", call=1, file="f", version="v0")
     mutate(made, 0, "v1")
-    assert "read before it had ended" in broken(closed(made))["same_file_in_call_order"][0]
+    assert "read before it had ended" in broken(over(made, 0, 1))["same_file_in_call_order"][0]
 
 
-def test_same_file_in_call_order_sees_a_version_nobody_wrote(simple: Any, broken: Any) -> None:
+def test_same_file_in_call_order_sees_a_version_nobody_wrote(running: Any, broken: Any) -> None:
     """What is read is what was written last."""
-    made = simple()
-    made.start(0)
-    made.start(1)
+    made = running()
     mutate(made, 0, "v1")
     made.event("file.read", call=1, file="f", version="v9")
-    assert "expected version v1" in broken(closed(made))["same_file_in_call_order"][0]
+    assert "expected version v1" in broken(over(made, 0, 1))["same_file_in_call_order"][0]
 
 
 def test_exclusive_alone_sees_company(tape: Any, broken: Any) -> None:
@@ -180,12 +160,10 @@ def test_no_needless_wait_sees_a_slot_given_out_of_order(tape: Any, broken: Any)
     assert "by call_index" in found["no_needless_wait"][0]
 
 
-def test_no_needless_wait_sees_more_than_the_limit(simple: Any, broken: Any) -> None:
+def test_no_needless_wait_sees_more_than_the_limit(running: Any, broken: Any) -> None:
     """Two run where one may."""
-    made = simple(limit=1)
-    made.start(0)
-    made.start(1)
-    assert "at most 1" in broken(closed(made))["no_needless_wait"][0]
+    made = running(limit=1)
+    assert "at most 1" in broken(over(made, 0, 1))["no_needless_wait"][0]
 
 
 def test_no_needless_wait_sees_a_lane_that_starts_late(tape: Any, broken: Any) -> None:
@@ -216,4 +194,4 @@ def test_no_needless_wait_sees_approval_asked_late(simple: Any, broken: Any) -> 
     made.start(1)
     made.wait(1)
     made.event("approval.asked", call=1)
-    assert "expected approval to be asked at 0 s" in broken(closed(made))["no_needless_wait"][0]
+    assert "expected approval to be asked at 0 s" in broken(over(made, 0, 1))["no_needless_wait"][0]
