@@ -14,25 +14,21 @@ that is to change and ``file.mutation_ended`` after the last, whatever happened 
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
 
-Limits.  A directory is removed in two steps, a look at all it has and the removal: what somebody else puts there
-between them is lost.
+Parts.  `Contents` reads, `Revising` is one change of one file, `Carrier` carries several out, `Making` knows of
+directories on the way, `Gathering` of what a removal takes away; here is what they have in common, and their order.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
-import trio
 
-from toolrt import probe
-from toolrt.model import WRITE, Claim
-from toolrt.workspace._cache import Cache, Kept, stamp_of
-from toolrt.workspace._disk import Entry, Kind, Snapshot, Stat, Unsynced
+from toolrt.workspace._contents import Contents
+from toolrt.workspace._disk import Entry, Kind, Snapshot, Unsynced
 from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._making import Making
@@ -40,15 +36,14 @@ from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import (
     SIZE_LIMIT,
     Carrier,
-    aside,
-    changed_since,
     digest_of,
     in_thread,
+    os_errors,
     problem_of,
-    quick_digest,
     standing_at,
 )
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._removing import Gathering
 from toolrt.workspace._revision import (
     CallContext,
     Change,
@@ -59,7 +54,7 @@ from toolrt.workspace._revision import (
     row_of,
 )
 from toolrt.workspace._telling import Telling, Told, tell_began, tell_ended
-from toolrt.workspace._version import Row, Standing
+from toolrt.workspace._version import Row
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -67,18 +62,6 @@ if TYPE_CHECKING:
 __all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", "Snapshot"]
 
 T = TypeVar("T")
-
-#: What is kept, and what a look shows now; the look means nothing where nothing is kept.
-_Served = tuple[Kept[T] | None, Stat]
-
-#: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
-_LONG = 128 * 1024
-
-#: Looked up once: an attribute of an enumeration costs as much as a call.
-_DIRECTORY = Kind.DIRECTORY
-
-#: What no file shows.
-_NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 1)
 
 
 @attrs.frozen
@@ -105,9 +88,8 @@ class Files:
         self._workspace = workspace
         self._disk = workspace.disk
         self._seen = Freshness(limits.seen)
-        self._making = Making()
-        self._stored: Cache[bytes] = Cache("stored", limits.stored, limits.stored_bytes)
-        self._cached: Cache[Any] = Cache("cached", limits.cached, limits.cached_bytes)
+        self._making = Making(workspace.disk)
+        self._contents = Contents(workspace.disk, self._seen, limits)
 
     # Reading
 
@@ -119,9 +101,7 @@ class Files:
 
         Checkpoint: always.
         """
-        snapshot, digest, _ = await self._read(ctx, identity)
-        self._tell_read(ctx, identity, digest)
-        return snapshot
+        return await self._contents.read(ctx, identity)
 
     async def read_as(
         self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
@@ -138,20 +118,7 @@ class Files:
 
         Checkpoint: always.
         """
-        kept = (await self._served(ctx, identity, self._cached, part))[0]
-        if kept is not None:
-            self._seen.saw(identity, kept.digest)
-            self._tell_read(ctx, identity, kept.digest)
-            made: T = kept.value
-            return made
-        self._cached.miss()
-        snapshot, digest, settled = await self._read(ctx, identity)
-        self._tell_read(ctx, identity, digest)
-        value = await aside(self._disk, len(snapshot.content), lambda: render(snapshot), large=_LONG)
-        if settled and identity.key is not None:
-            size = len(value) if isinstance(value, str | bytes) else len(snapshot.content)
-            self._cached.keep(identity.key, Kept(stamp_of(snapshot.stat), digest, value, size), part)
-        return value
+        return await self._contents.read_as(ctx, identity, part, render)
 
     async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
         """The file of that `identity` as it is, for a tool that shows no more than parts of it, as a search does.
@@ -163,77 +130,7 @@ class Files:
 
         Checkpoint: always.
         """
-        kept, stat = await self._served(ctx, identity, self._stored)
-        if kept is not None:
-            self._tell_read(ctx, identity, kept.digest)
-            return Snapshot(kept.value, stat)
-        with _os_errors(identity.path):
-            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
-        if probe.sink is not None:
-            self._tell_read(ctx, identity, digest_of(snapshot.content))
-        return snapshot
-
-    async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
-        """The file, its digest, and whether it had not been changed for long enough to be kept."""
-        key = identity.key or ()
-        kept, stat = await self._served(ctx, identity, self._stored)
-        if kept is not None:
-            self._seen.saw(identity, kept.digest)
-            return Snapshot(kept.value, stat), kept.digest, True
-        self._stored.miss()
-        # Before the read, or a change during it could look as old as what was read.
-        now = self._disk.now_ns()
-        try:
-            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
-        except FileNotFoundError as error:
-            self._seen.saw(identity, None)
-            raise problem_of(identity.path, error) from None
-        except OSError as error:
-            raise problem_of(identity.path, error) from None
-        digest = await quick_digest(self._disk, snapshot.content)
-        self._seen.saw(identity, digest)
-        settled = now - snapshot.stat.mtime_ns > self._disk.time_step_ns
-        if settled and not _writes(ctx, key):
-            self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content)))
-        return snapshot, digest, settled and not _writes(ctx, key)
-
-    async def _served(
-        self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None = None
-    ) -> _Served[T]:
-        """What is kept of the file, if it is what the disk has, and what the disk shows.
-
-        Checkpoint: if something is kept: else the disk has one.
-        """
-        kept, _ = self._trusted(ctx, identity, cache, part)
-        if kept is None:
-            return None, _NO_STAT
-        await trio.lowlevel.checkpoint()
-        kept, stat = self._trusted(ctx, identity, cache, part)
-        if kept is not None:
-            cache.hit(identity.key or (), part)
-        return kept, stat
-
-    def _trusted(
-        self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None
-    ) -> _Served[T]:
-        if identity.key is None:
-            return None, _NO_STAT
-        kept = cache.find(identity.key, part)
-        if kept is None or _writes(ctx, identity.key):
-            return None, _NO_STAT
-        try:
-            stat = self._disk.lstat(path_on(self._disk, identity.entry))
-        except OSError:
-            stat = _NO_STAT
-        if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp:
-            return kept, stat
-        cache.drop(identity.key)
-        return None, stat
-
-    def _tell_read(self, ctx: CallContext, identity: Identity, digest: bytes) -> None:
-        if probe.sink is not None:
-            fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
-            probe.sink.event("file.read", {**fields, "version": digest.hex()[:12]})
+        return await self._contents.scan(ctx, identity)
 
     # Changing
 
@@ -251,7 +148,7 @@ class Files:
         """
         if identity.found is None:
             await self._making.settled(identity.key or ())
-            if self._missing(ctx, identity.key or (), identity.entry[:-1]):
+            if self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = self._revising(ctx, identity, change)
         told, names = Told(), (identity.event_name,)
@@ -312,7 +209,7 @@ class Files:
         with Telling(ctx, [identity.event_name for identity, _ in revisions]) as told:
             for (identity, change), one in zip(revisions, told, strict=True):
                 work = self._revising(ctx, identity, change)
-                with _os_errors(identity.path):
+                with os_errors(identity.path):
                     found, mode = await self._found(identity)
                 if found is None and modes is not None:
                     mode = modes.get(identity.entry)
@@ -328,10 +225,10 @@ class Files:
             await self._making.settled(*(identity.key or () for identity in created))
             directories: dict[Entry, Row] = {}
             for identity in created:
-                for row in self._missing(ctx, identity.key or (), identity.entry[:-1]):
+                for row in self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
                     directories.setdefault(row.key, row)
             rows = [*directories.values(), *rows]
-            with _os_errors(", ".join(identity.path for identity, _ in revisions)), self._making.of([*directories]):
+            with os_errors(", ".join(identity.path for identity, _ in revisions)), self._making.of([*directories]):
                 await self._carrier(ctx).carry_out(self._workspace.history.store, rows, contents)
             for (identity, _), one, revised in zip(revisions, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
@@ -356,13 +253,13 @@ class Files:
         Checkpoint: always.
         """
         await self._making.settled(identity.key or ())
-        rows = self._missing(ctx, identity.key or (), identity.entry)
+        rows = self._making.missing(ctx, identity.key or (), identity.entry)
         if not rows:
-            with _os_errors(identity.path):
+            with os_errors(identity.path):
                 await self._disk.make_dirs(identity.entry)
             return False
         making = self._making.of([row.key for row in rows])
-        with Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path), making:
+        with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path), making:
             done = await self._carrier(ctx).carry_out(self._workspace.history.store, rows, {})
             told.landed = True
         return bool(done)
@@ -379,12 +276,11 @@ class Files:
 
         Checkpoint: always.
         """
-        with Telling(ctx, [identity.event_name]) as (told,), _os_errors(identity.path):
-            rows: list[Row] = []
-            contents: dict[bytes, bytes] = {}
-            stat = await self._gather(ctx, identity.key or (), identity.entry, recursive, rows, contents)
-            store = self._workspace.history.store
-            token = await in_thread(lambda: store.begin(rows, contents), blocks=store.blocks)
+        with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path):
+            found = Gathering(self._disk, self._seen, ctx, self._workspace.limits.history_bytes // 4)
+            stat = await found.gather(identity, recursive)
+            rows, store = found.rows, self._workspace.history.store
+            token = await in_thread(lambda: store.begin(rows, found.contents), blocks=store.blocks)
             landed = False
             try:
                 if recursive and len(rows) > 1:
@@ -403,32 +299,6 @@ class Files:
                     self._seen.saw(identity, None, own=True)
             told.landed = True
 
-    async def _gather(
-        self, ctx: CallContext, key: Entry, entry: Entry, recursive: bool, rows: list[Row], contents: dict[bytes, bytes]
-    ) -> Stat | None:
-        """Write down what stands at `entry`, what is below it first; gives what a look at a file showed."""
-        found = await standing_at(self._disk, entry)
-        standing, content = found.standing, found.content
-        if standing is None:
-            raise FileNotFoundError(errno.ENOENT, "nothing there")
-        if content is not None and standing.digest is not None:
-            if sum(map(len, contents.values())) + len(content) <= self._workspace.limits.history_bytes // 4:
-                contents[standing.digest] = content
-            expected = self._seen.expected_at(key, found.stat)
-            if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
-                raise changed_since("/".join(entry))
-        if standing.kind is Kind.DIRECTORY:
-            names = await self._disk.names(entry)
-            if names and not recursive:
-                raise FileProblem(
-                    "/".join(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
-                )
-            folding = self._disk.folds(path_on(self._disk, entry))
-            for name, _ in names:
-                await self._gather(ctx, (*key, folding.fold(name)), (*entry, name), True, rows, contents)
-        rows.append(self._row(ctx, key, entry, standing, None))
-        return None if standing.kind is Kind.DIRECTORY else found.stat
-
     async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
         """What stood at `source` stands at `target`, where nothing stood; missing directories are made.
 
@@ -439,18 +309,18 @@ class Files:
         Checkpoint: always.
         """
         with Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
-            with _os_errors(source.path):
+            with os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:
                     raise FileNotFoundError(errno.ENOENT, "nothing there")
             moved = attrs.evolve(
-                self._row(ctx, source.key or (), source.entry, standing, None),
+                row_of(ctx, source.key or (), source.entry, standing, None, self._disk.now_ns()),
                 target_key=target.key,
                 target=target.entry,
             )
             await self._making.settled(target.key or ())
-            rows = self._missing(ctx, target.key or (), target.entry[:-1])
-            with _os_errors(target.path), self._making.of([row.key for row in rows]):
+            rows = self._making.missing(ctx, target.key or (), target.entry[:-1])
+            with os_errors(target.path), self._making.of([row.key for row in rows]):
                 await self._carrier(ctx).carry_out(self._workspace.history.store, [*rows, moved], {})
             for one in told:
                 one.landed = True
@@ -471,11 +341,11 @@ class Files:
             for row in rows
         ]
         names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
-        with Telling(ctx, list(names)) as told, _os_errors(", ".join(sorted({row.path for row in own}))):
+        with Telling(ctx, list(names)) as told, os_errors(", ".join(sorted({row.path for row in own}))):
             await self._making.settled(*(row.target_key or row.key for row in own))
             made = [row.key for row in own if row.makes_directory]
             brought = [row.target_key for row in own if row.target_key is not None]
-            for row in self._missing_of(ctx, own):
+            for row in self._making.missing_for(ctx, own):
                 if not _among(row.key, made, brought):
                     raise FileProblem(
                         row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."
@@ -500,16 +370,9 @@ class Files:
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""
-        return {
-            "seen": self._seen.statistics(),
-            "stored": self._stored.statistics(),
-            "cached": self._cached.statistics(),
-        }
+        return {"seen": self._seen.statistics(), **self._contents.statistics()}
 
     # What the parts have in common
-
-    def _row(self, ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None) -> Row:
-        return row_of(ctx, key, entry, before, after, self._disk.now_ns())
 
     def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
         store, expected = self._workspace.history.store, self._seen.expected(identity)
@@ -520,64 +383,10 @@ class Files:
 
     def _changed(self, ctx: CallContext, row: Row) -> None:
         """A row was carried out, or taken back."""
-        self._drop(row)
+        self._contents.drop(row)
         note_change(ctx, row)
         if row.target_key is not None:
             self._seen.moved(row.key, row.target_key)
-
-    def _drop(self, row: Row) -> None:
-        """Keep nothing of what `row` changed."""
-        standing = row.before or row.after
-        if row.target is None and (standing is None or standing.kind is not _DIRECTORY):
-            self._stored.drop(row.key)
-            self._cached.drop(row.key)
-            return
-        for key in (row.key, row.target_key):
-            if key is not None:
-                self._stored.drop_below(key)
-                self._cached.drop_below(key)
-
-    def _missing_of(self, ctx: CallContext, rows: Sequence[Row]) -> Iterator[Row]:
-        """The missing directories on the way to what `rows` put somewhere."""
-        for row in rows:
-            if row.target is not None and row.target_key is not None:
-                yield from self._missing(ctx, row.target_key, row.target[:-1])
-            elif row.after is not None:
-                yield from self._missing(ctx, row.key, row.entry[:-1])
-
-    def _missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[Row]:
-        """What is to be written down for the directories on the way to `entry`, and itself, that are not there."""
-        rows: list[Row] = []
-        for depth in range(1, len(entry) + 1):
-            try:
-                self._disk.lstat(path_on(self._disk, entry[:depth]))
-            except FileNotFoundError:
-                rows.append(self._row(ctx, key[:depth], entry[:depth], None, Standing(Kind.DIRECTORY)))
-            except OSError as error:
-                raise problem_of("/".join(entry[:depth]), error) from None
-        return rows
-
-
-class _os_errors:  # noqa: N801  a context manager
-    """An error of the disk becomes a refusal that says nothing it should not."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if isinstance(error, OSError):
-            raise problem_of(self._path, error) from None
-
-
-def _writes(ctx: CallContext, key: Entry) -> bool:
-    """Whether the call itself may have changed the file, by whatever means."""
-    wanted = Claim(("file", *key), WRITE)
-    return any(claim.mode is WRITE and claim.covers(wanted) for claim in ctx.claims)
 
 
 def _among(directory: Entry, made: Sequence[Entry], brought: Sequence[Entry]) -> bool:

@@ -16,6 +16,7 @@ import contextlib
 import errno
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import TypeVar
 
 import attrs
@@ -35,6 +36,7 @@ __all__ = [
     "changed_since",
     "digest_of",
     "in_thread",
+    "os_errors",
     "problem_of",
     "quick_digest",
     "standing_at",
@@ -319,3 +321,19 @@ def problem_of(path: str, error: OSError) -> FileProblem:
     if isinstance(error, Changed):
         return changed_since(path)
     return from_os_error(path, error)
+
+
+class os_errors:  # noqa: N801  a context manager
+    """An error of the disk becomes a refusal that says nothing it should not."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, OSError):
+            raise problem_of(self._path, error) from None
