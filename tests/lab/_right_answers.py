@@ -49,7 +49,7 @@ async def gather(functions: Any) -> list[Any]:
     return answers
 
 
-async def tickets(calls: Any) -> list[Any]:
+async def tickets(calls: Any, failures_give_on: bool = True) -> list[Any]:
     answers: list[Any] = [None] * len(calls)
     last: dict[str, trio.Event] = {}
 
@@ -57,7 +57,8 @@ async def tickets(calls: Any) -> list[Any]:
         if before is not None:
             await before.wait()
         answers[index] = await answer_of(calls[index][1])
-        after.set()
+        if failures_give_on or answers[index][0] == "ok":
+            after.set()
 
     async with trio.open_nursery() as nursery:
         for index, (resource, _) in enumerate(calls):

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 from trio.lowlevel import checkpoint
 
-from tests.lab._right_answers import answer_of, gather, run_until
+from tests.lab._right_answers import answer_of, gather, run_until, tickets
 
 
 async def add_without_lock(counter: Any, lock: trio.Lock, think: Any) -> None:
@@ -166,23 +166,7 @@ async def tickets_ignoring_names(calls: Any) -> list[Any]:
 
 
 async def tickets_kept_by_a_failure(calls: Any) -> list[Any]:
-    answers: list[Any] = [None] * len(calls)
-    last: dict[Any, trio.Event] = {}
-
-    async def call(index: int, before: trio.Event | None, after: trio.Event) -> None:
-        if before is not None:
-            await before.wait()
-        answers[index] = await answer_of(calls[index][1])
-        if answers[index][0] == "ok":
-            after.set()
-
-    async with trio.open_nursery() as nursery:
-        for index, (resource, _) in enumerate(calls):
-            before, after = last.get(resource), trio.Event()
-            if resource is not None:
-                last[resource] = after
-            nursery.start_soon(call, index, before, after)
-    return answers
+    return await tickets(calls, failures_give_on=False)
 
 
 async def stop_never(functions: Any, limit: int, stop: trio.Event) -> list[Any]:

@@ -228,9 +228,16 @@ def without_claims(code: services.code.CodeIndex) -> list[Tool]:
     return [attrs.evolve(one, claims=(), schema=one.schema) for one in code.tools()]
 
 
+def require_another_answer(report: sim.Report) -> None:
+    """It fails because an answer is another one, not because a call no longer works."""
+    assert report.verdict is sim.FAIL
+    answers = report.failures[0].execution.value
+    assert {one["error"].partition(":")[0] for one in answers if one["outcome"] != "ok"} <= {"FileProblem"}
+
+
 def test_mutant_a_question_without_claims_is_caught():
     """Law 7: it sees edits in the order in which they complete."""
-    assert same_in_all(MIXED, without_claims).verdict is sim.FAIL
+    require_another_answer(same_in_all(MIXED, without_claims))
 
 
 def test_mutant_an_answer_from_what_a_build_happens_to_know_is_caught(monkeypatch):
@@ -241,7 +248,7 @@ def test_mutant_an_answer_from_what_a_build_happens_to_know_is_caught(monkeypatc
 
     refresh = _index.Index.refresh
     monkeypatch.setattr(_index.Index, "refresh", from_what_is_known)
-    assert same_in_all(attrs.evolve(MIXED, background=True)).verdict is sim.FAIL
+    require_another_answer(same_in_all(attrs.evolve(MIXED, background=True)))
 
 
 def run_of(calls: list[tuple[str, dict[str, Any]]], workspace: Workspace, code: services.code.CodeIndex) -> list[Any]:
