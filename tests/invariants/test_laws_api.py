@@ -111,14 +111,20 @@ def test_require_raises_with_all_violations(tape: Any) -> None:
     require(Trace())
 
 
-def test_batches_of_one_trace_are_judged_by_themselves(tape: Any) -> None:
-    """Two batches at one time, and an id that is used again, are not mixed up."""
+def two_batches(tape: Any) -> tuple[Any, Any]:
+    """Two batches whose only calls change one file, up to their starts."""
     first, second = tape(batch="a"), tape(batch="b")
     for made in (first, second):
         made.submit(0)
         made.event("batch.sealed")
         made.begin(0)
         made.take(0, ("write", ["f"]))
+    return first, second
+
+
+def test_batches_of_one_trace_are_judged_by_themselves(tape: Any) -> None:
+    """Two batches at one time, and an id that is used again, are not mixed up."""
+    first, second = two_batches(tape)
     first.run(0)
     second.run(0)
     for made in (first, second):
@@ -130,12 +136,7 @@ def test_batches_of_one_trace_are_judged_by_themselves(tape: Any) -> None:
 
 def test_wait_for_another_batch_is_not_needless(tape: Any) -> None:
     """A ticket waits for an older one, whoever holds it."""
-    first, second = tape(batch="a"), tape(batch="b")
-    for made in (first, second):
-        made.submit(0)
-        made.event("batch.sealed")
-        made.begin(0)
-        made.take(0, ("write", ["f"]))
+    first, second = two_batches(tape)
     before, waiting = list(first.raw), list(second.raw)
     first.run(0, 1)
     second.wait(1)

@@ -159,14 +159,20 @@ def test_exclusive_alone_sees_two_sub_batches_of_one_call(tape: Any, broken: Any
     assert broken(inside.tape)["exclusive_alone"] == ["call 0 runs alone: expected nothing beside it, got call 0"]
 
 
-def test_same_file_in_call_order_sees_a_child_behind_a_later_call(tape: Any, broken: Any) -> None:
-    """What a child changes its parent changes, in the parent's place."""
+def behind_a_later_call(tape: Any) -> Inside:
+    """A child of call 0 runs when call 1 has changed the file."""
     inside = Inside(tape())
     inside.ready(0)
     inside.start(0)
     inside.tape.start(1)
     inside.tape.event("file.mutation_began", call=1, file="f")
     inside.tape.event("file.mutation_ended", call=1, file="f", version="b", ok=True)
+    return inside
+
+
+def test_same_file_in_call_order_sees_a_child_behind_a_later_call(tape: Any, broken: Any) -> None:
+    """What a child changes its parent changes, in the parent's place."""
+    inside = behind_a_later_call(tape)
     inside.event("file.mutation_began", call=0, file="f")
     inside.event("file.mutation_ended", call=0, file="f", version="a", ok=True)
     assert broken(inside.tape)["same_file_in_call_order"] == [
@@ -176,12 +182,7 @@ def test_same_file_in_call_order_sees_a_child_behind_a_later_call(tape: Any, bro
 
 def test_same_file_in_call_order_sees_a_child_that_reads_too_late(tape: Any, broken: Any) -> None:
     """And what it reads its parent reads."""
-    inside = Inside(tape())
-    inside.ready(0)
-    inside.start(0)
-    inside.tape.start(1)
-    inside.tape.event("file.mutation_began", call=1, file="f")
-    inside.tape.event("file.mutation_ended", call=1, file="f", version="b", ok=True)
+    inside = behind_a_later_call(tape)
     inside.event("file.read", call=0, file="f", version="b")
     assert "expected not to see the mutation by call 1" in broken(inside.tape)["same_file_in_call_order"][0]
 
