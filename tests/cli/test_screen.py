@@ -165,12 +165,19 @@ def test_shown_lines_and_those_left_out_are_all(lines: list[str], most: int) -> 
 class Full(io.StringIO):
     """A stream on a disk that is full."""
 
+    asked = 0
+
     def write(self, text: str) -> int:
+        self.asked += 1
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_screen_falls_silent_when_nothing_can_be_written() -> None:
     """What runs must not end because of who watches it."""
-    screen = Screen(Full())
+    stream = Full()
+    screen = Screen(stream)
     screen.say("one")
+    assert stream.asked == 1
     screen.say_parts(("two", "red"))
+    screen.say("three")
+    assert stream.asked == 1

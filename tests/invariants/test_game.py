@@ -98,6 +98,7 @@ def test_option_says_what_the_step_then_does() -> None:
         game.choose(option.task)
         assert (game.steps[place].task, game.steps[place].does) == (option.task, option.does)
         assert game.steps[place].chosen
+    assert len(game.steps) > 1
 
 
 def test_back_and_restart_lead_where_one_was() -> None:

@@ -330,6 +330,7 @@ def test_what_is_fixed_never_changes() -> None:
     """Neither while calls run nor in the end."""
     moments: list[Moment] = []
     execution = sim.run(program_for(moments))
+    assert moments
     for moment in moments:
         assert changed(moment, execution.value) & set(FIXED.split()) == set()
 

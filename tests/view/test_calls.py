@@ -65,7 +65,9 @@ def test_calls_wait_for_those_whose_claims_conflict(claims: list[list[Claim]]) -
         told = [[claim.mode.value, list(claim.resource), claim.subtree] for claim in mine]
         more = {"call": index, "lane": 0, "shared": True, "claims": told, "stops": False, "reads_only": False}
         events.append((None, 0.0, "main", "ticket.taken", {**fields, **more}))
-    for call in calls_of(Trace(events)):
+    found = calls_of(Trace(events))
+    assert [call.index for call in found] == list(range(len(claims)))
+    for call in found:
         expected = [
             index
             for index in range(call.index)
