@@ -70,7 +70,7 @@ CHANGES = {
     "shrink in place": Change(revised(("names", "y"), SHORT), {**BEFORE, "names/x": SHORT, "names/y": SHORT}),
     "make_dirs": Change(lambda disk: disk.make_dirs(("e", "f")), {**BEFORE, "e/f/": ""}, partly=True),
     "remove": Change(lambda disk: disk.remove(("a",)), without("a")),
-    "remove_tree": Change(lambda disk: disk.remove_tree(("d",)), without("d"), partly=True),
+    "remove_tree": Change(lambda disk: disk.remove_tree(("d",)), without("d")),
     "move": Change(lambda disk: disk.move(("a",), ("d", "b")), {**without("a"), "d/b": OLD}),
     "move tree": Change(
         lambda disk: disk.move(("d",), ("names", "d")),

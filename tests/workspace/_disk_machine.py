@@ -9,6 +9,7 @@ takes it back to plant and to look.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
+from unittest import mock
 
 import attrs
 import trio
@@ -40,6 +42,7 @@ from toolrt.workspace import (
     Symlink,
     TooLarge,
     User,
+    _real_remove,
 )
 from toolrt.workspace._nodes import Branch, File, Other
 
@@ -98,11 +101,17 @@ class DiskMachine(RuleBasedStateMachine):
             os.chown(self.root, ME, GROUPS[0])
         self.real = RealDisk(self.root)
         user = User(ME, GROUPS) if self.unprivileged else None
-        self.twin = MemoryDisk(root=self.root, user=user, capacity=self.capacity)
+        #: The effect of the twin that fails now.
+        self.failing: str | None = None
+        self.twin = MemoryDisk(root=self.root, user=user, capacity=self.capacity, fault=self._fault)
         self.me = (ME, GROUPS[0]) if self.unprivileged else (os.geteuid(), os.getegid())
 
     def teardown(self) -> None:
         self._leaving.close()
+
+    def _fault(self, effect: str, path: str) -> None:
+        if effect == self.failing:
+            raise OSError(errno.EIO, "told to")
 
     # Somebody else
 
@@ -286,6 +295,23 @@ class DiskMachine(RuleBasedStateMachine):
     @rule(entry=entries)
     def remove_tree(self, entry: Entry) -> None:
         self._both(f"remove_tree {entry}", lambda disk: disk.remove_tree(entry))
+
+    @rule(entry=entries)
+    def remove_tree_that_cannot_be_deleted(self, entry: Entry) -> None:
+        """It is aside by then: the removal is done, and the next start takes the rest."""
+
+        def refuse(*_: Any) -> None:
+            raise OSError(errno.EIO, "told to")
+
+        with mock.patch.object(_real_remove, "delete_tree", refuse):
+            self.failing = "remove"
+            self._both(f"remove_tree {entry}, left aside", lambda disk: disk.remove_tree(entry))
+            self.failing = None
+
+        async def mended(disk: Any) -> int:
+            return len(disk.recover())
+
+        self._both("recover", mended)
 
     @rule(entry=entries, other=entries)
     def move(self, entry: Entry, other: Entry) -> None:

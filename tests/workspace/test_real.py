@@ -17,7 +17,7 @@ import trio.testing
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace import FileProblem, RealDisk, Workspace
+from toolrt.workspace import FileProblem, RealDisk, Workspace, _real_remove
 
 LIMIT = 1000
 
@@ -364,3 +364,88 @@ def test_foldings_kept_are_bounded(disk, monkeypatch):
         Path(disk.root, f"d{number}", "a").touch()
         disk.folds(f"{disk.root}/d{number}")
     assert len(disk._foldings) <= 3
+
+
+def planted_tree(disk):
+    """A directory with two files, and a directory between them that has one."""
+    for path in ("d/a", "d/m/b", "d/z"):
+        Path(disk.root, path).parent.mkdir(parents=True, exist_ok=True)
+        Path(disk.root, path).write_text(path)
+    return Workspace(disk).snapshot()
+
+
+async def removed(disk, call):
+    """What ``delete_path d`` answers."""
+    tree = SimpleNamespace(workspace=Workspace(disk))
+    try:
+        return tree.workspace, await call(tree, "delete_path", path="d", recursive=True)
+    except FileProblem as problem:
+        return tree.workspace, str(problem)
+
+
+async def test_tree_that_is_used_while_it_is_removed_is_gone_and_its_versions_stay(disk, call, monkeypatch):
+    """Who goes on making files in it has the rest under another name; nothing is half there, and `recover` mends."""
+    planted_tree(disk)
+    really, serial = os.rmdir, itertools.count()
+
+    def rmdir(name, *args, **more):
+        there = os.open(name, os.O_RDONLY, dir_fd=more["dir_fd"])
+        os.close(os.open(f"log{next(serial)}", os.O_CREAT | os.O_WRONLY, dir_fd=there))
+        os.close(there)
+        really(name, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", rmdir)
+        workspace, answer = await removed(disk, call)
+        disk.recover()  # he goes on
+    assert "expected" not in answer
+    assert not any(path.startswith("d/") for path in workspace.snapshot())
+    assert len(await workspace.history.versions("d/a")) == 1
+    assert disk.recover()
+    assert workspace.snapshot() == {}
+    await workspace.history.undo("batch")
+    assert workspace.snapshot()["d/a"] == b"d/a"
+
+
+@pytest.mark.parametrize("seen", ["device", "mark"])
+async def test_tree_with_a_mount_inside_is_refused_untouched(disk, call, monkeypatch, seen):
+    """It is known by its device, or, where the system tells, by what it is."""
+    before = planted_tree(disk)
+    if seen == "mark":
+        monkeypatch.setattr(_real_remove, "_attributes", lambda name, above: 0x2000 if name == "m" else 0)
+    else:
+        really = os.lstat
+
+        def lstat(path, **more):
+            found = really(path, **more)
+            return os.stat_result((*found[:2], found.st_dev + 1, *found[3:])) if path == "m" else found
+
+        monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.setattr(_real_remove, "rename_new", None)
+    workspace, answer = await removed(disk, call)
+    assert answer == "d: expected what can go from its place, got a mount, or one inside. Nothing was changed."
+    assert workspace.snapshot() == before
+
+
+@pytest.mark.parametrize("mark", [0x10, 0x20])
+async def test_tree_with_a_file_that_may_not_change_is_refused_untouched(disk, call, monkeypatch, mark):
+    """``chattr +i`` and ``+a`` bind root too."""
+    before = planted_tree(disk)
+    monkeypatch.setattr(_real_remove, "_attributes", lambda name, above: mark if name == "b" else 0)
+    monkeypatch.setattr(_real_remove, "rename_new", None)
+    workspace, answer = await removed(disk, call)
+    assert "expected permission" in answer
+    assert workspace.snapshot() == before
+
+
+@pytest.mark.skipif(not os.path.ismount("/proc"), reason="no mount is known to be there")
+def test_system_tells_where_a_mount_begins():
+    """Linux does since 5.8; what is no mount is not marked."""
+    above = os.open("/", os.O_RDONLY)
+    try:
+        if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (5, 8):
+            pytest.skip("this system does not tell")
+        assert _real_remove._attributes("proc", above) & 0x2000
+        assert not _real_remove._attributes("etc/passwd-that-is-not-there", above)
+    finally:
+        os.close(above)

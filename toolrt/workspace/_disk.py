@@ -432,12 +432,13 @@ class Disk(Protocol):
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever stood there; a directory goes with all that is in it.
 
-        It is moved aside first, in one step, so at every moment it is all there or not there at all.  Links are not
-        followed.
+        It is moved aside first, in one step, so at every moment it is all there or not there at all.  What the disk
+        fails to delete after that stays aside, for `recover`.  Links are not followed.
 
         Raises:
-            OSError: as `remove`, except ENOTEMPTY; EACCES also when something inside may not be removed.  What the
-                disk failed to delete after it was moved aside stands where it was.
+            OSError: as `remove`, except ENOTEMPTY; EACCES and EPERM also when something inside may not be removed,
+                EBUSY when another disk begins there, ENAMETOOLONG when it is more than 256 directories deep.  Nothing
+                was removed.
             Unsynced: the name is gone.
 
         Checkpoint: always.

@@ -43,6 +43,7 @@ from toolrt.workspace._disk import (
 )
 from toolrt.workspace._memory_rest import COPY_LIMIT, DiskAtRest, Fault
 from toolrt.workspace._memory_tree import READ, SEARCH, WRITE
+from toolrt.workspace._name_walk import DEEPEST
 from toolrt.workspace._nodes import Branch, File, Other, Saved, nodes_of
 from toolrt.workspace._real_recover import mixture
 
@@ -244,11 +245,10 @@ class MemoryDisk(DiskAtRest):
         self._rename(above, entry, above, (*entry[:-1], aside))
         try:
             await self._effect("remove", entry, shielded=True)
-        except BaseException:
+        except OSError:
             node.held = False
-            self._rename(above, (*entry[:-1], aside), above, entry)
-            raise
-        self._take_away(above, (*entry[:-1], aside))
+        else:
+            self._take_away(above, (*entry[:-1], aside))
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
@@ -433,6 +433,8 @@ class MemoryDisk(DiskAtRest):
         if not node.names:
             return
         self._tree.require(node, WRITE | SEARCH, entry)
+        if len(entry) >= DEEPEST:
+            raise failure(errno.ENAMETOOLONG, entry)
         for name, below in sorted(node.names.values(), key=lambda named: named[0]):
             self._tree.touch((*self._below, *entry, name), write=False)
             self._tree.require_removable(node, below, entry)

@@ -54,6 +54,7 @@ _BY_ERRNO: dict[int, tuple[str, str, str]] = {
     errno.EXDEV: ("a target on the same disk", "one on another", "Write it there and delete it here."),
     errno.EACCES: ("permission", "none for this file", "Use a file that may be read and written."),
     errno.EPERM: ("permission", "none for this file", "Use a file that may be read and written."),
+    errno.EBUSY: ("what can go from its place", "a mount, or one inside", "Nothing was changed."),
     errno.EROFS: ("a disk that can be written", "a read-only one", "Nothing was changed."),
     errno.ENOSPC: ("room on the disk", "none left", "The file is as it was; free some space first."),
     errno.EDQUOT: ("room on the disk", "none left", "The file is as it was; free some space first."),

@@ -31,8 +31,9 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace._disk import EXACT, NO_MOUNTS, Change, Entry, Folding, Revision, Snapshot, Stat, failure
 from toolrt.workspace._real_fold import tried
 from toolrt.workspace._real_recover import recover
+from toolrt.workspace._real_remove import remove, remove_tree
 from toolrt.workspace._real_walk import LISTED, directory, open_below, seen_or_none, shown_as, stat_of
-from toolrt.workspace._real_write import make_dirs, make_link, move, remove, remove_tree, revise, set_mode
+from toolrt.workspace._real_write import make_dirs, make_link, move, revise, set_mode
 from toolrt.workspace._workers import Workers, check_cancelled
 
 __all__ = ["RealDisk"]

@@ -19,13 +19,18 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from toolrt.workspace._disk import COPY, Entry, is_own
+from toolrt.workspace._real_remove import delete_tree, require_removable
 from toolrt.workspace._real_walk import LISTED, READ_ONLY, READ_WRITE, directory, open_below, read_all, shown_as
-from toolrt.workspace._real_write import delete_tree, overwrite, require_removable, synced_directory
+from toolrt.workspace._real_write import overwrite, synced_directory
 
 __all__ = ["mixture", "recover"]
 
 #: What a write leaves whole when the power goes: bytes are compared within blocks of this size.
 _BLOCK = 4096
+
+#: What is said of another user's, which is his to mend, and of a tree that somebody goes on using: it is in no one's
+#: way.
+_LEFT_ALONE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENAMETOOLONG)
 
 
 def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool) -> list[str]:
@@ -48,8 +53,8 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool) -> li
                     with shown_as((*entry, name)):
                         mended = _mended(above, name, sync)
                 except OSError as error:
-                    # Another user's, which is his to mend; anything else is said once all have been tried.
-                    if error.errno not in (errno.EACCES, errno.EPERM):
+                    # Anything else is said once all have been tried.
+                    if error.errno not in _LEFT_ALONE:
                         failed = error
                 else:
                     if mended is not None:

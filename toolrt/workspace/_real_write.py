@@ -37,10 +37,8 @@ from toolrt.workspace._disk import (
     Change,
     Changed,
     Entry,
-    Kind,
     Revision,
     Snapshot,
-    Stat,
     Unsynced,
     failure,
 )
@@ -63,14 +61,13 @@ from toolrt.workspace._real_walk import (
 
 __all__ = [
     "COPY_HEAD",
-    "delete_tree",
+    "locked",
     "make_dirs",
     "make_link",
     "move",
     "overwrite",
-    "remove",
-    "remove_tree",
-    "require_removable",
+    "own_name",
+    "rename_new",
     "revise",
     "set_mode",
     "synced_directory",
@@ -86,7 +83,8 @@ COPY_HEAD = 4096
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
-def _own_name(suffix: str) -> str:
+def own_name(suffix: str) -> str:
+    """A name of the disk's own that no living writer has."""
     return f"{OWN}{os.getpid()}-{threading.get_ident()}-{next(_serial)}{suffix}"
 
 
@@ -150,13 +148,13 @@ class _Temporary:
     def __init__(self, above: int, mode: int) -> None:
         self._above = above
         while True:
-            self._name = _own_name(PARTIAL)
+            self._name = own_name(PARTIAL)
             try:
                 self._descriptor = os.open(self._name, TEMPORARY, mode, dir_fd=above)
             except FileExistsError:
                 continue  # a dead process had our number
             try:
-                _lock(self._descriptor)
+                locked(self._descriptor)
                 if os.fstat(self._descriptor).st_nlink:
                     return
             except BaseException:
@@ -177,7 +175,8 @@ class _Temporary:
         os.close(self._descriptor)
 
 
-def _lock(descriptor: int) -> None:
+def locked(descriptor: int) -> None:
+    """The open file or directory is locked until it is closed, where its file system has locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:
@@ -203,7 +202,7 @@ def _swapped_in(
         last_look()
         if seen is None:
             try:
-                _rename_new(temporary, above, name, above)
+                rename_new(temporary, above, name, above)
             except FileExistsError:
                 raise Changed from None
         else:
@@ -382,82 +381,6 @@ def _synced(descriptor: int) -> None:
         raise Unsynced(error.errno or 0) from None
 
 
-def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> None:
-    """See `Disk.remove`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
-        found = os.lstat(entry[-1], dir_fd=above)
-        if expected is not None and stat_of(found) != expected:
-            raise Changed
-        if stat.S_ISDIR(found.st_mode):
-            os.rmdir(entry[-1], dir_fd=above)
-        else:
-            os.unlink(entry[-1], dir_fd=above)
-        if sync:
-            synced_directory(above)
-
-
-def remove_tree(root: str, entry: Entry, *, sync: bool) -> None:
-    """See `Disk.remove_tree`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
-    with directory(root, entry[:-1]) as above, shown_as(entry):
-        if Kind.of(os.lstat(entry[-1], dir_fd=above).st_mode) is not Kind.DIRECTORY:
-            os.unlink(entry[-1], dir_fd=above)
-        else:
-            tree = open_below(entry[-1], above, LISTED)
-            try:
-                require_removable(tree)
-                _lock(tree)
-                aside = _own_name(PARTIAL)
-                _rename_new(entry[-1], above, aside, above)
-                try:
-                    delete_tree(tree)
-                    os.rmdir(aside, dir_fd=above)
-                except BaseException:
-                    _rename_new(aside, above, entry[-1], above)
-                    raise
-            finally:
-                os.close(tree)
-        if sync:
-            synced_directory(above)
-
-
-def require_removable(tree: int) -> None:
-    """Refuse a tree in which something may not be removed, before any of it is."""
-    names = sorted(os.listdir(tree))
-    if not names:
-        return
-    if not os.access(".", os.W_OK | os.X_OK, dir_fd=tree, effective_ids=True):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-    me, own = os.geteuid(), os.fstat(tree)
-    for name in names:
-        found = os.lstat(name, dir_fd=tree)
-        if own.st_mode & stat.S_ISVTX and me not in (0, own.st_uid, found.st_uid):
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-        if stat.S_ISDIR(found.st_mode):
-            below = open_below(name, tree, LISTED)
-            try:
-                require_removable(below)
-            finally:
-                os.close(below)
-
-
-def delete_tree(tree: int) -> None:
-    """The open directory is empty; links in it were not followed."""
-    for name in sorted(os.listdir(tree)):
-        if stat.S_ISDIR(os.lstat(name, dir_fd=tree).st_mode):
-            below = open_below(name, tree, LISTED)
-            try:
-                delete_tree(below)
-            finally:
-                os.close(below)
-            os.rmdir(name, dir_fd=tree)
-        else:
-            os.unlink(name, dir_fd=tree)
-
-
 def move(root: str, source: Entry, target: Entry, *, sync: bool) -> None:
     """See `Disk.move`."""
     if not source:
@@ -466,7 +389,7 @@ def move(root: str, source: Entry, target: Entry, *, sync: bool) -> None:
         raise failure(errno.EEXIST, target)
     with directory(root, source[:-1]) as here, directory(root, target[:-1]) as there, shown_as(source):
         try:
-            _rename_new(source[-1], here, target[-1], there)
+            rename_new(source[-1], here, target[-1], there)
         except FileExistsError:
             if not _other_spelling(source[-1], here, target[-1], there):
                 raise failure(errno.EEXIST, target) from None
@@ -504,7 +427,7 @@ def _found_exclusive_rename() -> Callable[[int, bytes, int, bytes], int] | None:
 _exclusive_rename = _found_exclusive_rename()
 
 
-def _rename_new(source: str, here: int, target: str, there: int) -> None:
+def rename_new(source: str, here: int, target: str, there: int) -> None:
     """Rename to a name at which nothing stands, else FileExistsError."""
     if _exclusive_rename is not None:
         if _exclusive_rename(here, os.fsencode(source), there, os.fsencode(target)) == 0:

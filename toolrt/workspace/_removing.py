@@ -3,7 +3,8 @@
 Rules.  Everything is looked at first, the deepest first, so that nothing is removed where somebody else has changed a
 file since this workspace last saw it, or where a directory has something in it and may not go with it.
 
-Limits.  Between this look and the removal somebody else may put something there: that is lost.
+Limits.  Between this look and the removal somebody else may put something there, or go on doing so in a directory he
+has open: that is lost.
 """
 
 from __future__ import annotations
