@@ -389,6 +389,24 @@ def test_explore_prints_the_schedule_when_the_replay_file_cannot_be_kept(
 
 
 @pytest.mark.parametrize(
+    "calls",
+    [
+        [("write_file", {"path": "new", "content": "x"})],
+        [("write_file", {"path": "new/b", "content": "x"}), ("move_path", {"path": "new", "to": "old"})],
+        [("make_dir", {"path": "new"})],
+    ],
+)
+def test_cancel_may_come_before_the_last_call_makes_a_file(
+    toolrt: Any, shop: Path, written: Callable[..., Path], calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """What the oracle makes with its last call only is not there before."""
+    ended = toolrt("explore", written(*calls), "--workspace", shop, "--strategy", "dpor", "--cancel-at", "any")
+    assert ended.code == 0, ended.out
+    assert "PASS: exhaustive" in ended.out
+    assert "not_started" in ended.out
+
+
+@pytest.mark.parametrize(
     ("options", "claim", "ends"),
     [
         (("--cancel-at", "any"), "with cancel_at=batch", "not_started"),

@@ -277,6 +277,31 @@ def test_replay_refuses_other_files(refused: Callable[..., str], tmp_path: Path,
     assert why in refused("replay", path)
 
 
+def test_unknown_command_is_told_which_there_are(refused: Callable[..., str]) -> None:
+    """All of them."""
+    said = refused("rum")
+    assert "run, history, undo, restore, explore, replay, timeline, litmus, laws." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("run", "{response}", "--workspace", ""), "workspace '': expected a directory, got an empty name"),
+        (("run", "{response}", "--workspace", "{shop}", "--timeout", "inf"), "--timeout: expected seconds above 0"),
+        (("explore", "{response}", "--workspace", "{shop}", "--timeout", "inf"), "--timeout: expected seconds above"),
+        (("restore", "a.txt", "x", "--workspace", "{shop}"), "VERSION: expected a whole number, got 'x'"),
+        (("laws", "--calls", "2"), "--calls: it is for --strategy dpor"),
+        (("laws", "--seed", "2", "--strategy", "dpor"), "--seed: it is for --strategy random"),
+        (("laws", "--executions", "2", "--strategy", "dpor"), "--executions: it is for --strategy random"),
+    ],
+)
+def test_refusal_names_what_was_refused(
+    refused: Callable[..., str], response: Path, shop: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    """An empty name (an unset variable) is no directory; an option that would say nothing is not passed over."""
+    assert why in refused(*(argument.format(response=response, shop=shop) for argument in arguments))
+
+
 def test_replay_refuses_a_response(refused: Callable[..., str], response: Path) -> None:
     """A likely mistake."""
     assert "toolrt_replay" in refused("replay", response)

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CoercionError, CycloptsError, UnknownCommandError
 
 from toolrt.cli._draw import timeline
 from toolrt.cli._exit import MEANINGS, Exit
@@ -30,6 +30,8 @@ from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtErro
 
 __all__ = ["dispatch"]
 
+_COMMANDS = (run, history, undo, restore, explore, replay, timeline, litmus, laws)
+
 _ABOUT = "Run a model's tool calls on Trio, and show that timing never decides how they end."
 
 
@@ -44,7 +46,7 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for command in (run, history, undo, restore, explore, replay, timeline, litmus, laws):
+    for command in _COMMANDS:
         app.command(command, help=_help(command.__doc__ or ""))
     return app
 
@@ -68,6 +70,17 @@ def dispatch(arguments: Sequence[str] | None = None) -> int:
         return Exit.USAGE
 
 
+def _said_of(error: CycloptsError) -> str:
+    """What is wrong with the arguments; cyclopts leaves out commands after the eighth, and a positional's name."""
+    said = str(error).replace(STANDARD_INPUT, "-").rstrip().rstrip(".")
+    if isinstance(error, UnknownCommandError):
+        unknown = said.partition(" Available commands")[0].rstrip(".")
+        return f"{unknown}. There are {', '.join(command.__name__ for command in _COMMANDS)}"
+    if isinstance(error, CoercionError) and error.argument is not None and error.argument.name not in said:
+        return f"Invalid value for {error.argument.name}: {said}"
+    return said
+
+
 @contextmanager
 def _open_streams() -> Iterator[None]:
     """Standard output and error that can be written to: they are None when the shell has closed them."""
@@ -88,8 +101,7 @@ def _dispatched(given: Sequence[str]) -> int:
     try:
         code = _app()([STANDARD_INPUT if argument == "-" else argument for argument in given])
     except CycloptsError as error:
-        said = str(error).replace(STANDARD_INPUT, "-").rstrip().rstrip(".")
-        complain(f"{said}. See toolrt --help.")
+        complain(f"{_said_of(error)}. See toolrt --help.")
         return Exit.USAGE
     except InternalError:
         traceback.print_exc()

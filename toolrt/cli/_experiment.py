@@ -178,7 +178,7 @@ class Experiment:
 
     def _versions(self) -> dict[str, list[str | None]]:
         """What each file holds after each number of calls; None where it is not there."""
-        prefixes = [self._one_by_one(self.calls[:count])[2] for count in range(len(self.calls))]
+        prefixes = [self._one_by_one(self.calls[:count])[2] for count in range(len(self.calls) + 1)]
         paths = {path for files in prefixes for path in files}
         return {path: list(dict.fromkeys(files.get(path) for files in prefixes)) for path in sorted(paths)}
 

@@ -8,6 +8,7 @@ violation ends in a replay file: one command repeats it.
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import shlex
 import signal
@@ -29,7 +30,7 @@ from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._input import Loaded, checked_target, load_response, write_target
-from toolrt.cli._options import LIMIT, LaneName, Whole, at_least_one
+from toolrt.cli._options import LIMIT, LaneName, Whole, above_0, at_least_one
 from toolrt.cli._roots import Mounts, Roots, roots_of
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._timeline import print_timeline, print_violations
@@ -121,8 +122,8 @@ def explore(
     at_least_one("--executions", executions)
     at_least_one("--jobs", jobs)
     at_least_one("--limit", limit)
-    if not seconds > 0:
-        raise InputRefused("--seconds", f"expected seconds above 0, got {seconds:g}", "See --help.")
+    if seconds != math.inf:
+        above_0("--seconds", seconds)
     chosen = _strategy_of(strategy, executions, seed, preemptions)
     variation = variation_of(timeout, clock, clock_moves, cancel_at, faults, faults_at_most)
     if step_limit is not None:

@@ -106,6 +106,8 @@ def checked_directory(path: str) -> Path:
         InputRefused: it does not exist, is no directory, or cannot be looked into.
     """
     what = f"workspace {path!r}"
+    if not path:
+        raise InputRefused(what, "expected a directory, got an empty name", "Name it; . is the current directory.")
     try:
         root = Path(path).resolve(strict=True)
         with os.scandir(root) as entries:

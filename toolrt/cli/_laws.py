@@ -27,16 +27,24 @@ __all__ = ["laws"]
 # Wall seconds between two lines of progress where there is no terminal.
 _EVERY = 30.0
 
+# What is run unless told otherwise: schedules of each workload, and calls in a batch.
+_EXECUTIONS, _CALLS = 40, 2
+
 
 def laws(
     *,
-    executions: Annotated[Whole, Parameter(help="How many schedules of each workload to run, 1 or more.")] = 40,
-    seed: Annotated[Whole, Parameter(help="Which sample of schedules; the same seed, the same table.")] = 0,
+    executions: Annotated[
+        Whole | None, Parameter(help="With random: how many schedules of each workload to run, 40 unless given.")
+    ] = None,
+    seed: Annotated[
+        Whole | None,
+        Parameter(help="With random: which sample of schedules, 0 unless given; the same, the same table."),
+    ] = None,
     strategy: Annotated[
         Literal["random", "dpor"],
         Parameter(help="random: mutants and workloads, a sample of schedules; dpor: all batches, all their traces."),
     ] = "random",
-    calls: Annotated[Whole, Parameter(help="With dpor: batches of 1 to so many calls, 1 or more.")] = 2,
+    calls: Annotated[Whole | None, Parameter(help="With dpor: batches of 1 to so many calls, 2 unless given.")] = None,
     jobs: Annotated[Whole, Parameter(help="With dpor: how many processes share the batches, 1 or more.")] = 1,
     checkpoint: Annotated[
         Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
@@ -49,17 +57,20 @@ def laws(
     mutant is not caught by its law, or a law trips on the runtime as it is; with dpor it is 3 when no law tripped and
     not all traces were run, 130 after Ctrl-C.
     """
-    at_least_one("--executions", executions)
-    at_least_one("--calls", calls)
     at_least_one("--jobs", jobs)
+    of_dpor = {"--calls": calls, "--jobs": None if jobs == 1 else jobs, "--checkpoint": checkpoint}
+    of_random = {"--executions": executions, "--seed": seed}
+    for option, value in (of_random if strategy == "dpor" else of_dpor).items():
+        if value is not None:
+            other = "random" if strategy == "dpor" else "dpor"
+            raise InputRefused(option, f"it is for --strategy {other}", f"Add --strategy {other}, or leave it out.")
+    executions = at_least_one("--executions", _EXECUTIONS if executions is None else executions)
+    calls = at_least_one("--calls", _CALLS if calls is None else calls)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     if strategy == "dpor":
         return _every_trace(screen, calls, jobs, checkpoint, json)
-    if jobs != 1 or checkpoint is not None:
-        option = "--jobs" if jobs != 1 else "--checkpoint"
-        raise InputRefused(option, "it is for --strategy dpor, which shares out batches", "Add --strategy dpor.")
     screen.say(f"{len(invariants.LAWS)} laws, {len(invariants.MUTANTS)} mutants, {executions:,} schedules of each")
-    found = invariants.table(executions, seed)
+    found = invariants.table(executions, seed or 0)
     if json:
         print_json(found.to_json())
     else:

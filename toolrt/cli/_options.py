@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter, Token
 from toolrt.errors import InputRefused
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 
-__all__ = ["LANE_POLICIES", "LIMIT", "LaneName", "Whole", "at_least_one"]
+__all__ = ["LANE_POLICIES", "LIMIT", "LaneName", "Whole", "above_0", "at_least_one"]
 
 LaneName = Literal["by_claims", "by_safety", "parallel", "serial"]
 
@@ -44,3 +45,14 @@ def at_least_one(option: str, value: int) -> int:
     if value < 1:
         raise InputRefused(option, f"expected a whole number, 1 or more, got {value}", "See --help.")
     return value
+
+
+def above_0(option: str, seconds: float) -> float:
+    """`seconds`, if they are above 0 and finite.
+
+    Raises:
+        InputRefused: they are not.
+    """
+    if not 0 < seconds < math.inf:
+        raise InputRefused(option, f"expected seconds above 0, finite, got {seconds:g}", "See --help.")
+    return seconds

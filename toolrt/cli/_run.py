@@ -33,7 +33,7 @@ from toolrt.cli._input import STANDARD_INPUT, checked_target, load_response, wri
 from toolrt.cli._lsp import language_servers_of
 from toolrt.cli._mcp import servers_of
 from toolrt.cli._offer import Wanted, offered
-from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, at_least_one
+from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, above_0, at_least_one
 from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
 from toolrt.cli._roots import Mounts, roots_of
@@ -110,8 +110,8 @@ def run(
     loaded = load_response(response)
     at_least_one("--limit", limit)
     roots = roots_of(workspace, mount)
-    if timeout is not None and not timeout > 0:
-        raise InputRefused("--timeout", f"expected seconds above 0, got {timeout:g}", "See --help.")
+    if timeout is not None:
+        above_0("--timeout", timeout)
     if context_budget is not None and context_budget < 0:
         raise InputRefused("--context-budget", f"expected tokens, 0 or more, got {context_budget}", "See --help.")
     target = None if trace is None else checked_target(trace, "--trace")

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from toolrt import probe, sim
+from toolrt.cli._options import above_0
 from toolrt.errors import InputRefused
 
 __all__ = ["NOTHING_ELSE", "SCOPE", "Variation", "variation_of"]
@@ -145,8 +146,8 @@ def variation_of(
     Raises:
         InputRefused: a value is out of range, or an option says nothing without another one.
     """
-    if timeout is not None and not 0 < timeout < math.inf:
-        raise InputRefused("--timeout", f"expected seconds above 0, got {timeout:g}", "See --help.")
+    if timeout is not None:
+        above_0("--timeout", timeout)
     if clock is not None and timeout is None:
         raise InputRefused("--clock explored", "no call has a deadline that time could reach", "Add --timeout SECONDS.")
     for option, value, needed in (
