@@ -20,21 +20,8 @@ import trio
 from toolrt import probe
 from toolrt._plain import plain
 from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
-from toolrt.model import (
-    BatchOutcome,
-    Claim,
-    Outcome,
-    State,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Update,
-)
-from toolrt.order import (
-    ClaimTable,
-    Happening,
-    TrackedCall,
-)
+from toolrt.model import BatchOutcome, Claim, Outcome, State, Tool, ToolCall, ToolResult, Update
+from toolrt.order import ClaimTable, Happening, TrackedCall
 from toolrt.runtime import _bookkeeping
 from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._decoding import decoded, refusal, unknown_tool
