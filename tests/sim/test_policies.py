@@ -139,7 +139,60 @@ def test_pct_keeps_its_bound(programs) -> None:
     assert _failing(program, check, sim.PCT(depth=1, seed=0), 400) > 0.4
 
 
+def test_pct_of_a_single_run_changes_as_often_as_its_depth_allows(programs) -> None:
+    """One run has its changes although nothing was measured: a lost update needs one, and one is enough."""
+    program, _ = programs.lost_update(2, 1)
+    for depth, wanted in ((1, {2}), (2, {1, 2})):
+        policies = [sim.PCT(depth=depth, seed=seed) for seed in range(100)]
+        executions = [sim.run(program, policy) for policy in policies]
+        assert {execution.value for execution in executions} == wanted
+        assert max(execution.schedule.switches for execution in executions) == depth - 1
+
+
+@pytest.mark.parametrize(("step_limit", "latest"), [(8, 4), (300, 150)])
+def test_pct_of_a_single_run_knows_no_length(step_limit: int, latest: int) -> None:
+    """A change comes early or late alike, up to the step limit, because nobody knows how long the program is."""
+
+    async def program() -> None:
+        async def go_on() -> None:
+            while True:
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(go_on)
+            nursery.start_soon(go_on)
+
+    changes: set[int] = set()
+    for seed in range(150):
+        ran = [step.task for step in sim.run(program, sim.PCT(2, seed), step_limit=step_limit).schedule.steps]
+        changes.update(place for place in range(2, len(ran)) if ran[place] != ran[place - 1])
+    assert min(changes) == 2
+    assert max(changes) > latest
+
+
+def test_pct_measures_single_runs_too(programs) -> None:
+    """One policy for several runs has what the first ones measured, and is what it is in a sample."""
+    program, _ = programs.uneven(25)
+    policy = sim.PCT(depth=2, seed=0)
+    assert policy.bound == ""
+    sim.run(program, policy)
+    sim.run(program, policy)
+    assert policy.bound == "bugs of depth 2 with p>=0.012 in each of 1 (tasks=3, steps=28)"
+
+
 # ---------------------------------------------------------------- URW
+
+
+def test_urw_of_single_runs_is_uniform_once_it_has_measured(programs) -> None:
+    """A single run is a random walk; the fourth of one policy draws the last of 26 orders as often as any other."""
+    program, check = programs.uneven(25)
+    late = 0
+    for seed in range(100):
+        policy = sim.URW(seed)
+        runs = [sim.run(program, policy) for _ in range(4)]
+        assert all(check(execution) for execution in runs[:3])
+        late += not check(runs[3])
+    assert 1 <= late <= 12
 
 
 def test_urw_is_uniform_over_schedules(programs) -> None:

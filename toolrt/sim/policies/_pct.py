@@ -7,8 +7,11 @@ of that depth (so many orders between two steps have to come about) is found by 
 1/(n * k**(depth - 1)) at least, in a program of at most n tasks and k steps.
 
 Differences from the paper.  n and k are not given but measured: the largest of the executions of the sample so
-far that did not reach the step limit.  An execution before anything is measured has no changes, which is depth 1.
-The bound is quoted with the measured n and k only, and only for the executions that were drawn with them.
+far that did not reach the step limit.  An execution of a sample before anything is measured has no changes, which is
+depth 1.  The bound is quoted with the measured n and k only, and only for the executions that were drawn with them.
+A single run, where nothing was measured, takes a horizon in k's place: a power of two drawn from 1 up to the first that
+the step limit does not exceed, all with the same probability.  One of these J powers is k, or above it and less than
+twice as large, so the probability is 1/(n * J * (2*k)**(depth - 1)) at least (J is 15 at the usual limit of 10,000).
 A step is what Trio runs between two checkpoints, not an instruction; a checkpoint is no hint that a task yields
 (in Trio each of them would look like one), and a task that comes later draws its priority among all.
 
@@ -32,8 +35,8 @@ class PCT:
 
     Args:
         depth: how many orders between two steps the bug needs, 1 or more; most need 1 to 3.
-        seed: an integer; the same seed makes the same choices wherever the same tasks are enabled and the same
-            was measured before.
+        seed: an integer; the same seed makes the same choices wherever the same tasks are enabled, the same was
+            measured before, and, in a single run, the step limit has as many binary digits.
 
     Raises:
         DefinitionRefused: the depth is not a number of 1 or more, or the seed is not an integer.
@@ -50,6 +53,8 @@ class PCT:
         #: The seed it was made with.
         self.seed = checked_seed("PCT(depth, seed)", seed)
         self._measured = _Measured()
+        # A sample's first execution only measures: what was recorded of samples holds.
+        self._in_sample = False
 
     def start(self, info: RunInfo) -> None:
         """Draw the steps at which priorities change."""
@@ -57,6 +62,8 @@ class PCT:
         self._random = Random(self.seed)
         self._priorities: dict[str, float] = {}
         steps = self._measured.steps
+        if not steps and self.depth > 1 and not self._in_sample:
+            steps = 1 << self._random.randrange((self._limit - 1).bit_length() + 1)
         # Below every task's first priority, and in the paper's order: the change drawn last falls least.
         self._changes = {self._random.randrange(steps): rank for rank in range(self.depth - 1)} if steps else {}
         self._measured.drawn += 1
@@ -90,6 +97,7 @@ class PCT:
         """Give the policy for execution `index` of a sample that starts from this seed; they measure together."""
         derived = PCT(self.depth, seed_of(self.seed, index))
         derived._measured = self._measured
+        derived._in_sample = True
         return derived
 
     @property

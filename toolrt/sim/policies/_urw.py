@@ -10,7 +10,8 @@ takes is not taken from one trial run, which may have deadlocked or returned ear
 for certain: the first three executions of a sample are random walks, and the largest number seen so far of a
 task's path counts, over those and all later ones.  A task is never weighed less than one step.
 
-Limits.  Uniform as far as the number of steps of each task is the same in every schedule.
+Limits.  Uniform as far as the number of steps of each task is the same in every schedule.  A single run of a fresh
+policy is a random walk and not uniform; one policy for several runs measures in the first three, as a sample does.
 """
 
 from __future__ import annotations
