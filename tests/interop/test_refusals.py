@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from toolrt.errors import InputRefused
+from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop import MAX_NESTING, MAX_RESPONSE_BYTES, parse_response, read_response
 
 USE = {"type": "tool_use", "id": "a", "name": "t", "input": {}}
@@ -191,6 +191,20 @@ def test_text_is_refused(text: str | bytes, why: str) -> None:
     with pytest.raises(InputRefused, match=re.escape(why)) as caught:
         parse_response(text, "answer.json")
     assert str(caught.value).startswith("answer.json: ")
+
+
+@pytest.mark.parametrize("text", [[], {}, None, 5])
+def test_what_is_no_text_is_refused_with_the_way_out(text: object) -> None:
+    """What was decoded already is for `read_response`."""
+    with pytest.raises(DefinitionRefused, match="read_response"):
+        parse_response(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arguments", ["", "  "])
+def test_empty_arguments_are_none(arguments: str) -> None:
+    """As some models call a function that has no parameters."""
+    asked = [{"type": "function_call", "call_id": "c", "name": "now", "arguments": arguments}]
+    assert parse_response(json.dumps(asked)).calls[0].input == {}
 
 
 def test_refusal_in_a_text_carries_its_name() -> None:

@@ -88,3 +88,9 @@ def test_state_can_be_copied_and_pickled() -> None:
     assert copy.copy(state) == state
     assert copy.deepcopy(state) == state
     assert pickle.loads(pickle.dumps(state)) == state
+
+
+def test_update_takes_a_mapping() -> None:
+    """Nothing else."""
+    with pytest.raises(DefinitionRefused, match="a mapping of keys to values"):
+        State().update(5)  # type: ignore[arg-type]

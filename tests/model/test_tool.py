@@ -15,6 +15,10 @@ from toolrt import EVERYTHING, READ, WRITE, Claim, Registry, State, ToolContext
 from toolrt.errors import DefinitionRefused, MissingExtra
 
 
+async def _later(input: Any, state: Any = None) -> Any:
+    """What cannot be waited for."""
+
+
 @attrs.frozen
 class Edit:
     """A nested type of the tests."""
@@ -163,6 +167,10 @@ def test_own_schema_never_fetches_another() -> None:
         (lambda ctx: None, {"stops_batch": 1}, "a bool or a function"),
         (lambda ctx: None, {"interrupt": "never"}, '"cancel" or "finish"'),
         (lambda ctx: None, {"claims": ["a"]}, "claims, or a function"),
+        (lambda ctx: None, {"claims": _later}, "a function that answers at once"),
+        (lambda ctx: None, {"safe": _later}, "a function that answers at once"),
+        (lambda ctx: None, {"stops_batch": _later}, "a function that answers at once"),
+        (lambda self, ctx: None, {}, "a method"),
         ("text", {}, "a function"),
     ],
 )
@@ -170,6 +178,34 @@ def test_definition_that_cannot_work_is_refused(function: Any, options: dict[str
     """The text says what was expected and got."""
     with pytest.raises(DefinitionRefused, match=says):
         toolrt.tool(**{"name": "t", **options})(function)
+
+
+class _Odd(BaseException):
+    """What no ``except Exception`` meets."""
+
+
+@pytest.mark.parametrize("error", [ValueError, _Odd])
+def test_what_an_authors_function_raises_is_the_cautious_answer(error: type[BaseException]) -> None:
+    """Exclusive, everything, stops: whatever it raises."""
+
+    def fails(*_: object) -> Any:
+        raise error
+
+    odd = toolrt.tool(name="t", safe=fails, claims=fails, stops_batch=fails)(lambda ctx: None)
+    assert (odd.is_safe({}), odd.may_stop({}), odd.claims_for({}, State())) == (False, True, (EVERYTHING,))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_wish_to_exit_in_an_authors_function_goes_out(error: type[BaseException]) -> None:
+    """It is nobody's answer."""
+
+    def fails(*_: object) -> Any:
+        raise error
+
+    odd = toolrt.tool(name="t", safe=fails, claims=fails, stops_batch=fails)(lambda ctx: None)
+    for ask in (lambda: odd.is_safe({}), lambda: odd.may_stop({}), lambda: odd.claims_for({}, State())):
+        with pytest.raises(error):
+            ask()
 
 
 def test_definition_with_a_hint_without_schema_is_refused() -> None:
@@ -190,7 +226,9 @@ def test_registry_refuses_two_tools_of_one_name() -> None:
 
 
 def test_registry_refuses_what_is_no_tool() -> None:
-    """A plain function is not a tool."""
+    """A plain function is not a tool, and None no list of them."""
+    with pytest.raises(DefinitionRefused, match="a list of tools"):
+        Registry(None)  # type: ignore[arg-type]
     with pytest.raises(DefinitionRefused, match=r"@toolrt\.tool"):
         Registry([lambda ctx: None])  # type: ignore[list-item]
 

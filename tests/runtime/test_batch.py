@@ -138,6 +138,8 @@ async def test_batch_refuses_what_is_no_call() -> None:
         with pytest.raises(DefinitionRefused, match="ToolCall"):
             batch.submit({"name": "a"})  # type: ignore[arg-type]
     assert batch.outcome.results == ()
+    with pytest.raises(DefinitionRefused, match=r"a list of toolrt\.ToolCall"):
+        await rt.run(None)  # type: ignore[arg-type]
 
 
 async def test_batch_has_one_reader(autojump_clock: trio.testing.MockClock) -> None:

@@ -29,6 +29,15 @@ async def test_call_of_an_unknown_tool_is_invalid_and_names_the_nearest() -> Non
     )
 
 
+async def test_call_of_a_tool_like_no_other_is_told_how_many_there_are() -> None:
+    """Twenty are named, the rest counted."""
+    some = [toolrt.tool(name=f"tool_{place}", safe=True)(lambda ctx: None) for place in range(23)]
+    (result,) = (await runtime(*some).run([ToolCall("1", "zzz", {})])).results
+    assert result.error is not None
+    assert "there are tool_0, " in result.error
+    assert "tool_19 and 3 more), got 'zzz'" in result.error
+
+
 @pytest.mark.parametrize(
     ("input", "error"),
     [

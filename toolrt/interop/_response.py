@@ -116,9 +116,11 @@ _READERS: Mapping[Format, Callable[[Mapping[Any, Any], str, int], ToolCall]] = {
 
 
 def _arguments(value: Any) -> Any:
-    """What a text of arguments says; the text itself when it is not JSON."""
+    """What a text of arguments says, an empty one that there are none; the text itself when it is not JSON."""
     if not isinstance(value, str):
         return value
+    if not value.strip():
+        return {}
     try:
         return strict_json(value)
     except NotStrictJSON:

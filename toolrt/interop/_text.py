@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from toolrt.errors import InputRefused
+from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop._json import NotStrictJSON, strict_json
 from toolrt.interop._response import Response, read_named
 
@@ -30,6 +30,7 @@ def parse_response(text: str | bytes, name: str = "the response") -> Response:
 
     Raises:
         InputRefused: as `read_response`; or it is too large, empty, not UTF-8 or not JSON.
+        DefinitionRefused: it is no text.
 
     Example::
 
@@ -38,6 +39,8 @@ def parse_response(text: str | bytes, name: str = "the response") -> Response:
     if isinstance(text, bytes):
         _refuse_large(len(text), name)
         text = _decoded(text, name)
+    elif not isinstance(text, str):
+        raise DefinitionRefused("parse_response(text)", "str or bytes; read_response takes what was decoded", text)
     else:
         _refuse_large(len(text), name)
         _refuse_large(len(text.encode("utf-8", "surrogatepass")), name)

@@ -23,6 +23,8 @@ class Registry:
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        if not isinstance(tools, Iterable):
+            raise DefinitionRefused("a registry", "a list of tools", tools)
         for tool in tools:
             if not isinstance(tool, Tool):
                 raise DefinitionRefused("a registry's tool", "a function decorated with @toolrt.tool", tool)

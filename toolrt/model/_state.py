@@ -134,7 +134,13 @@ class State(Mapping[str, Any]):
         return self.update({key: value})
 
     def update(self, values: Mapping[str, Any]) -> State:
-        """A state that has all of `values` and is otherwise equal to this one."""
+        """A state that has all of `values` and is otherwise equal to this one.
+
+        Raises:
+            DefinitionRefused: `values` is no mapping, or holds what a state cannot.
+        """
+        if not isinstance(values, Mapping):
+            raise DefinitionRefused("State.update", "a mapping of keys to values", values)
         return self._with({**self._values, **values})
 
     def delete(self, key: str) -> State:

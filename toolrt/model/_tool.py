@@ -11,11 +11,11 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, error_text
+from toolrt.errors import DefinitionRefused, asks_to_exit, error_text
 from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._schema import (
     BareValidator,
@@ -29,6 +29,8 @@ from toolrt.model._schema import (
 from toolrt.model._state import State
 
 __all__ = ["DERIVED", "Arguments", "Tool", "tool"]
+
+T = TypeVar("T")
 
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
 #: What a tool's function is called with: its input as one value or as it is, and by name.
@@ -49,6 +51,13 @@ DERIVED = _Derived()
 def _checked_bool_or_function(what: str, value: object) -> None:
     if not isinstance(value, bool) and not callable(value):
         raise DefinitionRefused(what, "a bool or a function of the input", value)
+    _require_sync(what, value)
+
+
+def _require_sync(what: str, value: object) -> None:
+    """It is asked while calls are submitted, where nothing can wait."""
+    if _is_async(value):
+        raise DefinitionRefused(what, "a function that answers at once", "an async function")
 
 
 @attrs.define(eq=False)
@@ -98,11 +107,12 @@ class Tool:
         if self.interrupt not in ("cancel", "finish"):
             raise DefinitionRefused(f"{what}: interrupt", '"cancel" or "finish"', self.interrupt)
         if self.timeout is not None and not (_is_number(self.timeout) and 0 < self.timeout <= sys.float_info.max):
-            raise DefinitionRefused(f"{what}: timeout", "seconds above 0, or None", self.timeout)
+            raise DefinitionRefused(f"{what}: timeout", "finite seconds above 0, or None", self.timeout)
         if self.owner is not None and not hasattr(self.owner, "claim_table"):
             raise DefinitionRefused(f"{what}: owner", "an object with a claim_table, such as a Workspace", self.owner)
         if isinstance(self.claims, tuple) and not all(isinstance(claim, Claim) for claim in self.claims):
             raise DefinitionRefused(f"{what}: claims", "claims, or a function of input and state", self.claims)
+        _require_sync(f"{what}: claims", self.claims)
         signature = inspect.signature(self.function)
         parameters = list(signature.parameters.values())
         if not parameters or parameters[0].kind not in (
@@ -112,9 +122,13 @@ class Tool:
             raise DefinitionRefused(what, "a function whose first parameter takes the ToolContext", str(signature))
         if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
             raise DefinitionRefused(what, "named parameters", str(signature))
-        self.is_async = inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(
-            getattr(type(self.function), "__call__", None)  # noqa: B004  an object whose call is async
-        )
+        if parameters[0].name == "self":
+            raise DefinitionRefused(
+                what,
+                "a function whose first parameter takes the ToolContext",
+                f"a method, {signature}: make the tool of a method of an object, as in tool(shop.order)",
+            )
+        self.is_async = _is_async(self.function)
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
             raise DefinitionRefused(what, "a function that returns its answer", "a generator function")
         self._bare = len(parameters) == 1
@@ -180,19 +194,25 @@ class Tool:
         """Whether it may overlap its neighbours for this input; False when its author's function fails."""
         if isinstance(self.safe, bool):
             return self.safe
-        try:
-            return self.safe(self.complete(input)) is True
-        except Exception:
-            return False
+        safe = self.safe
+        return self._asked(lambda: safe(self.complete(input)), None) is True
 
     def may_stop(self, input: Mapping[str, Any]) -> bool:
         """Whether its failure stops the batch for this input; True when its author's function fails."""
         if isinstance(self.stops_batch, bool):
             return self.stops_batch
+        stops = self.stops_batch
+        return self._asked(lambda: bool(stops(self.complete(input))), True)
+
+    @staticmethod
+    def _asked(ask: Callable[[], T], otherwise: T) -> T:
+        """What the author's function answers; `otherwise` where it fails, by whatever but a wish to exit."""
         try:
-            return bool(self.stops_batch(self.complete(input)))
-        except Exception:
-            return True
+            return ask()
+        except BaseException as error:
+            if asks_to_exit(error) is not None:
+                raise
+            return otherwise
 
     def describe_error(self, error: BaseException) -> str:
         """What a result says about an exception of this tool: in its owner's words, if the owner has some.
@@ -220,10 +240,8 @@ class Tool:
             return ()
         if isinstance(self.claims, tuple):
             return self.claims
-        try:
-            claims = tuple(self.claims(self.complete(input), state))
-        except Exception:
-            return (EVERYTHING,)
+        ask = self.claims
+        claims: tuple[Claim, ...] = self._asked(lambda: (*ask(self.complete(input), state),), (EVERYTHING,))
         for claim in claims:
             if not isinstance(claim, Claim):
                 return (EVERYTHING,)
@@ -231,6 +249,13 @@ class Tool:
 
 
 _NO_ARGUMENTS: Arguments = ((), {})
+
+
+def _is_async(function: object) -> bool:
+    """Whether calling it gives a coroutine: it is an ``async def``, or an object whose call is one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004
+    )
 
 
 def _is_number(value: object) -> bool:

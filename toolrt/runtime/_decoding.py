@@ -9,12 +9,16 @@ from toolrt.order import TrackedCall
 
 __all__ = ["decoded", "refusal", "unknown_tool"]
 
+#: Where no name is near, so many of a registry's are named.
+_NAMED = 20
+
 
 def unknown_tool(registry: Registry, call: ToolCall) -> list[Mismatch]:
     """What is wrong with a call whose name none of the registry's tools has."""
     nearest = registry.nearest(call.name)
-    names = nearest or list(registry.names[:10])
-    hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}" if names else "there are none"
+    names = nearest or list(registry.names[:_NAMED])
+    more = "" if nearest or len(registry) <= _NAMED else f" and {len(registry) - _NAMED} more"
+    hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}{more}" if names else "there are none"
     return [Mismatch("name", f"the name of a tool ({hint})", repr(call.name))]
 
 

@@ -68,7 +68,7 @@ class Runtime:
         if approve is not None and not callable(approve):
             raise DefinitionRefused("Runtime(approve)", "a function of an ApprovalRequest", approve)
         if isinstance(timeout, bool) or (timeout is not None and not _is_a_time(timeout)):
-            raise DefinitionRefused("Runtime(timeout)", "seconds above 0, or None", timeout)
+            raise DefinitionRefused("Runtime(timeout)", "finite seconds above 0, or None", timeout)
         if services is not None and not isinstance(services, Services):
             raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
         if telemetry is not None and (isinstance(telemetry, type) or not callable(getattr(telemetry, "event", None))):
@@ -140,6 +140,8 @@ class Runtime:
 
         Ordering: the results are those of the calls, in the order of `calls`, whatever finished first.
         """
+        if not isinstance(calls, Iterable):
+            raise DefinitionRefused("calls", "a list of toolrt.ToolCall", calls)
         calls = list(calls)
         batch = self._new_batch(state, None, self.reads_in(calls), read=False)
         return await batch.run(calls)
