@@ -144,6 +144,15 @@ def test_replay_of_a_deadlock_deadlocks() -> None:
     assert str(again.error) == str(execution.error)
 
 
+def test_divergence_is_caught_by_the_simulators_name() -> None:
+    """Who replays finds the error beside `replay`: it is the one that all errors are with."""
+    schedule = sim.run(checkpoint).schedule
+    with pytest.raises(sim.ReplayDiverged):
+        sim.replay(trio.sleep_forever, schedule)
+    assert sim.ReplayDiverged is ReplayDiverged
+    assert "ReplayDiverged" in sim.__all__
+
+
 @pytest.mark.parametrize("form", ["json", "short"])
 def test_replay_of_a_stopped_execution_stops(form: str) -> None:
     """A schedule that the step limit ended carries that with it."""

@@ -154,3 +154,19 @@ def test_task_that_never_had_a_turn_is_named_whether_anybody_looks_or_not() -> N
     alone = sim.explore(program, walk, step_limit=8)
     shown = sim.explore(program, walk, lambda execution: None, step_limit=8)
     assert alone.undecided == shown.undecided > 10
+
+
+def test_verdict_equals_its_word() -> None:
+    """A verdict is the word it is written with, and is told as that word."""
+    report = sim.explore(checkpoint, sim.Exhaustive())
+    assert report.verdict is sim.PASS
+    assert report.verdict == "PASS"
+    assert [str(verdict) for verdict in sim.Verdict] == ["PASS", "FAIL", "INCONCLUSIVE"]
+    assert f"{report.verdict}: {report.claim}" == str(report).splitlines()[0]
+    assert report.verdict not in ("FAIL", "pass")
+
+
+def test_verdict_is_lower_case_in_json() -> None:
+    """Its value, which is what JSON has, is the word in lower case, and names it."""
+    assert [verdict.value for verdict in sim.Verdict] == ["pass", "fail", "inconclusive"]
+    assert all(sim.Verdict(verdict.value) is verdict for verdict in sim.Verdict)

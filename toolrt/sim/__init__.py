@@ -31,6 +31,7 @@ Limits.  Choices are made at Trio's checkpoints; a program that looks at the rea
 numbers, at addresses or at the order of a set is not controlled, and its replays may diverge (which is noticed).
 """
 
+from toolrt.errors import ReplayDiverged
 from toolrt.sim._actors import CANCELLED
 from toolrt.sim._cell import Cell
 from toolrt.sim._chances import choose, faults, scope
@@ -76,6 +77,7 @@ __all__ = [
     "RandomWalk",
     "Redundant",
     "Replay",
+    "ReplayDiverged",
     "Report",
     "RunInfo",
     "Schedule",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -26,8 +26,13 @@ from toolrt.trace import Trace, stable_text
 __all__ = ["Failure", "Report", "Verdict"]
 
 
-class Verdict(Enum):
-    """What an exploration has shown."""
+class Verdict(StrEnum):
+    """What an exploration has shown: as text its name; its `value` is the name in lower case, which JSON has."""
+
+    def __new__(cls, value: str) -> Verdict:
+        member = str.__new__(cls, value.upper())
+        member._value_ = value
+        return member
 
     #: No execution failed; `Report.claim` says of how many.
     PASS = "pass"
