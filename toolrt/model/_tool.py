@@ -209,10 +209,10 @@ class Tool:
         """What the author's function answers; `otherwise` where it fails, by whatever but a wish to exit."""
         try:
             return ask()
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  it is not async: no cancel comes up in it
             if asks_to_exit(error) is not None:
                 raise
-            return otherwise
+            return otherwise  # noqa: ASYNC104
 
     def describe_error(self, error: BaseException) -> str:
         """What a result says about an exception of this tool: in its owner's words, if the owner has some.
