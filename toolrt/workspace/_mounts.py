@@ -266,7 +266,7 @@ def disks_of(disk: Disk) -> tuple[Disk, ...]:
 
 
 def real_disks(disk: Disk) -> tuple[RealDisk, ...]:
-    """The same, if each of them is real; else none."""
+    """The disks that `disk` is made of, if each of them is real; else none."""
     parts = disks_of(disk)
     real = tuple(part for part in parts if isinstance(part, RealDisk))
     return real if len(real) == len(parts) else ()
