@@ -210,10 +210,9 @@ class Files:
             for (identity, change), one in zip(revisions, told, strict=True):
                 work = self._revising(ctx, identity, change)
                 with os_errors(identity.path):
-                    found, mode = await self._found(identity)
-                if found is None and modes is not None:
-                    mode = modes.get(identity.entry)
-                after = work.compute(found, mode)
+                    there = await self._found(identity)
+                after = work.compute(there, None if modes is None else modes.get(identity.entry))
+                found = work.before
                 one.digest = work.digests[0]
                 made.append(Revised(found, after))
                 if work.row is None:
@@ -236,13 +235,12 @@ class Files:
                 self._seen.saw(identity, digest, own=True)
         return made
 
-    async def _found(self, identity: Identity) -> tuple[bytes | None, int | None]:
-        """What stands there, and its mode."""
+    async def _found(self, identity: Identity) -> Snapshot | None:
+        """The file that stands there."""
         try:
-            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
+            return await self._disk.read(identity.entry, SIZE_LIMIT)
         except FileNotFoundError:
-            return None, None
-        return snapshot.content, snapshot.stat.mode
+            return None
 
     async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
         """A directory stands at that `identity`, and at each part of the way; says whether one was made.
@@ -345,7 +343,8 @@ class Files:
             await self._making.settled(*(row.target_key or row.key for row in own))
             made = [row.key for row in own if row.makes_directory]
             brought = [row.target_key for row in own if row.target_key is not None]
-            for row in self._making.missing_for(ctx, own):
+            needing = [row for row in own if not _among((row.target_key or row.key)[:-1], made, brought)]
+            for row in self._making.missing_for(ctx, needing):
                 if not _among(row.key, made, brought):
                     raise FileProblem(
                         row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."

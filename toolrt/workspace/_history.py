@@ -33,7 +33,7 @@ from toolrt.workspace._identity import Identity, Wanted
 from toolrt.workspace._mutation import in_thread
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._revision import origin_of
-from toolrt.workspace._undo import planned
+from toolrt.workspace._undo import elsewhere, planned
 from toolrt.workspace._version import Row, Standing, Store, Version
 
 if TYPE_CHECKING:
@@ -234,15 +234,18 @@ class History:
     def _claims(self, rows: Sequence[Row]) -> tuple[Claim, ...]:
         """What is needed to take back `rows`."""
         claims: dict[Claim, None] = {}
+        changed = {key for row in rows for key in (row.key, row.target_key) if key is not None}
         for row in rows:
             for key, entry in ((row.key, row.entry), (row.target_key, row.target)):
                 if key is None or entry is None:
                     continue
                 identity = self._workspace.identify("./" + "/".join(entry), None, Wanted.ENTRY)
                 if identity.key != key:
-                    raise FileProblem(
-                        row.path, "the directory it was in", "another one", "Nothing was changed; put it back first."
-                    )
+                    if not any(key[:depth] in changed for depth in range(1, len(key))):
+                        raise elsewhere(row.path)
+                    # What the batch itself has made of a directory on the way is taken back before the way is needed.
+                    through = tuple(key[:depth] for depth in range(1, len(key)))
+                    identity = Identity(key, entry, None, through, None, Wanted.ENTRY)
                 standing = row.before or row.after
                 plain = standing is not None and standing.kind is Kind.FILE and row.target is None
                 claims.update(dict.fromkeys(identity.claims(WRITE, subtree=not plain)))

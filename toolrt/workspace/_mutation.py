@@ -27,15 +27,17 @@ from toolrt.workspace._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, U
 from toolrt.workspace._memory import MemoryDisk
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace._version import Row, Standing, Store
+from toolrt.workspace._version import Number, Row, Standing, Store
 
 __all__ = [
     "SIZE_LIMIT",
     "Carrier",
+    "Found",
     "aside",
     "changed_since",
     "digest_of",
     "in_thread",
+    "number_of",
     "os_errors",
     "problem_of",
     "quick_digest",
@@ -105,6 +107,11 @@ class Found:
     stat: Stat | None = None
 
 
+def number_of(stat: Stat) -> Number:
+    """What all names of a file have in common."""
+    return stat.device, stat.inode
+
+
 async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Found:
     """What stands at `entry`.
 
@@ -121,7 +128,8 @@ async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Foun
         if stat.kind is Kind.FILE and content and stat.size <= SIZE_LIMIT:
             snapshot = await disk.read(entry, SIZE_LIMIT)
             digest = await quick_digest(disk, snapshot.content)
-            return Found(Standing(Kind.FILE, digest, snapshot.stat.mode), snapshot.content, snapshot.stat)
+            standing = Standing(Kind.FILE, digest, snapshot.stat.mode, number_of(snapshot.stat))
+            return Found(standing, snapshot.content, snapshot.stat)
         if stat.kind is Kind.SYMLINK:
             text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
             return Found(Standing(Kind.SYMLINK, digest_of(text)), text, stat)
@@ -129,7 +137,7 @@ async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Foun
         if error.errno in _MISSING:
             return Found(None)
         raise
-    return Found(Standing(stat.kind, None, stat.mode), None, stat)
+    return Found(Standing(stat.kind, None, stat.mode, number_of(stat) if stat.kind is Kind.FILE else None), None, stat)
 
 
 @attrs.define
@@ -236,7 +244,7 @@ class Carrier:
             return wanted
 
         await self.disk.revise(row.entry, SIZE_LIMIT, change)
-        if row.before is None:
+        if row.before is None or row.before.mode != after.mode:
             await self._set_mode(row.entry, after.mode)
 
     async def _make(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> bool:

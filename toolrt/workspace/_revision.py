@@ -16,7 +16,7 @@ import attrs
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
 from toolrt.workspace._disk import Entry, Kind, Snapshot
 from toolrt.workspace._identity import Identity
-from toolrt.workspace._mutation import SIZE_LIMIT, changed_since, digest_of
+from toolrt.workspace._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing, Store
 
@@ -147,7 +147,7 @@ class Revising:
 
     def run(self, found: Snapshot | None) -> bytes | None:
         """What the disk is to write, or None for nothing; may run in a worker thread."""
-        after = self.compute(None if found is None else found.content, None if found is None else found.stat.mode)
+        after = self.compute(found)
         if self.row is None or self.removes:
             return None
         contents: dict[bytes, bytes] = {}
@@ -159,9 +159,15 @@ class Revising:
         self._token = self._store.begin([self.row], contents)
         return after
 
-    def compute(self, found: bytes | None, mode: int | None) -> bytes | None:
-        """The content that is to be, of what was found."""
+    def compute(self, there: Snapshot | None, mode: int | None = None) -> bytes | None:
+        """The content that is to be, of what was found.
+
+        Args:
+            there: the file that was found; None: nothing was.
+            mode: a new file's permission bits; None: what one gets.
+        """
         identity = self._identity
+        found = None if there is None else there.content
         self.before = found
         digest = None if found is None else digest_of(found)
         self.digests = [digest, digest]
@@ -176,12 +182,16 @@ class Revising:
             )
         self.removes = after is None
         self.digests = [digest, None if after is None else digest_of(after)]
+        number = in_place = None
+        if there is not None:
+            mode, number = there.stat.mode, number_of(there.stat)
+            in_place = number if there.stat.links > 1 else None
         self.row = row_of(
             self._ctx,
             identity.key or (),
             identity.entry,
-            None if found is None else Standing(_FILE, digest, mode),
-            None if after is None else Standing(_FILE, self.digests[1], mode),
+            None if found is None else Standing(_FILE, digest, mode, number),
+            None if after is None else Standing(_FILE, self.digests[1], mode, in_place),
             self._now_ns(),
         )
         return after

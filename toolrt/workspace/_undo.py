@@ -5,22 +5,26 @@ else the plan is refused, and names the files.  A directory is not held to that:
 
 Theory.  The rows are taken back in reverse.  What will stand at a name at that point of the plan is what the plan
 itself has put there, or what is on the disk now, under the name that it has before the plan moves it back.  A file
-that has several names now is one, whichever of them a change went by, and is written by one of them.
+that has several names now is one, whichever of them a change went by, and is written by one of them.  One that had
+several names while the batch changed it is known by its number then: what was changed by one of them is taken back
+for all that the batch removed, too.
+
+Limits.  A name that was removed from a file with several comes back as a file of its own, with the content it had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from toolrt.workspace._disk import Disk, Entry, Kind
-from toolrt.workspace._freshness import by_number
-from toolrt.workspace._mutation import problem_of, standing_at
+from toolrt.workspace._mutation import Found, problem_of, standing_at
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace._version import Row, Standing
+from toolrt.workspace._version import Number, Row, Standing
 
-__all__ = ["planned"]
+__all__ = ["elsewhere", "planned"]
 
 #: How many files a refusal names.
 _MOST_NAMED = 10
@@ -60,16 +64,45 @@ def _directories_last(rows: Sequence[Row]) -> list[Row]:
         if row.target is None and _is_directory(row.before) and row.after is None:
             late.append(row)
             continue
-        if row.target is not None or any(_needs_gone(row, one) for one in late):
-            ordered += sorted(late, key=lambda one: (-len(one.key), one.key))
-            late = []
+        gone = [one.key for one in late if _needs_gone(row, one.key)]
+        ordered += _deepest_first(one for one in late if any(_below(one.key, key) for key in gone))
+        late = [one for one in late if not any(_below(one.key, key) for key in gone)]
         ordered.append(row)
-    return ordered + sorted(late, key=lambda one: (-len(one.key), one.key))
+    return ordered + _deepest_first(late)
 
 
-def _needs_gone(row: Row, directory: Row) -> bool:
-    """Whether `row` puts something where `directory` was, or below."""
-    return row.after is not None and row.key[: len(directory.key)] == directory.key
+def _needs_gone(row: Row, directory: Entry) -> bool:
+    """Whether `row` puts something where `directory` was, or below; or takes it along."""
+    if row.target_key is not None:
+        return _below(directory, row.target_key) or _below(directory, row.key)
+    return row.after is not None and _below(row.key, directory)
+
+
+def _deepest_first(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (-len(row.key), row.key))
+
+
+@attrs.define(eq=False)
+class _File:
+    """A file, or a link, at one point of the plan."""
+
+    #: What it is then.
+    standing: Standing
+    #: The names it has then, as far as the batch touched them, and how each is spelled.
+    names: dict[Entry, Entry]
+    #: Its number on the disk; None: the plan makes it.
+    number: Number | None = None
+    #: Whether it has several names on the disk: then it is written in place.
+    shared: bool = False
+    #: The step that last wrote it; None: none since the last move.
+    place: int | None = None
+    #: Those that were one file then, itself among them.
+    same: list[_File] = attrs.Factory(lambda self: [self], takes_self=True)
+
+    def leave(self) -> None:
+        """It is one with no other."""
+        self.same.remove(self)
+        self.same = [self]
 
 
 class _Plan:
@@ -79,79 +112,197 @@ class _Plan:
         self.rows: list[Row | None] = []
         #: The files that somebody else changed.
         self.blamed: dict[str, None] = {}
-        #: What the plan has put where: by key, or by number where a file has several names.
-        self._placed: dict[Entry, Standing | None] = {}
+        #: What stands where, as far as the plan has looked or put something there.
+        self._at: dict[Entry, _File | Standing | None] = {}
+        #: The files with several names on the disk, by number.
+        self._on_disk: dict[Number, _File] = {}
+        #: The files that had one number at this point of the plan.
+        self._numbered: dict[Number, list[_File]] = {}
+        #: The step that removed a file with one name; forgotten at a move.
+        self._removed: dict[Entry, int] = {}
         #: The moves planned so far: from, to, and how `from` is spelled.
         self._moves: list[tuple[Entry, Entry, Entry]] = []
-        #: The step that last wrote a file, by the same; forgotten at a move.
-        self._writes: dict[Entry, int] = {}
 
     async def add(self, row: Row) -> None:
         """Plan one more step."""
         if row.target is not None and row.target_key is not None:
             await self._add_move(row, row.target_key, row.target)
         elif _is_directory(row.before) or _is_directory(row.after):
-            self._placed[row.key] = row.after
+            self._removed.pop(row.key, None)
+            self._at[row.key] = row.after
             self.rows.append(row)
         else:
             await self._add_change(row)
 
     async def _add_change(self, row: Row) -> None:
-        one, now = await self._standing(row.key, row.entry)
+        file = await self._look(row.key, row.entry)
+        now = file.standing if isinstance(file, _File) else file
         if now != row.before or (row.before is not None and row.before.digest is None):
             self.blamed[row.path] = None
-            return
-        place = self._writes.get(one)
-        earlier = None if place is None else self.rows[place]
-        if row.after is None:
-            # One name goes: what was to be written to the file for its sake alone is not written to the others'.
-            if earlier is None or earlier.key == row.key:
-                self._placed.pop(one, None)
+        elif not isinstance(file, _File):
+            if row.after is not None:
+                self._make(row, row.after)
+        elif row.after is None:
+            self._remove(row, file)
+        else:
+            in_place = row.after.number is not None and row.before is not None and row.before.number == row.after.number
+            if in_place:
+                self._join(file, row.after.number)
+                for one in file.same:
+                    self._write(row, one, row.after)
             else:
-                place = earlier = None
-            self._placed[row.key] = None
+                file.leave()
+                self._write(row, file, row.after)
+                self._join(file, row.after.number)
+
+    def _make(self, row: Row, after: Standing) -> None:
+        """Something is there where nothing was."""
+        file = _File(after, {row.key: row.entry}, place=len(self.rows))
+        place = self._removed.pop(row.key, None)
+        earlier = None if place is None else self.rows[place]
+        if place is not None and earlier is not None and _are_files(earlier.before, after):
+            file.place = place
+            self._revise(file, after)
         else:
-            self._placed[one] = row.after
-        if place is None or earlier is None:
-            self._writes[one] = len(self.rows)
-            self.rows.append(row)
-        elif earlier.before == row.after:
-            self.rows[place] = None
-            del self._writes[one]
+            self.rows.append(attrs.evolve(row, after=attrs.evolve(after, number=None)))
+        self._at[row.key] = file
+        self._join(file, after.number)
+
+    def _remove(self, row: Row, file: _File) -> None:
+        """One name goes: what was to be written to the file for its sake alone is not written to the others'."""
+        self._at[row.key] = None
+        del file.names[row.key]
+        earlier = None if file.place is None else self.rows[file.place]
+        if file.place is not None and earlier is not None and earlier.key == row.key:
+            place = file.place
+            if earlier.before is None:
+                self.rows[place] = None
+            else:
+                self.rows[place] = attrs.evolve(earlier, after=None)
+                file.standing = earlier.before
         else:
-            self.rows[place] = attrs.evolve(earlier, after=row.after)
+            place = len(self.rows)
+            self.rows.append(attrs.evolve(row, before=_as_found(row.before, file)))
+        if not file.shared and self.rows[place] is not None:
+            self._removed[row.key] = place
+        file.place = None
+        if not file.names:
+            file.leave()
+
+    def _write(self, row: Row, file: _File, after: Standing) -> None:
+        """A file has another content, by whichever of its names."""
+        if file.place is None:
+            key = row.key if row.key in file.names else next(iter(file.names))
+            before = _as_found(row.before, file)
+            file.place = len(self.rows)
+            self.rows.append(attrs.evolve(row, key=key, entry=file.names[key], before=before))
+        self._revise(file, after)
+
+    def _revise(self, file: _File, after: Standing) -> None:
+        """The step that writes the file leaves that instead, or is needless."""
+        assert file.place is not None
+        earlier = self.rows[file.place]
+        assert earlier is not None
+        file.standing = after
+        if earlier.before == after and after.mode in (None, earlier.before.mode):
+            self.rows[file.place] = None
+            file.place = None
+        else:
+            number = file.number if file.shared else None
+            self.rows[file.place] = attrs.evolve(earlier, after=attrs.evolve(after, number=number))
+
+    def _join(self, file: _File, number: Number | None) -> None:
+        """The file has that number at this point, and is one with those that have it and are as it is."""
+        if number is None:
+            return
+        others = self._numbered.get(number)
+        if others is file.same:
+            return
+        file.leave()
+        if others and others[0].standing == file.standing:
+            file.same = others
+            others.append(file)
+        else:
+            self._numbered[number] = file.same
 
     async def _add_move(self, row: Row, target_key: Entry, target: Entry) -> None:
-        if (await self._standing(row.key, row.entry))[1] is None or (
-            target_key != row.key and (await self._standing(target_key, target))[1] is not None
+        if await self._look(row.key, row.entry) is None or (
+            target_key != row.key and await self._look(target_key, target) is not None
         ):
             self.blamed[row.path] = None
             return
         depth = len(row.key)
-        for key in [key for key in self._placed if key[:depth] == row.key]:
-            self._placed[(*target_key, *key[depth:])] = self._placed.pop(key)
+        if target_key != row.key:
+            for key in [key for key in self._at if _below(key, target_key)]:
+                del self._at[key]
+        for key in [key for key in self._at if _below(key, row.key)]:
+            there = (*target_key, *key[depth:])
+            what = self._at[there] = self._at.pop(key)
+            if isinstance(what, _File):
+                what.names[there] = (*target, *what.names.pop(key)[depth:])
+        for what in self._at.values():
+            if isinstance(what, _File):
+                what.place = None
+        self._removed.clear()
         self._moves.append((row.key, target_key, row.entry))
-        self._writes.clear()
         self.rows.append(row)
 
-    async def _standing(self, key: Entry, entry: Entry) -> tuple[Entry, Standing | None]:
-        """What will stand there after the steps planned so far, and what it is known by: its key, or its number."""
-        if key in self._placed:
-            return key, self._placed[key]
-        one = key
-        for source, target, spelled in reversed(self._moves):
-            if key[: len(target)] == target:
-                key, entry = (*source, *key[len(target) :]), (*spelled, *entry[len(target) :])
-            elif key[: len(source)] == source:
-                return one, None
+    async def _look(self, key: Entry, entry: Entry) -> _File | Standing | None:
+        """What will stand there after the steps planned so far."""
+        if key in self._at:
+            return self._at[key]
+        here, spelled = key, entry
+        for source, target, before in reversed(self._moves):
+            if _below(here, target):
+                here, spelled = (*source, *here[len(target) :]), (*before, *spelled[len(target) :])
+            elif _below(here, source):
+                return None
         try:
-            found = await standing_at(self._disk, entry)
+            found = await standing_at(self._disk, spelled)
         except OSError as error:
-            raise problem_of("/".join(entry), error) from None
-        if found.stat is not None and found.stat.kind is Kind.FILE and found.stat.links > 1:
-            one = by_number(found.stat)
-        return one, self._placed.get(one, found.standing)
+            shown = "/".join(spelled)
+            raise (elsewhere(shown) if error.errno == errno.ELOOP else problem_of(shown, error)) from None
+        standing = found.standing
+        if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK):
+            return standing
+        file = self._at[key] = self._file(found, standing)
+        file.names[key] = entry
+        return file
+
+    def _file(self, found: Found, standing: Standing) -> _File:
+        """What was found on the disk, which may be known by another name."""
+        number = standing.number
+        shared = number is not None and found.stat is not None and found.stat.links > 1
+        if number is not None and number in self._on_disk:
+            return self._on_disk[number]
+        file = _File(standing, {}, number, shared)
+        if number is not None and shared:
+            self._on_disk[number] = file
+        self._join(file, number)
+        return file
+
+
+def elsewhere(path: str) -> FileProblem:
+    """The refusal of an undo on whose way somebody else has put another directory."""
+    return FileProblem(path, "the directory it was in", "another one", "Nothing was changed; put it back first.")
+
+
+def _as_found(before: Standing | None, file: _File) -> Standing | None:
+    """What a step finds there, with what is known of it now."""
+    if before is None:
+        return None
+    mode = file.standing.mode if before.mode is None else before.mode
+    return attrs.evolve(before, mode=mode, number=file.number)
+
+
+def _are_files(*standings: Standing | None) -> bool:
+    return all(standing is not None and standing.kind is Kind.FILE for standing in standings)
 
 
 def _is_directory(standing: Standing | None) -> bool:
     return standing is not None and standing.kind is Kind.DIRECTORY
+
+
+def _below(key: Entry, directory: Entry) -> bool:
+    """Whether `key` is that of `directory`, or of something below it."""
+    return key[: len(directory)] == directory

@@ -9,7 +9,10 @@ import attrs
 
 from toolrt.workspace._disk import Entry, Kind
 
-__all__ = ["Row", "Standing", "Store", "Version"]
+__all__ = ["Number", "Row", "Standing", "Store", "Version"]
+
+#: The device and the number of a file there: the same for all its names.
+Number = tuple[int, int]
 
 
 @attrs.frozen
@@ -22,6 +25,9 @@ class Standing:
     digest: bytes | None = None
     #: Permission bits of a file or directory; None: what a new one gets.
     mode: int | None = attrs.field(default=None, eq=False)
+    #: A file's number as it was found, and as it was left where it was written in place; None: another one, or it is
+    #: not known.  That a change has left the number says that all names of the file have changed.
+    number: Number | None = attrs.field(default=None, eq=False)
 
 
 _DIRECTORY = Kind.DIRECTORY
@@ -106,14 +112,19 @@ class Row:
 def _standing_to_json(standing: Standing | None) -> list[Any] | None:
     if standing is None:
         return None
-    return [standing.kind.name, None if standing.digest is None else standing.digest.hex(), standing.mode]
+    digest = None if standing.digest is None else standing.digest.hex()
+    return [standing.kind.name, digest, standing.mode, *(standing.number or ())]
 
 
 def _standing_from_json(values: Sequence[Any] | None) -> Standing | None:
     if values is None:
         return None
-    kind, digest, mode = values
-    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode)
+    kind, digest, mode, *number = values  # rows of earlier versions have no number
+    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, _number(number))
+
+
+def _number(values: Sequence[int]) -> Number | None:
+    return (values[0], values[1]) if values else None
 
 
 @attrs.frozen

@@ -1,0 +1,278 @@
+"""What an undo puts back, one batch after the other: every name, content, link and mode as it was, and back again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pytest
+from _hand import Hand
+
+import toolrt
+from toolrt import sim
+from toolrt.workspace import Directory, FileProblem, HardLink, MemoryDisk, Planted, Symlink, Workspace
+from toolrt.workspace._mutation import digest_of
+from toolrt.workspace._undo import planned
+from toolrt.workspace._version import Row, Standing
+
+#: What a batch does: how, and to what.
+Step = tuple[str, ...]
+
+
+@pytest.fixture
+def hand(tree) -> Hand:
+    return Hand(tree.workspace)
+
+
+def write(path: str, content: str) -> Step:
+    return "write", path, content
+
+
+def move(source: str, target: str) -> Step:
+    return "move", source, target
+
+
+def delete(path: str) -> Step:
+    return "delete", path
+
+
+async def act(hand: Hand, *steps: Step) -> None:
+    for what, *names in steps:
+        if what == "write":
+            await hand.write(names[0], names[1].encode())
+        elif what == "move":
+            await hand.move(*names)
+        else:
+            await hand.remove(*names)
+
+
+def stands(workspace: Workspace) -> dict[str, Any]:
+    """Everything there, and the modes of files and directories."""
+    found: dict[str, Any] = dict(workspace.snapshot())
+    for path in list(found):
+        parts = path.rstrip("/").split("/")
+        for depth in range(1, len(parts) + 1):
+            name = "/".join(parts[:depth])
+            stat = workspace.disk.lstat(os.path.join(workspace.disk.root, name))
+            found[f"mode of {name}"] = 0 if stat.kind.name == "SYMLINK" else stat.mode
+    return found
+
+
+async def there_and_back(hand: Hand, *steps: Step) -> None:
+    """An undo leaves what was there before, one of the undo what was there after, and so on."""
+    history, before = hand.workspace.history, stands(hand.workspace)
+    await act(hand, *steps)
+    after = stands(hand.workspace)
+    undone = await history.undo("batch")
+    assert stands(hand.workspace) == before
+    redone = await history.undo(undone.batch_id)
+    assert stands(hand.workspace) == after
+    await history.undo(redone.batch_id)
+    assert stands(hand.workspace) == before
+
+
+@pytest.mark.parametrize(
+    ("there", "steps"),
+    [
+        ({"a": "0"}, [write("a", "1"), move("a", "b"), write("a", "2")]),
+        ({"d/a": "0"}, [write("d/a", "1"), move("d", "e"), write("d/a", "2")]),
+        ({"d/e/a": "0"}, [write("d/e/a", "1"), move("d", "f"), write("d/e/a", "2"), move("d", "g")]),
+        ({"k": "0"}, [write("a", "1"), move("a", "b"), write("a", "2"), move("a", "c")]),
+    ],
+    ids=["file", "directory", "directory again", "twice"],
+)
+async def test_a_name_that_a_move_left_may_be_taken_anew(
+    tree, hand: Hand, there: dict[str, Planted], steps: Sequence[Step]
+) -> None:
+    """What is put back at the name is what the move brings, and nobody else's doing."""
+    for path, what in there.items():
+        tree.put(path, what)
+    await there_and_back(hand, *steps)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [delete("d"), write("d", "x")],
+        [write("d/a", "1"), move("d", "e"), write("d", "x")],
+        [write("d/a", "1"), delete("d"), move("b", "d")],
+        [write("d/a", "1"), move("d", "e"), move("l", "d")],
+        [delete("d"), write("d", "x"), delete("d"), write("d/a", "1")],
+    ],
+    ids=["deleted", "moved", "deleted, another moved", "moved, a link moved", "back and forth"],
+)
+async def test_a_file_may_stand_where_the_batch_took_a_directory_away(tree, hand: Hand, steps: Sequence[Step]) -> None:
+    """The batch's own doing is no reason to refuse."""
+    tree.put("d/a", "0", mode=0o640)
+    tree.put("d/in/a", "0")
+    tree.put("b", "0")
+    tree.put("l", Symlink("b"))
+    await there_and_back(hand, *steps)
+
+
+@pytest.mark.parametrize("whose", ["the batch's", "another's"])
+async def test_a_directory_that_somebody_else_took_away_is_missed(tree, hand: Hand, whose: str) -> None:
+    """What now stands at its name is his, whatever is below it."""
+    if whose == "another's":
+        tree.put("d", Directory())
+    await act(hand, write("d/a", "1"))
+    tree.put("e/a", "1")
+    await hand.move("d", "f", batch="another")
+    tree.put("d", Symlink("e"))
+    with pytest.raises(FileProblem, match="the directory it was in"):
+        await hand.workspace.history.undo("batch")
+    assert hand.workspace.snapshot() == {"d": "-> e", "e/a": b"1", "f/a": b"1"}
+
+
+async def test_a_file_may_stand_where_the_batch_took_a_link_away(tree, hand: Hand) -> None:
+    """A link is no file that was written: it goes, or comes, by a step of its own."""
+    tree.put("l", Symlink("gone"))
+    await there_and_back(hand, delete("l"), write("l", "x"))
+    tree.put("m", Symlink("gone"))
+    await act(hand, write("n", "0"))
+    hand.batch = "second"
+    before = stands(hand.workspace)
+    await act(hand, delete("n"), move("m", "n"), delete("n"), write("n", "1"))
+    await hand.workspace.history.undo("second")
+    assert stands(hand.workspace) == before
+
+
+async def test_a_file_that_was_made_anew_has_its_mode_again(tree, hand: Hand) -> None:
+    """And the new one's where that is wanted back."""
+    tree.put("f", "0", mode=0o750)
+    await there_and_back(hand, delete("f"), write("f", "1"))
+
+
+async def test_a_mode_that_somebody_set_meanwhile_stays(tree, hand: Hand) -> None:
+    """What the batch changed is put back, and that was the content."""
+    tree.put("f", "0", mode=0o644)
+    await act(hand, write("f", "1"))
+    await tree.disk.set_mode(("f",), 0o755)
+    await hand.workspace.history.undo("batch")
+    assert stands(hand.workspace) == {"f": b"0", "mode of f": 0o755}
+
+
+LATE = {
+    "beside a move": (
+        {"l": "1"},
+        [("move_path", {"source": "l", "target": "n/y/z"}), ("make_dir", {"path": "n/x"})],
+    ),
+    "beside a move, with a file": (
+        {"l": "1"},
+        [("write_file", {"path": "n/x", "content": "1"}), ("move_path", {"source": "l", "target": "n/y/z"})],
+    ),
+    "two moves": (
+        {"l": "1", "m": "2"},
+        [
+            ("move_path", {"source": "l", "target": "n/y/z"}),
+            ("move_path", {"source": "m", "target": "n/y/a"}),
+            ("make_dir", {"path": "n/y/b/c"}),
+        ],
+    ),
+    "that moves on": (
+        {"l": "1"},
+        [
+            ("write_file", {"path": "n/x", "content": "1"}),
+            ("move_path", {"source": "l", "target": "n/y/z"}),
+            ("move_path", {"source": "n", "target": "o"}),
+            ("make_dir", {"path": "o/y/e"}),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_no_directory_of_the_batch_stays_in_any_schedule(name: str) -> None:
+    """Whichever call came first and made it."""
+    content, steps = LATE[name]
+    calls = [toolrt.ToolCall(f"id{number}", *step) for number, step in enumerate(steps)]
+
+    async def program() -> Any:
+        workspace = Workspace(MemoryDisk(content))
+        before = workspace.snapshot()
+        done = await toolrt.Runtime(toolrt.Registry(workspace.tools())).run(calls)
+        await workspace.history.undo("batch-1")
+        assert workspace.snapshot() == before
+        return [result.outcome.value for result in done.results]
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 100))
+    assert report.verdict is sim.PASS, report
+    assert list(report.outcomes) == [str(["ok"] * len(calls))]
+
+
+HARD = {
+    "edited, the other deleted": [write("a", "1"), delete("h")],
+    "edited by the one that is deleted": [write("h", "1"), delete("h"), write("a", "2")],
+    "deleted, then edited": [delete("h"), write("a", "1")],
+    "edited twice between": [write("h", "1"), write("a", "2"), delete("h"), write("a", "3"), write("a", "4")],
+    "both deleted": [write("a", "1"), delete("h"), delete("a")],
+    "deleted with their directory": [write("d/a", "1"), delete("d")],
+    "the other moved": [write("a", "1"), move("h", "n/h"), delete("n/h")],
+    "moved and made anew": [write("a", "1"), move("a", "b"), delete("h"), write("a", "2"), write("b", "3")],
+    "both moved with their directory": [write("d/a", "1"), move("d", "e"), write("e/h", "2"), delete("e/a")],
+    "deleted and made anew": [write("h", "1"), delete("h"), write("h", "2"), write("a", "3")],
+    "deleted, and another took the name": [write("h", "1"), delete("h"), move("k", "h"), write("a", "2")],
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+async def test_all_names_of_a_file_have_their_content_again(tree, hand: Hand, name: str) -> None:
+    """Whichever of them the batch changed it by, and whichever of them it took away."""
+    for directory in ("", "d/"):
+        tree.put(f"{directory}a", "0")
+        tree.put(f"{directory}h", HardLink(f"{directory}a"))
+    tree.put("k", "0")
+    await there_and_back(hand, *HARD[name])
+
+
+async def test_names_that_are_left_stay_one_file(tree, hand: Hand) -> None:
+    """Only the one that was removed comes back as another."""
+    tree.put("a", "0")
+    tree.put("b", HardLink("a"))
+    tree.put("h", HardLink("a"))
+    await there_and_back(hand, write("h", "1"), delete("h"), write("b", "2"))
+    assert tree.workspace.identify("a").found.inode == tree.workspace.identify("b").found.inode
+
+
+async def test_a_number_that_was_given_to_another_file_tells_nothing(tree, hand: Hand) -> None:
+    """As a disk may give that of a file that is gone; what was changed by the one is not taken back for the other."""
+    tree.put("a", "0")
+    tree.put("h", HardLink("a"))
+    await act(hand, write("a", "1"), delete("h"), delete("a"), write("k", "1"))
+    rows = tree.workspace.history.store.rows_of_batch("batch")
+    number = rows[0].before.number
+    found = tree.workspace.disk.lstat(tree.workspace.disk.root + "/k")
+    again = [
+        attrs.evolve(row, before=with_number(row.before, number, (found.device, found.inode)),
+                     after=with_number(row.after, number, (found.device, found.inode)))
+        for row in rows
+    ]  # fmt: skip
+    plan = await planned(tree.workspace.disk, again)
+    assert [(row.path, None if row.after is None else row.after.digest) for row in plan] == [
+        ("k", None),
+        ("a", digest_of(b"0")),
+        ("h", digest_of(b"0")),
+    ]
+
+
+def with_number(standing: Standing | None, number: Any, other: Any) -> Standing | None:
+    """The same of another file, where it was of that one."""
+    return attrs.evolve(standing, number=other) if standing is not None and standing.number == number else standing
+
+
+async def test_rows_of_earlier_versions_have_no_number(tree, hand: Hand) -> None:
+    """They are read and taken back as they were."""
+    tree.put("a", "0")
+    tree.put("b", HardLink("a"))
+    await act(hand, write("a", "1"), write("b", "2"))
+    rows = tree.workspace.history.store.rows_of_batch("batch")
+    old = [row.to_json() for row in rows]
+    assert [Row.from_json(values) for values in old] == rows
+    assert [Row.from_json(values).before.number for values in old] == [rows[0].before.number] * 2 != [None] * 2
+    for values in old:
+        values[5:7] = [standing[:3] for standing in values[5:7]]
+    read = [Row.from_json(values) for values in old]
+    assert [row.before.number for row in read] == [None, None]
+    assert [row.path for row in await planned(tree.workspace.disk, read)] == ["b"]
