@@ -128,11 +128,12 @@ def searched(
         for joined in (" AND ", " OR "):
             statement = (
                 "SELECT text.rowid, piece.file FROM text JOIN piece ON piece.id = text.rowid"
-                " JOIN file ON file.id = piece.file WHERE text MATCH ?1"
-                " AND (?2 = '' OR file.path = ?2 OR substr(file.path, 1, ?3) = ?2 || '/')"
+                " JOIN file ON file.id = piece.file WHERE text MATCH :words"
+                " AND (:below = '' OR file.path = :below OR substr(file.path, 1, :length) = :below || '/')"
                 f" ORDER BY round(bm25(text, {_WEIGHTS}), 9), file.path, piece.line LIMIT {_PIECES}"
             )
-            found = connection.execute(statement, (sought.expression(joined), below, len(below) + 1)).fetchall()
+            given = {"words": sought.expression(joined), "below": below, "length": len(below) + 1}
+            found = connection.execute(statement, given).fetchall()
             for rank, (piece, file) in enumerate(found):
                 if file in paths:
                     ranks.setdefault(piece, 1 / (_FUSION + rank + 1))
