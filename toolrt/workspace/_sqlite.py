@@ -207,11 +207,10 @@ class Index:
     def rows_of_batch(self, session: str, batch_id: str) -> list[Row]:
         """See `Store.rows_of_batch`; `session` is who asks."""
         query = (
-            "SELECT said FROM rows WHERE batch = ?1 AND (stands = 1 OR session != ?2) AND session ="
-            " (SELECT session FROM rows WHERE batch = ?1 AND (stands = 1 OR session != ?2) ORDER BY id DESC LIMIT 1)"
-            " ORDER BY id"
+            "SELECT said FROM rows WHERE batch = :batch AND (stands = 1 OR session != :me) AND session = (SELECT session"
+            " FROM rows WHERE batch = :batch AND (stands = 1 OR session != :me) ORDER BY id DESC LIMIT 1) ORDER BY id"
         )
-        found = self._connection.execute(query, (_encoded(batch_id), session))
+        found = self._connection.execute(query, {"batch": _encoded(batch_id), "me": session})
         return [Row.from_json(json.loads(said)) for (said,) in found]
 
     def has_batch(self, session: str, batch_id: str) -> bool:
@@ -224,9 +223,11 @@ class Index:
         name = _key(key)
         dropped = self._connection.execute("SELECT count FROM dropped WHERE key = ?", (name,)).fetchone()
         query = (
-            "SELECT said FROM rows WHERE (key = ?1 OR target_key = ?1) AND (stands = 1 OR session != ?2) ORDER BY id"
+            "SELECT said FROM rows WHERE (key = :key OR target_key = :key) AND (stands = 1 OR session != :me)"
+            " ORDER BY id"
         )
-        rows = [Row.from_json(json.loads(said)) for (said,) in self._connection.execute(query, (name, session))]
+        found = self._connection.execute(query, {"key": name, "me": session})
+        rows = [Row.from_json(json.loads(said)) for (said,) in found]
         return (dropped[0] if dropped is not None else 0), rows
 
     def place_of(self, digest: bytes) -> tuple[int, int, int] | None:
