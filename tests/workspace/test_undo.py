@@ -276,3 +276,23 @@ async def test_rows_of_earlier_versions_have_no_number(tree, hand: Hand) -> None
     read = [Row.from_json(values) for values in old]
     assert [row.before.number for row in read] == [None, None]
     assert [row.path for row in await planned(tree.workspace.disk, read)] == ["b"]
+
+
+async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_own() -> None:
+    """So that an undo is of one of them; the first is still ``batch-1``."""
+    workspace, other = Workspace(MemoryDisk({"a": "0", "b": "0"})), Workspace(MemoryDisk())
+    for path in ("a", "b"):
+        call = toolrt.ToolCall("id", "write_file", {"path": path, "content": "1"})
+        await toolrt.Runtime(toolrt.Registry(workspace.tools())).run([call])
+    assert [(await workspace.history.versions(path))[0].batch_id for path in ("a", "b")] == ["batch-1", "batch-2"]
+
+    @toolrt.tool(owner=other)
+    async def of_the_other(ctx: Any) -> str:
+        """Nothing."""
+        return ""
+
+    both = toolrt.Runtime(toolrt.Registry([*workspace.tools(), of_the_other]))
+    alone = toolrt.Runtime(toolrt.Registry(other.tools()))
+    assert [runtime.open_batch().batch_id for runtime in (alone, both, alone)] == ["batch-1", "batch-3", "batch-4"]
+    await workspace.history.undo("batch-1")
+    assert workspace.snapshot() == {"a": b"0", "b": b"1"}

@@ -16,7 +16,7 @@ from toolrt.order._lanes import (
     touched_by,
 )
 from toolrt.order._merge import merged
-from toolrt.order._tickets import ClaimTable, Ticket, give_back
+from toolrt.order._tickets import ClaimTable, Ticket, give_back, next_batch
 from toolrt.order._tracked import TRANSITIONS, Happening, LanePlace, Status, TrackedCall
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "claims_of",
     "give_back",
     "merged",
+    "next_batch",
     "parallel",
     "partition",
     "serial",

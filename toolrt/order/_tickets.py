@@ -28,7 +28,7 @@ from toolrt.errors import InternalError
 from toolrt.model import READ, WRITE, Claim
 from toolrt.order._claim_tree import ClaimTree, Group, by_serial
 
-__all__ = ["ClaimTable", "Ticket", "give_back"]
+__all__ = ["ClaimTable", "Ticket", "give_back", "next_batch"]
 
 
 class Ticket:
@@ -96,6 +96,8 @@ class ClaimTable:
     def __init__(self, name: str = "claims") -> None:
         self.name = name
         self._tree = ClaimTree()
+        #: How many batches were opened by those whose calls it orders: no two of them have one number.
+        self._batches = 0
         #: How many groups that ended before their turn still have their place.
         self._ghosts = 0
 
@@ -298,6 +300,14 @@ def _tell(ready: Iterable[Ticket]) -> None:
     for ticket in ready:
         if ticket._on_ready is not None and not ticket.released:
             ticket._on_ready(ticket.owner)
+
+
+def next_batch(tables: Sequence[ClaimTable]) -> int:
+    """The number of a new batch on `tables`, from 1 on: another one for each batch on any of them."""
+    number = 1 + max(table._batches for table in tables)
+    for table in tables:
+        table._batches = number
+    return number
 
 
 def give_back(tickets: Sequence[Ticket], order: Callable[[Any], int]) -> None:

@@ -20,7 +20,7 @@ from toolrt.model import (
     Tool,
     ToolCall,
 )
-from toolrt.order import ClaimTable, LanePolicy, by_claims
+from toolrt.order import ClaimTable, LanePolicy, by_claims, next_batch
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._observer import desk_of
 from toolrt.runtime._telemetry import Teller
@@ -102,7 +102,6 @@ class Runtime:
             ),
         )
         self._desk = desk_of(self.services.telemetry)
-        self._batches = 0
 
     @property
     def telemetry(self) -> Observer | None:
@@ -164,8 +163,8 @@ class Runtime:
 
         Args:
             state: the state the first lane starts from; the empty one by default.
-            batch_id: names the batch; by default a counter of this runtime.  Give one where several runtimes are
-                recorded in one trace, or their batches share names there.
+            batch_id: names the batch; by default a counter that all runtimes on one workspace share.  Give one where
+                several that share none are recorded in one trace, or their batches share names there.
             expected_reads: how many reads will share the read budget, 1 or more.
             events: whether the reader wants what toolrt's own tools tell of their work: a `FileChanged`, an
                 `OutputChunk` and the like, each as the message of a `Progress`.
@@ -238,8 +237,8 @@ class Runtime:
         if inside is not None:
             name, path = inside.place(batch_id)
             return Batch(self, state, name, expected_reads, read, events, inside, path)
-        self._batches += 1
-        return Batch(self, state, batch_id or f"batch-{self._batches}", expected_reads, read, events)
+        number = next_batch(self.tables)
+        return Batch(self, state, batch_id or f"batch-{number}", expected_reads, read, events)
 
     def __repr__(self) -> str:
         policy = getattr(self.lanes, "__name__", repr(self.lanes))
