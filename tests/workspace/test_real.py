@@ -40,10 +40,16 @@ def descriptors():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda path: path / "missing", lambda path: path / "file", lambda path: path / "file" / "x", lambda path: "a\0b"],
+    [
+        lambda path: path / "missing",
+        lambda path: path / "file",
+        lambda path: path / "file" / "x",
+        lambda path: "a\0b",
+        lambda _: "",
+    ],
 )
 def test_workspace_refuses_what_is_no_directory(tmp_path, make):
-    """A missing root, a file and a name that cannot be are refused with a remedy."""
+    """A missing root, a file, a name that cannot be and an empty one are refused with a remedy."""
     (tmp_path / "file").write_text("")
     with pytest.raises(InputRefused) as caught:
         Workspace(make(tmp_path))

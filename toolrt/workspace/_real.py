@@ -67,6 +67,10 @@ class RealDisk:
         if os.open not in os.supports_dir_fd:
             raise DefinitionRefused("RealDisk", "a POSIX system; use MemoryDisk here", sys.platform)
         given = os.fspath(root)
+        if not given:
+            # An unset variable, most likely; to realpath it is the current directory.
+            remedy = "Name it; . is the current directory."
+            raise InputRefused("workspace root ''", "expected a directory, got an empty name", remedy)
         try:
             self._root = os.path.realpath(given, strict=True)
             is_directory = stat.S_ISDIR(os.stat(self._root).st_mode)
