@@ -63,8 +63,8 @@ Branch.names File.changes File.content File.mtime_ns MemoryStore._bytes MemorySt
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-Cache._bytes Cache._kept Cache._misses Cache._parts File.inode Freshness._seen Index.files MemoryStore._by_batch
-MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
+Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode Freshness._seen Index.files
+MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 """
 
 #: The index of code: what it says follows from the files, whenever it reads them.

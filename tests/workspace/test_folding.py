@@ -5,7 +5,10 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+import trio
+import trio.testing
 
+from toolrt import Registry, Runtime, State, ToolCall
 from toolrt.workspace import (
     Directory,
     Folding,
@@ -98,3 +101,16 @@ def test_real_folding_is_not_taken_from_hard_links(tmp_path):
     (tmp_path / "Name").write_text("")
     (tmp_path / "nAME").hardlink_to(tmp_path / "Name")
     assert RealDisk(tmp_path).folds(str(tmp_path.resolve())) == Folding()
+
+
+async def test_answer_that_names_the_file_is_kept_by_that_name(autojump_clock):
+    """A long file is shown in part, and says how to read the rest by the name it was asked for, whoever was first."""
+    twin = TwinOf({"BIG.txt": "a line of text\n" * 3000}, fold=Folding(case=True))
+    runtime = Runtime(Registry(twin.workspace.tools()))
+    await trio.sleep(1)  # what is younger than the disk's time step is not kept
+    answers = []
+    for path in ("big.txt", "BIG.txt", "big.txt"):
+        outcome = await runtime.run([ToolCall("1", "read_file", {"path": path})], State(context_budget=20_000))
+        answers.append(outcome.results[0].content[:13])
+    assert answers == ["[big.txt has ", "[BIG.txt has ", "[big.txt has "]
+    assert twin.workspace.files.statistics()["cached"]["entries"] == 2

@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from toolrt import probe
+from toolrt.workspace._below import Below
 from toolrt.workspace._disk import Entry, Stat
 
 __all__ = ["Cache", "Kept", "Stamp", "stamp_of"]
@@ -65,6 +66,7 @@ class Cache(Generic[T]):
         self._kept: OrderedDict[tuple[Entry, object], Kept[T]] = OrderedDict()
         #: The parts kept of each file, so that dropping a file costs what it has.
         self._parts: dict[Entry, dict[object, None]] = {}
+        self._below = Below(self._parts)
         self._bytes = 0
         self._hits = 0
         self._misses = 0
@@ -92,7 +94,10 @@ class Cache(Generic[T]):
         self._touch(file, write=True)
         self._forget(file, part)
         self._kept[file, part] = kept
-        self._parts.setdefault(file, {})[part] = None
+        if file not in self._parts:
+            self._parts[file] = {}
+            self._below.add(file)
+        self._parts[file][part] = None
         self._bytes += kept.size
         while self._bytes > self._most_bytes or len(self._kept) > self._most_entries:
             oldest, oldest_part = next(iter(self._kept))
@@ -109,9 +114,8 @@ class Cache(Generic[T]):
                 self._forget(file, part)
 
     def drop_below(self, directory: Entry) -> None:
-        """Keep nothing of what stands there and below it.  Costs what the cache holds."""
-        depth = len(directory)
-        for file in [file for file in self._parts if file[:depth] == directory]:
+        """Keep nothing of what stands there and below it."""
+        for file in self._below.at(directory):
             self.drop(file)
 
     def statistics(self) -> dict[str, int]:
@@ -135,6 +139,7 @@ class Cache(Generic[T]):
         del parts[part]
         if not parts:
             del self._parts[file]
+            self._below.drop(file)
 
     def _touch(self, file: Entry, *, write: bool) -> None:
         if probe.sink is not None:

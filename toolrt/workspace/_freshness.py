@@ -13,7 +13,8 @@ it; so for them it is a "read" of this memory, and readers of one file stay inde
 
 Limits.  The memory is bounded, the least recently seen goes first, and a file that went has no condition again.  A
 file with several names is remembered by its number too, also when it has one name again; it conflicts when it is what
-neither its name nor its number was seen to have.
+neither its name nor its number was seen to have.  Where somebody else removes all its names, and another file with
+several gets its number, that one conflicts until it is read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from toolrt import probe
+from toolrt.workspace._below import Below
 from toolrt.workspace._disk import Entry, Kind, Stat
 from toolrt.workspace._identity import Identity
 
@@ -40,6 +42,7 @@ class Freshness:
     def __init__(self, entries: int) -> None:
         self._most = entries
         self._seen: OrderedDict[Entry, bytes | None] = OrderedDict()
+        self._below = Below(self._seen)
 
     def saw(self, identity: Identity, digest: bytes | None, *, own: bool = False) -> None:
         """The file has this digest, or None: it is not there.
@@ -50,13 +53,16 @@ class Freshness:
         for name in _names_of(identity, digest):
             if probe.sink is not None:
                 self._touch(name, write=own)
-            self._seen[name] = digest
-            self._seen.move_to_end(name)
+            self._note(name, digest)
+        found = identity.found
+        if own and found is not None and found.links == 1 and found.kind is _FILE:
+            # Its one name has another file now, or none: the system gives the number to whatever comes next.
+            self._forget(by_number(found))
         while len(self._seen) > self._most:
-            name, _ = self._seen.popitem(last=False)
+            name = next(iter(self._seen))
             # Which one goes depends on the order of all looks: then, and only then, the memory is one resource.
             probe.access(("files", "seen"), True)
-            self._touch(name, write=True)
+            self._forget(name)
 
     def expected(self, identity: Identity) -> tuple[bytes | None, ...] | None:
         """What a mutation may find there; None: anything."""
@@ -83,18 +89,41 @@ class Freshness:
             names.append(by_number(stat))
         for name in names:
             self._touch(name, write=True)
-            self._seen[name] = digest
+            self._note(name, digest)
 
     def moved(self, source: Entry, target: Entry | None) -> None:
-        """What stood at and below `source` stands at `target`, or None: nowhere.  Costs what is remembered."""
+        """What stood at and below `source` stands at `target`, or None: nowhere.
+
+        What was known of `target` is known no more: nothing stood there, and what does now came from `source`.
+        """
+        if source == target:
+            return
+        names = self._below.at(source)
+        if target is not None:
+            for name in self._below.at(target):
+                self._forget(name)
         depth = len(source)
-        for name in [name for name in self._seen if name[:depth] == source]:
+        for name in names:
             self._touch(name, write=True)
             digest = self._seen[name]
             self._seen[name] = None
             if target is not None:
                 self._touch((*target, *name[depth:]), write=True)
-                self._seen[(*target, *name[depth:])] = digest
+                self._note((*target, *name[depth:]), digest)
+
+    def _note(self, name: Entry, digest: bytes | None) -> None:
+        if name in self._seen:
+            self._seen.move_to_end(name)
+            self._seen[name] = digest
+        else:
+            self._seen[name] = digest
+            self._below.add(name)
+
+    def _forget(self, name: Entry) -> None:
+        if name in self._seen:
+            self._touch(name, write=True)
+            del self._seen[name]
+            self._below.drop(name)
 
     def statistics(self) -> dict[str, int]:
         """How much it holds: ``entries``."""

@@ -50,7 +50,9 @@ async def read_file(
         shown = numbered(text, offset or 1) if line_numbers else text
         return fitted(identity.path, text, shown, share, workspace.skeleton, workspace.tokens)
 
-    return await workspace.files.read_as(ctx, identity, (offset, limit, line_numbers, chosen, share), rendered)
+    # A file that is shown in part says how to read the rest, by the name that was asked for.
+    part = (identity.path, offset, limit, line_numbers, chosen, share)
+    return await workspace.files.read_as(ctx, identity, part, rendered)
 
 
 async def list_dir(workspace: Workspace, ctx: CallContext, path: str = ".") -> str:
