@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import queue
+import shutil
+import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import warnings
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import trio
@@ -82,6 +88,185 @@ def test_refusal_says_what_to_do_instead(program: Callable[[], Awaitable[None]],
     assert error.action == action
     assert error.remedy.endswith(remedy)
     assert str(error) == f"a simulated program cannot {action}: {error.remedy}"
+
+
+def _fork() -> None:
+    if not os.fork():
+        os._exit(0)
+
+
+def _event_loop() -> None:
+    asyncio.new_event_loop().close()
+
+
+def _coroutine() -> None:
+    # Its loop is refused before it has a coroutine in hand.
+    asyncio.Runner().__enter__()
+
+
+_TRUE = shutil.which("true") or ""
+
+
+def _system() -> int:
+    return os.system(_TRUE)
+
+
+@pytest.mark.parametrize(
+    ("call", "action", "remedy"),
+    [
+        (socket.socket, "use a socket", _NOTHING_OUTSIDE),
+        (socket.socketpair, "use a socket", _NOTHING_OUTSIDE),
+        (lambda: socket.create_connection(("127.0.0.1", 1)), "look up a host", _NOTHING_OUTSIDE),
+        (lambda: socket.getaddrinfo("localhost", 80), "look up a host", _NOTHING_OUTSIDE),
+        (lambda: socket.gethostbyname("localhost"), "look up a host", _NOTHING_OUTSIDE),
+        (lambda: subprocess.run([_TRUE], check=False), "start a subprocess", _NOTHING_OUTSIDE),
+        (_system, "start a subprocess", _NOTHING_OUTSIDE),
+        (lambda: os.popen(_TRUE), "start a subprocess", _NOTHING_OUTSIDE),
+        (lambda: os.posix_spawn(_TRUE, [_TRUE], {}), "start a subprocess", _NOTHING_OUTSIDE),
+        (lambda: os.spawnv(os.P_WAIT, _TRUE, [_TRUE]), "start a subprocess", _NOTHING_OUTSIDE),
+        (_fork, "start a subprocess", _NOTHING_OUTSIDE),
+        (lambda: multiprocessing.Process(target=int).start(), "start a subprocess", _NOTHING_OUTSIDE),
+        (_event_loop, "start an event loop of its own", _NOTHING_OUTSIDE),
+        (_coroutine, "start an event loop of its own", _NOTHING_OUTSIDE),
+    ],
+    ids=[
+        "socket",
+        "socketpair",
+        "create_connection",
+        "getaddrinfo",
+        "gethostbyname",
+        "subprocess",
+        "system",
+        "popen",
+        "posix_spawn",
+        "spawn",
+        "fork",
+        "multiprocessing",
+        "event loop",
+        "asyncio",
+    ],
+)
+def test_standard_library_is_refused_like_trio(call: Callable[[], object], action: str, remedy: str) -> None:
+    """A program that leaves the simulation without Trio's help is stopped at that step, and nothing is left."""
+
+    async def program() -> None:
+        await checkpoint()
+        call()
+
+    opened = _open_files()
+    execution = sim.run(program)
+    assert isinstance(execution.error, NotSimulated)
+    assert execution.error.action.startswith(action)
+    assert execution.error.remedy.endswith(remedy)
+    assert len(execution.schedule) == 2
+    assert _open_files() == opened
+
+
+def _open_files() -> list[str]:
+    return sorted(os.listdir("/dev/fd"))
+
+
+def test_standard_library_is_its_own_again() -> None:
+    """What was replaced in it is put back, also after a refusal."""
+    before = _replaceable()
+    sim.run(_pool)
+    assert _replaceable() == before
+    first, second = socket.socketpair()
+    first.close()
+    second.close()
+
+
+def _replaceable() -> list[object]:
+    return [
+        socket.socket.__init__,
+        vars(subprocess.Popen)["__init__"],
+        *(vars(socket)[name] for name in ("getaddrinfo", "gethostbyname", "create_connection")),
+        *(vars(os)[name] for name in ("fork", "system", "posix_spawn")),
+        asyncio.events.new_event_loop,
+    ]
+
+
+def test_code_around_a_simulation_may_leave_it() -> None:
+    """A check, a policy and what they call are no step of the program."""
+    answers: list[object] = []
+
+    def check(execution: sim.Execution) -> bool:
+        with socket.socket():
+            pass
+        answers.append(subprocess.run([_TRUE], check=True).returncode)
+        return True
+
+    class Asks(sim.Fifo):
+        def choose(self, enabled: tuple[str, ...], step: int) -> int:
+            with socket.socket():
+                return super().choose(enabled, step)
+
+    report = sim.explore(checkpoint, sim.Random(Asks(), 2), check)
+    assert (report.verdict, answers) == (sim.PASS, [0, 0])
+
+
+def test_simulation_within_a_check_refuses_too() -> None:
+    """Each has its own refusals, one inside the other."""
+
+    async def program() -> None:
+        _system()
+
+    def check(execution: sim.Execution) -> bool:
+        return isinstance(execution.error, NotSimulated) and isinstance(sim.run(program).error, NotSimulated)
+
+    assert sim.explore(program, sim.Random(sim.Fifo(), 2), check).verdict is sim.PASS
+
+
+def test_stand_in_for_a_name_of_the_library_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what the refusal asks for, also where only a step puts it there."""
+
+    async def program() -> list[int]:
+        answers = [_system()]
+        with pytest.MonkeyPatch.context() as within:
+            within.setattr(os, "fork", lambda: 5)
+            answers.append(os.fork())
+        with pytest.raises(NotSimulated):
+            os.fork()
+        return answers
+
+    monkeypatch.setattr(os, "system", lambda command: 7)
+    assert sim.run(program).value == [7, 5]
+    assert _system() == 7
+
+
+def test_other_threads_may_leave_the_simulation() -> None:
+    """Sockets and processes of other threads have nothing to do with it."""
+    begun, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        begun.wait(10)
+        with socket.socket():
+            subprocess.run([_TRUE], check=True)
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+
+    async def program() -> bool:
+        begun.set()
+        return done.wait(10)
+
+    assert sim.run(program).value is True
+    thread.join()
+
+
+def test_what_stays_in_the_process_is_not_refused(tmp_path: Path) -> None:
+    """Files, a database of SQLite, and an address that is a number."""
+
+    async def program() -> object:
+        with sqlite3.connect(tmp_path / "a.db") as database:
+            database.execute("create table t (n)")
+        database.close()
+        (tmp_path / "a.txt").write_text("a")
+        numeric = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return numeric[0][4]
+
+    assert sim.run(program).value == ("127.0.0.1", 80)
 
 
 def test_refusal_is_the_programs_to_catch() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ import trio
 
 from tests.testing._promises import counter_tool, promises_of
 from toolrt import READ, WRITE, Claim, tool
+from toolrt.errors import NotSimulated
 from toolrt.testing import check_tool
 
 
@@ -25,6 +30,40 @@ def test_async_tool_that_sleeps_in_its_thread_is_broken() -> None:
     [broken] = check_tool(sleepy, [{}])
     assert broken.promise == "blocking"
     assert "time.sleep()" in broken.detail
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: subprocess.run(["no such program"], check=False), "held up every other task: subprocess;"),
+        (lambda: os.system("exit"), "os.system()"),
+        (lambda: socket.getaddrinfo("localhost", 80), "a blocking getaddrinfo()"),
+        (lambda: socket.gethostbyname("localhost"), "a blocking gethostbyname()"),
+    ],
+    ids=["subprocess", "system", "getaddrinfo", "gethostbyname"],
+)
+def test_async_tool_that_waits_for_the_system_is_broken(call: Callable[[], object], told: str) -> None:
+    """What the simulator does not even let happen would hold up all others."""
+
+    @tool(safe=True)
+    async def waiting(ctx: Any) -> str:
+        call()
+        return "done"
+
+    [broken] = check_tool(waiting, [{}])
+    assert broken.promise == "blocking"
+    assert told in broken.detail
+
+
+def test_async_tool_that_waits_with_trio_is_refused() -> None:
+    """A subprocess that holds up nobody is no broken promise: it cannot be checked."""
+
+    @tool(safe=True)
+    async def waiting(ctx: Any) -> None:
+        await trio.run_process(["no such program"])
+
+    with pytest.raises(NotSimulated):
+        check_tool(waiting, [{}])
 
 
 def test_async_tool_that_computes_for_long_is_broken() -> None:

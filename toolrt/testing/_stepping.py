@@ -1,7 +1,8 @@
 """A tool's coroutine, step by step: whether it holds up the loop, and what it does with a cancel.
 
 Rules.  Between two of its checkpoints a tool holds up every other task, so what blocks there is noted: `time.sleep`,
-Python's audit events for connecting, resolving names and starting processes, and more than a second of processor time.
+Python's audit event for connecting, what the simulator refuses of the standard library (resolving names, starting
+processes), and more than a second of processor time.
 A cancel is asked for as the tool reaches a checkpoint, and whether it was delivered is seen in what Trio answers.
 
 Limits.  Reading a file or waiting for a lock of `threading` is not heard: neither is an audit event that is worth
@@ -24,15 +25,19 @@ import attrs
 import outcome
 import trio
 
+from toolrt.errors import NotSimulated
+
 __all__ = ["Steps", "stepped"]
 
 #: Audit events (docs.python.org, "Audit events table") of calls that wait in the thread.
-_BLOCKING = {
-    "socket.connect": "a blocking connect()",
-    "socket.getaddrinfo": "a blocking getaddrinfo()",
-    "socket.gethostbyname": "a blocking gethostbyname()",
-    "subprocess.Popen": "subprocess",
-    "os.system": "os.system()",
+_BLOCKING = {"socket.connect": "a blocking connect()"}
+
+#: Calls that would wait in the thread, by what the simulator says that it refuses.
+_REFUSED = {
+    "look up a host (socket.getaddrinfo)": "a blocking getaddrinfo()",
+    "look up a host (socket.gethostbyname)": "a blocking gethostbyname()",
+    "start a subprocess (subprocess.Popen)": "subprocess",
+    "start a subprocess (os.system)": "os.system()",
 }
 
 _SLEEP = time.sleep
@@ -130,6 +135,10 @@ def _step(coroutine: Coroutine[Any, Any, Any], steps: Steps, answer: Any, error:
     began = time.thread_time()
     try:
         return coroutine.send(answer) if error is None else coroutine.throw(error)
+    except NotSimulated as refused:
+        if refused.action in _REFUSED:
+            steps.blocked.append(_REFUSED[refused.action])
+        raise
     finally:
         spent = time.thread_time() - began
         _running = before

@@ -8,7 +8,7 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 - `_seam`: one Trio run, as the scheduler sees it; `_step`: one step of a task; `_leftovers`: what executions leave
   behind in the run, so that many can follow one another in it.
 - `_control`: what is replaced so that the scheduler is asked, and the program cannot leave the simulation; `_order`:
-  what is replaced so that cancelling goes in path order.
+  what is replaced so that cancelling goes in path order; `_outside`: what of the standard library is refused.
 - `_reports`: what a step touched, for an explorer that swaps steps; `_things`: what it touched is called.
 - `_required`: the self-test.
 """

@@ -24,6 +24,7 @@ from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
+from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 
@@ -81,18 +82,31 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
     replacements = Replacements()
     replace = replacements.replace
 
-    def refuse(holder: Any, name: str, action: str, remedy: str, first: Callable[..., object] | None = None) -> None:
+    def refuse(
+        holder: Any,
+        name: str,
+        action: str,
+        remedy: str,
+        first: Callable[..., object] | None = None,
+        stays: Callable[..., bool] | None = None,
+    ) -> None:
         real = holder.__dict__[name]
 
+        # What refuses in the place of another refusal has its `refuses`, too.
         @wraps(real)
         def refused(*args: Any, **kwargs: Any) -> Any:
             current = mine()
-            if current is not None and current.owns(current.current_task()):
+            if (
+                current is not None
+                and current.owns(current.current_task())
+                and not (stays is not None and stays(*args, **kwargs))
+            ):
                 if first is not None:
                     first(*args)
                 raise NotSimulated(action, remedy)
             return real(*args, **kwargs)
 
+        refused.__dict__.setdefault("refuses", real)
         replace(holder, name, refused)
 
     had_hypothesis = "hypothesis" in sys.modules
@@ -119,6 +133,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         for name in _IO_WAITS:
             if name in _run.TheIOManager.__dict__:
                 refuse(_run.TheIOManager, name, "wait for real input or output", outside)
+        for refusal in refusals():
+            refuse(refusal.holder, refusal.name, refusal.action, outside, stays=refusal.stays)
         yield
     finally:
         replacements.put_back()
