@@ -119,6 +119,71 @@ async def test_restore_is_no_way_around_freshness(tree, hand):
     assert tree.workspace.snapshot() == {"a": b"theirs"}
 
 
+async def test_restore_keeps_the_mode_of_a_removed_file(tree, hand, mode_of):
+    """A script can be run again; one that is there keeps the mode it has."""
+    tree.put("a", "old", mode=0o755)
+    await hand.write("a", None)
+    await tree.workspace.history.restore("a", 0)
+    assert (tree.workspace.snapshot(), mode_of(tree, "a")) == ({"a": b"old"}, 0o755)
+    await hand.write("a", b"new")
+    await tree.disk.set_mode(("a",), 0o700)
+    await tree.workspace.history.restore("a", 2)
+    assert (tree.workspace.snapshot(), mode_of(tree, "a")) == ({"a": b"old"}, 0o700)
+
+
+async def test_restore_follows_a_move(tree, hand):
+    """What a move brought, or took away, is what the file had under its other name."""
+    tree.put("a", "one")
+    await hand.write("a", b"two")
+    await hand.move("a", "b")
+    await hand.move("b", "c")
+    await hand.move("c", "b")
+    await hand.write("b", None)
+    for path, number in (("b", 1), ("c", 1), ("b", 3)):
+        await tree.workspace.history.restore(path, number)
+        assert tree.workspace.snapshot() == {path: b"two"}
+        await tree.workspace.history.restore(path, 0)
+    tree.put("e", "three")
+    await hand.move("e", "f")
+    await hand.write("f", b"four")
+    await tree.workspace.history.restore("e", 0)
+    assert tree.workspace.snapshot() == {"e": b"three", "f": b"four"}
+
+
+async def test_restore_refuses_what_nobody_has_looked_into(tree, hand):
+    """Nothing but a move ever happened to it."""
+    tree.put("a", "one")
+    await hand.move("a", "b")
+    with pytest.raises(FileProblem, match="none that was kept"):
+        await tree.workspace.history.restore("a", 0)
+    assert tree.workspace.snapshot() == {"b": b"one"}
+
+
+async def test_versions_and_restore_mean_the_same_by_a_link(tree, hand):
+    """The file that it leads to; or the link itself, where it was changed."""
+    tree.put("f", "one")
+    tree.put("l", Symlink("f"))
+    await hand.write("l", b"two")
+    assert [one.path for one in await tree.workspace.history.versions("l")] == ["f"]
+    assert (await tree.workspace.history.restore("l", 0)).paths == ("f",)
+    await hand.remove("l")
+    assert [one.action for one in await tree.workspace.history.versions("l")] == ["removed"]
+    assert (await tree.workspace.history.restore("l", 0)).paths == ("l",)
+    assert tree.workspace.snapshot() == {"f": b"one", "l": "-> f"}
+    assert (await tree.workspace.history.restore("l", 0)).paths == ()
+    assert (await tree.workspace.history.restore("l", 1)).paths == ("l",)
+    assert tree.workspace.snapshot() == {"f": b"one"}
+    await hand.write("l", b"three")
+    with pytest.raises(FileProblem, match=r"^l: .*a file.*delete the file first"):
+        await tree.workspace.history.restore("l", 0)
+    await hand.write("l", None)
+    await tree.workspace.history.restore("l", 2)
+    undone = await tree.workspace.history.restore("l", 4)
+    assert tree.workspace.snapshot() == {"f": b"one", "l": b"three"}
+    await tree.workspace.history.undo(undone.batch_id)
+    assert tree.workspace.snapshot() == {"f": b"one", "l": "-> f"}
+
+
 # Undo
 
 
@@ -322,7 +387,7 @@ async def changed(hand: Hand) -> None:
     await hand.write("a", b"new")
     await hand.write("b", None)
     await hand.move("m", "d/m")
-    await hand.write("d/c", b"new")
+    await hand.write("c", b"new")
 
 
 @pytest.mark.parametrize("at", effects_of_undo())

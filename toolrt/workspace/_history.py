@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,11 +31,12 @@ from toolrt.model import WRITE, Claim, State, covers
 from toolrt.order import ClaimTable, Ticket
 from toolrt.workspace._disk import Entry, Kind
 from toolrt.workspace._identity import Identity, Wanted
-from toolrt.workspace._mutation import in_thread
+from toolrt.workspace._mutation import in_thread, os_errors, standing_at
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace._revision import origin_of
+from toolrt.workspace._revision import origin_of, row_of
 from toolrt.workspace._undo import elsewhere, planned
 from toolrt.workspace._version import Row, Standing, Store, Version
+from toolrt.workspace._versions import content_between, standing_at_version, version_of
 
 if TYPE_CHECKING:
     from toolrt.workspace._files import CallContext
@@ -98,15 +100,26 @@ class History:
     async def versions(self, path: str, state: State | None = None) -> list[Version]:
         """The versions of what `path` names in `state`, oldest first.  What is still running is not waited for.
 
+        Of a link they are its own, as when it was moved; or else those of the file that it leads to.
+
         Raises:
             FileProblem: the name is outside the workspace, or is no name.
 
         Checkpoint: always.
         """
-        key = _key(self._workspace.identify(path, state, Wanted.ENTRY))
         await trio.lowlevel.checkpoint()
-        dropped, rows = await self._ask(lambda: self._store.rows_of_file(key))
-        return [_version(dropped + place, row, key) for place, row in enumerate(rows, 1)]
+        _, key, dropped, rows = await self._named(path, state)
+        return [version_of(dropped + place, row, key) for place, row in enumerate(rows, 1)]
+
+    async def _named(self, path: str, state: State | None) -> tuple[Identity, Entry, int, list[Row]]:
+        """What `path` names, its key, how many of its rows were dropped, and those that are left."""
+        for wanted in (Wanted.ENTRY, Wanted.FILE):
+            identity = self._workspace.identify(path, state, wanted)
+            key = _key(identity)
+            dropped, rows = await self._ask(partial(self._store.rows_of_file, key))
+            if rows or identity.found is None or identity.found.kind is not Kind.SYMLINK:
+                break
+        return identity, key, dropped, rows
 
     async def changed_by(self, batch_id: str) -> tuple[str, ...]:
         """The files and directories that a batch changed so far, relative to the workspace's root, sorted.
@@ -134,34 +147,64 @@ class History:
 
         Checkpoint: always.
         """
-        identity = self._workspace.identify(path, state)
-        key = _key(identity)
         await trio.lowlevel.checkpoint()
-        dropped, rows = await self._ask(lambda: self._store.rows_of_file(key))
-        wanted = _standing_of(identity.path, key, version, dropped, rows)
+        identity, key, dropped, rows = await self._named(path, state)
+        wanted = standing_at_version(identity.path, key, version, dropped, rows)
         content: bytes | None = None
         if wanted is not None:
             digest = wanted.digest
-            if wanted.kind is not Kind.FILE or digest is None:
+            if digest is None and wanted.kind is Kind.FILE:
+                digest = await content_between(key, version - dropped, rows, self._rows_of)
+            content = None if digest is None else await self._content(digest)
+            if digest is None or content is None:
                 raise _not_kept(identity.path, f"version {version}")
-            content = await self._ask(lambda: self._store.content(digest))
-            if content is None:
-                raise _not_kept(identity.path, f"version {version}")
+            wanted = attrs.evolve(wanted, digest=digest)
 
         async def put(owner: CallContext) -> tuple[str, ...]:
-            now = self._workspace.identify(path, state)
+            now = self._workspace.identify(path, state, identity.wanted)
             if now.problem is not None:
                 raise now.problem
             if now.key != key or not all(covers(owner.claims, claim) for claim in now.claims(WRITE)):
                 raise _moved_on(now.path)
-            revised = await self._workspace.files.revise(owner, now, lambda found: content)
-            return () if revised.before == revised.after else (now.path,)
+            return (now.path,) if await self._put(owner, now, wanted, content) else ()
 
         if ctx is not None:
             return Undone(origin_of(ctx)[0], await put(ctx))
         errand = self._errand("restore", identity.claims(WRITE))
         async with _Turn(self._workspace.claim_table, errand):
             return Undone(errand.batch_id, await put(errand))
+
+    async def _put(self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None) -> bool:
+        """Put it there; says whether something is other now."""
+        files, links = self._workspace.files, (None if wanted is None else wanted.kind) is Kind.SYMLINK
+        if now.found is not None and now.found.kind not in (Kind.FILE, Kind.SYMLINK):
+            raise FileProblem(now.path, "a file or a link to replace", now.found.kind.value, "Nothing was changed.")
+        if now.found is not None and now.found.kind is Kind.FILE and links:
+            raise FileProblem(
+                now.path,
+                "nothing where a link is to be put back",
+                "a file",
+                "Nothing was changed; delete the file first.",
+            )
+        if not links and (now.found is None or now.found.kind is Kind.FILE):
+            modes = {} if wanted is None or wanted.mode is None else {now.entry: wanted.mode}
+            [revised] = await files.revise_all(owner, [(now, lambda found: content)], modes)
+            return revised.before != revised.after
+        with os_errors(now.path):
+            found = await standing_at(self._workspace.disk, now.entry)
+        if found.standing == wanted:
+            return False
+        rows = [
+            row_of(owner, now.key or (), now.entry, before, after, 0)
+            for before, after in ((found.standing, None), (None, wanted))
+            if before != after
+        ]
+        pairs = ((found.standing, found.content), (wanted, content))
+        contents = {one.digest: text for one, text in pairs if one is not None and one.digest and text is not None}
+        return bool(await files.carry_out(owner, rows, contents))
+
+    async def _rows_of(self, key: Entry) -> Sequence[Row]:
+        return (await self._ask(lambda: self._store.rows_of_file(key)))[1]
 
     async def undo(self, batch_id: str, *, ctx: CallContext | None = None) -> Undone:
         """What the batch changed is as it was before it; or, where that cannot be, everything stays.
@@ -293,48 +336,6 @@ def _key(identity: Identity) -> Entry:
     if identity.key is None:
         raise identity.problem or _moved_on(identity.path)
     return identity.key
-
-
-def _standing_of(path: str, key: Entry, number: int, dropped: int, rows: Sequence[Row]) -> Standing | None:
-    """What stood at `key` after version `number`."""
-    first, last = dropped, dropped + len(rows)
-    if not rows or not (first <= number <= last):
-        got = f"{number!r} of {last}" if rows else "a file without versions"
-        raise FileProblem(path, f"a version from {first} to {last}", got, "See which versions there are.")
-    if number > first:
-        return _left_by(rows[number - first - 1], key)
-    return _found_by(rows[0], key)
-
-
-def _left_by(row: Row, key: Entry) -> Standing | None:
-    if row.target_key is None:
-        return row.after
-    return row.before if row.target_key == key else None
-
-
-def _found_by(row: Row, key: Entry) -> Standing | None:
-    return row.before if row.target_key != key else None
-
-
-def _version(number: int, row: Row, key: Entry) -> Version:
-    before, after = _found_by(row, key), _left_by(row, key)
-    if row.target is not None:
-        action = f"moved to {'/'.join(row.target)}" if after is None else f"moved from {row.path}"
-    elif before is None:
-        action = "created"
-    else:
-        action = "removed" if after is None else "changed"
-    return Version(
-        number,
-        "/".join(row.target or row.entry) if row.target_key == key else row.path,
-        row.batch_id,
-        row.call_index,
-        row.call_id,
-        action,
-        None if before is None or before.digest is None else before.digest.hex(),
-        None if after is None or after.digest is None else after.digest.hex(),
-        row.time_ns,
-    )
 
 
 def _not_kept(path: str, what: str) -> FileProblem:
