@@ -43,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, whether or not the extra is there."""
     config.addinivalue_line(
         "markers",
-        "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None, cancel_at=None): "
+        "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None, cancel_at=None, "
+        "clock=None, clock_moves=None, jobs=1): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
 from tests.testing._losing import LOSING
+from toolrt.testing._explored import Plan
 
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
@@ -89,6 +91,15 @@ async def test_it(ready):
         assert code == 1, output
         assert option.partition("=")[0] in output
         assert "expected" in output
+
+
+def test_marker_is_listed_with_all_its_options(inner: Inner) -> None:
+    """What ``pytest --markers`` says the marker takes is what it takes, with what each is when it is not given."""
+    code, output = inner("", "--markers")
+    assert code == 0, output
+    options = [field for field in attrs.fields(Plan) if field.name != "replay"]
+    taken = ", ".join(f"{option.name}={option.default!r}" for option in options)
+    assert f"@pytest.mark.explore({taken}): run this async test" in output
 
 
 def test_explored_test_of_a_class_with_fixtures_and_parameters(inner: Inner) -> None:
