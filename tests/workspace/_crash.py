@@ -149,12 +149,16 @@ def killed_at(root: str, change: Change, fsync: bool, number: int, torn: bool) -
     return os.WIFSIGNALED(status)
 
 
-def wrong_after(root: str, change: Change, where: str) -> list[str]:
-    """What is wrong with the tree that a killed process left, once it is mended."""
+def wrong_after(workspace: Workspace, root: str, change: Change, where: str) -> list[str]:
+    """What is wrong with the tree that a killed process left, once it is mended.
+
+    Args:
+        workspace: one that was made before, and so mended nothing.
+    """
     found: list[str] = []
-    disk = RealDisk(root)
+    disk = workspace.disk
     disk.recover()
-    left = Workspace(disk).snapshot()
+    left = workspace.snapshot()
     partly = {**BEFORE, "e/": ""} if change.partly else BEFORE
     if left not in (BEFORE, dict(change.after), partly):
         found.append(f"{where}: {sorted(left)} {left == BEFORE}")
@@ -176,8 +180,9 @@ def main(root: str, fsync: bool) -> None:
             number = 0
             while True:
                 plant(root)
+                workspace = Workspace(root)
                 killed = killed_at(root, change, fsync, number, torn)
-                wrong += wrong_after(root, change, f"{name}, call {number}, torn {torn}")
+                wrong += wrong_after(workspace, root, change, f"{name}, call {number}, torn {torn}")
                 if not killed:
                     break
                 number += 1

@@ -184,6 +184,7 @@ def test_real_disk_that_fails_at_any_call_is_as_it_was(tmp_path: Path, name: str
     while True:
         _crash.plant(root)
         disk = RealDisk(root, fsync=fsync)
+        workspace = Workspace(disk)  # made before, so that it mends nothing
         left = number
 
         def happening(call: str, really: Any, arguments: Any) -> None:
@@ -198,13 +199,13 @@ def test_real_disk_that_fails_at_any_call_is_as_it_was(tmp_path: Path, name: str
                 error = None
             except OSError as caught:
                 error = caught
-        files = Workspace(disk).snapshot()
+        files = workspace.snapshot()
         if left >= 0:
             break
         where = f"call {number}: {error!r}: {sorted(files)}"
         if error is None or isinstance(error, Unsynced):
             disk.recover()
-            files = Workspace(disk).snapshot()
+            files = workspace.snapshot()
             assert files == change.after or (change.partly and error is not None), where
         elif change.partly:
             assert files in (BEFORE, {**BEFORE, "e/": ""}, {**BEFORE, "e/f/": ""}), where
@@ -220,6 +221,7 @@ def test_real_disk_mended_at_any_call_lets_a_living_writer_end(tmp_path: Path) -
     root = f"{tmp_path}/repo"
     _crash.plant(root)
     disk, other = RealDisk(root), RealDisk(root)
+    workspace = Workspace(disk)
     left = 0
 
     def happening(call: str, really: Any, arguments: Any) -> None:
@@ -235,7 +237,7 @@ def test_real_disk_mended_at_any_call_lets_a_living_writer_end(tmp_path: Path) -
             left = number
             with _crash.at_every_call(happening):
                 _crash.run(disk, change.operation)
-            assert Workspace(disk).snapshot() == change.after
+            assert workspace.snapshot() == change.after
             if left >= 0:
                 break
             left, number = 0, number + 1

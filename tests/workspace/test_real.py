@@ -163,6 +163,7 @@ async def test_replace_that_fails_removes_its_temporary_file(disk, monkeypatch, 
     def fail(*args, **more):
         raise OSError(errno.ENOSPC, "no room", f"{disk.root}/a")
 
+    workspace = Workspace(disk)  # made before, so that it mends nothing
     before = descriptors()
     with monkeypatch.context() as patch:
         patch.setattr(os, broken, fail)
@@ -170,7 +171,7 @@ async def test_replace_that_fails_removes_its_temporary_file(disk, monkeypatch, 
             await disk.revise(("a",), LIMIT, lambda _: b"new")
     assert caught.value.errno == errno.ENOSPC
     assert disk.root not in str(caught.value)
-    assert Workspace(disk).snapshot() == {"a": b"old"}
+    assert workspace.snapshot() == {"a": b"old"}
     assert descriptors() == before
 
 
@@ -178,6 +179,7 @@ async def test_write_in_place_that_fails_puts_the_old_content_back(disk, monkeyp
     """A file with several names is whole again after a failed write."""
     plant(disk, "a", "a longer content")
     os.link(f"{disk.root}/a", f"{disk.root}/b")
+    workspace = Workspace(disk)  # made before, so that it mends nothing
     really, calls = os.write, itertools.count()
 
     def write(descriptor, content):
@@ -189,7 +191,7 @@ async def test_write_in_place_that_fails_puts_the_old_content_back(disk, monkeyp
         patch.setattr(os, "write", write)
         with pytest.raises(OSError):
             await disk.revise(("a",), LIMIT, lambda _: b"new")
-    assert Workspace(disk).snapshot() == {"a": b"a longer content", "b": b"a longer content"}
+    assert workspace.snapshot() == {"a": b"a longer content", "b": b"a longer content"}
 
 
 async def test_replace_is_not_cut_by_a_cancel(disk, monkeypatch):

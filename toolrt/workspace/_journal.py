@@ -4,9 +4,12 @@ Rules.
     1. What is about to happen is written down, contents and all, in one append before the file is touched.  That it
        happened is said together with what is written next, and when the process ends; so a change costs one append.
     2. A change of which nobody said so, and whose writer is gone, is decided by the next start, by what is on the
-       disk.  Of a group all changes are said to have happened in one append; a group without it is taken back.
-    3. Nothing here ever fails a call.  When the state directory cannot be written, history goes on in memory, and
-       says so.
+       disk.  Of a group all changes are said to have happened in one append; a group without it is taken back.  What
+       a start decided is written down too.
+    3. When the state directory cannot be written, history goes on in memory, and says so; what was written before can
+       still be read, and how that ended is still said.  A group that began on the disk and cannot be written to its
+       end is refused, and taken back now; nothing else here ever fails a call.
+    4. An index that cannot be used never ends history, see `toolrt.workspace._catalogue`.
 
 Theory.  The segments are the truth and the index may be lost (see `toolrt.workspace._sqlite`).  Measured on 10 KiB
 files: an append costs some 20 microseconds, a commit of the same to SQLite (write-ahead logging, no sync) 130.
@@ -14,42 +17,35 @@ files: an append costs some 20 microseconds, a commit of the same to SQLite (wri
 Limits.  Bounds are kept by whole segments, an eighth of the bound each: history holds between seven and nine eighths
 of what it may.  Without a disk that syncs (`RealDisk(fsync=True)`), a loss of power may lose the latest versions.
 A forked child begins a session of its own.  Of what another living process did last, whether it happened is not
-known here, and it is shown as if it had.
+known here, and it is shown as if it had.  What history in memory has is unknown to a later process.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
+from toolrt.workspace._catalogue import Catalogue
 from toolrt.workspace._disk import Entry
 from toolrt.workspace._history import MemoryStore, in_call_order
+from toolrt.workspace._log import SEGMENTS, Log
 from toolrt.workspace._mutation import digest_of
+from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._segment import Segment, path_of, segments_in
-from toolrt.workspace._sqlite import Index
+from toolrt.workspace._sqlite import Index, Place
 from toolrt.workspace._version import Row
 
 __all__ = ["Journal", "Pending"]
 
 T = TypeVar("T")
 
-#: How many parts a bound is kept in.
-_SEGMENTS = 8
-
-#: A content that one of so many last segments has is not written again.
-_RECENT = 4
-
-#: How many contents are known to be there; all are forgotten when there are more.
-_KNOWN = 65_536
-
-#: A change of which nobody said whether it happened: its number in the index, and what it is.
-Pending = tuple[int, Row]
+#: A change of which nobody said whether it happened: where it is written down, and what it is.
+Pending = tuple[Place, Row]
 
 #: What can go wrong with a state directory.
 _FAILURES = (OSError, sqlite3.Error, ValueError)
@@ -72,22 +68,18 @@ class Journal:
         self._directory = directory or ""
         self._most_rows = versions
         self._most_bytes = size
-        self._sync = sync
         self._lock = threading.Lock()
-        self._index: Index | None = None
-        #: The segments this process writes, the last one now; the others wait for nothing but its end.
-        self._segments: list[Segment] = []
-        #: What has ended and is still to be said: serial number, whether it happened.  Shared with no lock: a deque
-        #: takes and gives in one step.
-        self._ended: deque[tuple[int, bool]] = deque()
-        self._session = ""
-        self._serial = 0
-        self._groups = 0
-        #: By digest: the last segment that was given the content.
-        self._known: dict[bytes, int] = {}
+        itself = weakref.ref(self)
+        self._log = Log(self._directory, versions, size, sync, lambda: _shrunk(itself()))
+        self._catalogue = Catalogue(self._directory)
+        #: The groups that began on the disk and have not ended: by their rows' serial numbers.
+        self._groups: dict[int, str] = {}
+        self._group_count = 0
+        #: What came after the state directory could not be written any more; its lock is never held for long.
         self._memory: MemoryStore | None = None
+        self._memory_lock = threading.Lock()
         self._problem: str | None = None
-        self._finalizer = weakref.finalize(self, _close, self._segments, self._ended)
+        self._finalizer = weakref.finalize(self, self._log.close)
         if directory is None:
             self._fall_back("the user's state directory is inside the workspace; name another one")
         elif not _can_be_written(directory):
@@ -100,187 +92,208 @@ class Journal:
 
     # What the start finds
 
-    def start(self, settle: Callable[[Sequence[Pending], Journal], Iterable[tuple[int, bool]]]) -> None:
-        """Take over from writers that are gone; nothing, where there is no history yet.
+    def start(
+        self,
+        settle: Callable[[Sequence[Pending], Journal], Iterable[tuple[Place, bool]]],
+        mend: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Take over from writers that are gone.
 
         Args:
             settle: is given what they left undecided, oldest first, and decides it.
+            mend: is called where it is not known what writers that are gone were about to change: there is no history
+                yet, or they could not write it; says whether all is mended.
         """
         if self._memory is not None or not os.path.isdir(self._directory):
+            mend()
             return
         gone: list[Segment] = []
         try:
-            for number in segments_in(self._directory):
+            numbers = segments_in(self._directory)
+            for number in numbers:
                 segment = Segment.taken(self._directory, number)
                 if segment is not None:
                     gone.append(segment)
+            if not numbers:
+                mend()
             if not gone:
                 return
-            ends = self._opened().absorb()
+            ends = self._catalogue.ask(lambda index: index.absorb())
             for segment in gone:
                 segment.cut(ends.get(segment.number, segment.size))
-            pending = self._opened().pending([segment.number for segment in gone])
+            told = {segment.number: segment for segment in gone}
+            blind = self._catalogue.ask(lambda index: index.blind(list(told)))
+            if blind and mend():
+                for number in blind:
+                    told[number].append({"blind": False})
+            pending = self._catalogue.ask(lambda index: index.pending(list(told)))
             if pending:
-                self._opened().settle(list(settle(pending, self)))
+                _write_down(told, settle(pending, self))
             last = gone[-1]
-            if last.size < self._most_bytes // _SEGMENTS // 2:
-                self._begin_session(gone.pop())
+            if last.size < self._most_bytes // SEGMENTS // 2:
+                self._log.begin_session(last)
+                gone.pop()
         except _FAILURES as error:
             self._fall_back(_reason(error))
         finally:
             for segment in gone:
                 segment.close()
 
-    def next_of(self, id: int, key: Entry) -> Row | None:
+    def next_of(self, at: Place, key: Entry) -> Row | None:
         """The change of that entry that came after that one, whoever made it."""
-        return self._opened().next_of(id, key)
+        return self._catalogue.ask(lambda index: index.next_of(at, key))
 
     def stored(self, digest: bytes) -> bytes | None:
         """The content, for who decides."""
-        return self._content(self._opened(), digest)
+        return self._catalogue.ask(lambda index: self._content(index, digest))
 
     # Writing
 
     def new_group(self) -> str:
         """See `Store.new_group`; another name in every session."""
         with self._lock:
-            self._groups += 1
-            return f"{self._session or 'first'}-{self._groups}"
+            self._group_count += 1
+            return f"{self._log.session or 'first'}-{self._group_count}"
 
     def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
-        """See `Store.begin`."""
+        """See `Store.begin`.
+
+        Raises:
+            FileProblem: the rows belong to a group that began on the disk, and this is not written down any more.
+        """
         with self._lock:
+            if self._log.foreign:
+                self._log.forget()
+                self._catalogue.forget()
+                self._groups.clear()
+            group = rows[0].group
             if self._memory is None:
                 try:
-                    return self._append(rows, contents)
+                    serial = self._log.begin(rows, contents)
                 except _FAILURES as error:
                     self._fall_back(_reason(error))
+                else:
+                    if group is not None:
+                        self._groups[serial] = group
+                    return serial
+            self._say()
+            if group is not None and group in list(self._groups.values()):
+                raise self._cut_short()
             assert self._memory is not None
             return self._memory.begin(rows, contents)
-
-    def _append(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> int:
-        segment = self._writable()
-        serial = self._serial
-        old = segment.number - _RECENT
-        fresh = {digest: content for digest, content in contents.items() if self._known.get(digest, -_RECENT) <= old}
-        said = self._endings()
-        said["begun"] = [
-            serial,
-            [row.to_json() for row in rows],
-            [(digest.hex(), len(content)) for digest, content in fresh.items()],
-        ]
-        segment.append(said, list(fresh.values()), sync=self._sync)
-        segment.rows += len(rows)
-        self._serial += 1
-        if len(self._known) + len(fresh) > _KNOWN:
-            self._known.clear()
-        self._known.update(dict.fromkeys(fresh, segment.number))
-        return serial
 
     def end(self, token: Any, landed: bool) -> None:
         """See `Store.end`."""
         if isinstance(token, int):
-            self._ended.append((token, landed))
+            self._groups.pop(token, None)
+            self._log.end(token, landed)
         elif self._memory is not None:
-            self._memory.end(token, landed)
+            with self._memory_lock:
+                self._memory.end(token, landed)
 
     def settle(self, tokens: Sequence[Any]) -> None:
-        """See `Store.settle`."""
-        for token in tokens:
-            self.end(token, True)
+        """See `Store.settle`.
+
+        Raises:
+            FileProblem: it cannot be written down; nothing ended.
+        """
+        serials = [token for token in tokens if isinstance(token, int)]
         with self._lock:
-            self._say_endings()
+            if serials:
+                try:
+                    self._log.say(serials)
+                except _FAILURES as error:
+                    self._fall_back(_reason(error))
+                    raise self._cut_short() from None
+        for token in tokens:
+            if isinstance(token, int):
+                self._groups.pop(token, None)
+            else:
+                self.end(token, True)
 
-    def _endings(self) -> dict[str, Any]:
-        """What has ended since this was asked last."""
-        landed: list[int] = []
-        void: list[int] = []
-        while self._ended:
-            serial, happened = self._ended.popleft()
-            (landed if happened else void).append(serial)
-        said: dict[str, Any] = {"landed": landed} if landed else {}
-        if void:
-            said["void"] = void
-        return said
-
-    def _say_endings(self) -> None:
+    def _say(self) -> None:
         """Write down what has ended, if anything has."""
-        if self._memory is None and self._ended and self._segments:
-            try:
-                self._segments[-1].append(self._endings(), sync=self._sync)
-            except _FAILURES as error:
-                self._fall_back(_reason(error))
+        try:
+            self._log.say()
+        except _FAILURES as error:
+            self._fall_back(_reason(error))
 
-    def _writable(self) -> Segment:
-        """The segment to write to now."""
-        if self._segments and self._segments[-1].foreign:
-            # The parent's: it holds the locks, and what is open here is its own too.
-            self._segments.clear()
-            self._ended.clear()
-            self._index = None
-        if not self._segments:
-            os.makedirs(self._directory, mode=0o700, exist_ok=True)
-            self._begin_session(Segment.made(self._directory))
-        segment = self._segments[-1]
-        if segment.size >= self._most_bytes // _SEGMENTS or segment.rows >= max(1, self._most_rows // _SEGMENTS):
-            segment = Segment.made(self._directory)
-            segment.append({"session": self._session})
-            self._segments.append(segment)
-            self._shrink()
-        return segment
-
-    def _begin_session(self, segment: Segment) -> None:
-        self._session = os.urandom(8).hex()
-        self._serial = 0
-        segment.append({"session": self._session})
-        self._segments.append(segment)
+    def _cut_short(self) -> FileProblem:
+        return FileProblem(
+            "history",
+            "all changes of one call written down before the first is made",
+            f"a state directory that took only some ({self._problem})",
+            "What was changed is put back; send the call again.",
+            retryable=True,
+        )
 
     def _shrink(self) -> None:
         """Drop the oldest segments, until the bounds are kept."""
-        index = self._opened()
-        index.absorb()
+        held = self._catalogue.ask(lambda index: index.counts()[0])
         numbers = segments_in(self._directory)
         sizes = {number: os.stat(path_of(self._directory, number)).st_size for number in numbers}
-        own = {segment.number: segment for segment in self._segments}
+        own = {segment.number: segment for segment in self._log.segments}
         for number in numbers[:-1]:
-            if sum(sizes.values()) <= self._most_bytes and index.counts()[0] <= self._most_rows:
+            if sum(sizes.values()) <= self._most_bytes and held <= self._most_rows:
                 return
             segment = own.get(number) or Segment.taken(self._directory, number)
             if segment is None:
                 continue
-            index.drop_segment(number, segment.remove)
-            if segment in self._segments:
-                self._segments.remove(segment)
+            held = self._catalogue.ask(partial(_rows_without, segment))
+            if segment in self._log.segments:
+                self._log.segments.remove(segment)
             del sizes[number]
 
     # Asking
 
     def rows_of_batch(self, batch_id: str) -> list[Row]:
-        """See `Store.rows_of_batch`."""
-        return self._asked(
-            lambda index: in_call_order(index.rows_of_batch(self._session, batch_id)),
-            lambda memory: memory.rows_of_batch(batch_id),
-            [],
-        )
+        """See `Store.rows_of_batch`.
+
+        Raises:
+            FileProblem: this session wrote some of them down, and they cannot be read any more.
+        """
+
+        def told(index: Index) -> tuple[bool | None, list[Row]]:
+            session = self._log.session
+            return index.has_batch(session, batch_id), index.rows_of_batch(session, batch_id)
+
+        nothing: tuple[bool | None, list[Row]] = (None, [])
+        with self._lock:
+            own, older = self._asked(told, nothing)
+            if own is None and batch_id in self._log.batches:
+                raise FileProblem(
+                    f"batch {batch_id}",
+                    "all that it changed",
+                    f"a part: what was written down of it cannot be read any more ({self._problem})",
+                    "Nothing was changed.",
+                )
+            newer = self._kept(lambda memory: memory.rows_of_batch(batch_id), nothing[1])
+        # Without rows of its own among them, the older ones are an earlier session's.
+        return in_call_order([*(older if own or not newer else []), *newer])
 
     def has_batch(self, batch_id: str) -> bool:
         """Whether this session has rows of that batch."""
-        return self._asked(
-            lambda index: index.has_batch(self._session, batch_id),
-            lambda memory: bool(memory.rows_of_batch(batch_id)),
-            False,
-        )
+        with self._lock:
+            written = self._asked(lambda index: index.has_batch(self._log.session, batch_id), None)
+            if written is None:
+                written = batch_id in self._log.batches
+            return written or self._kept(lambda memory: bool(memory.rows_of_batch(batch_id)), False)
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`."""
         nothing: tuple[int, list[Row]] = (0, [])
-        return self._asked(
-            lambda index: index.rows_of_file(self._session, key), lambda memory: memory.rows_of_file(key), nothing
-        )
+        with self._lock:
+            dropped, older = self._asked(lambda index: index.rows_of_file(self._log.session, key), nothing)
+            forgotten, newer = self._kept(lambda memory: memory.rows_of_file(key), nothing)
+        if forgotten:  # the oldest of those in memory, so all that came before them
+            return dropped + len(older) + forgotten, newer
+        return dropped, [*older, *newer]
 
     def content(self, digest: bytes) -> bytes | None:
         """See `Store.content`."""
-        return self._asked(lambda index: self._content(index, digest), lambda memory: memory.content(digest), None)
+        with self._lock:
+            newer = self._kept(lambda memory: memory.content(digest), None)
+            return self._asked(lambda index: self._content(index, digest), None) if newer is None else newer
 
     def _content(self, index: Index, digest: bytes) -> bytes | None:
         place = index.place_of(digest)
@@ -299,61 +312,68 @@ class Journal:
 
     def statistics(self) -> dict[str, int]:
         """How much it holds: ``versions`` and ``bytes``."""
-        rows, size = self._asked(
-            lambda index: index.counts(),
-            lambda memory: (memory.statistics()["versions"], memory.statistics()["bytes"]),
-            (0, 0),
-        )
-        return {"versions": rows, "bytes": size}
-
-    def _asked(self, question: Callable[[Index], T], instead: Callable[[MemoryStore], T], nothing: T) -> T:
-        """What the index says once it knows everything, or the memory where history is there; `nothing` at first."""
         with self._lock:
-            if self._memory is None:
-                self._say_endings()
-            if self._memory is None:
-                try:
-                    if not self._segments and not os.path.isdir(self._directory):
-                        return nothing
-                    index = self._opened()
-                    index.absorb()
-                    return question(index)
-                except _FAILURES as error:
-                    self._fall_back(_reason(error))
-            assert self._memory is not None
-            return instead(self._memory)
+            rows, size = self._asked(lambda index: index.counts(), (0, 0))
+            newer = self._kept(lambda memory: memory.statistics(), {"versions": 0, "bytes": 0})
+        return {"versions": rows + newer["versions"], "bytes": size + newer["bytes"]}
 
-    def _opened(self) -> Index:
-        if self._index is None:
-            self._index = Index(self._directory)
-        return self._index
+    def _asked(self, question: Callable[[Index], T], nothing: T) -> T:
+        """What is written down; `nothing` where there is no history yet, or it cannot be read."""
+        self._say()
+        if not self._log.segments and not os.path.isdir(self._directory):
+            return nothing
+        unsaid = list(self._log.unsaid())
+
+        def asked(index: Index) -> T:
+            if unsaid:
+                index.end(self._log.session, unsaid)
+            return question(index)
+
+        try:
+            return self._catalogue.ask(asked, alone=bool(unsaid))
+        except _FAILURES as error:
+            self._fall_back(_reason(error))
+            return nothing
+
+    def _kept(self, question: Callable[[MemoryStore], T], nothing: T) -> T:
+        """What is in memory; `nothing` where nothing has to be."""
+        if self._memory is None:
+            return nothing
+        with self._memory_lock:
+            return question(self._memory)
 
     def _fall_back(self, problem: str) -> None:
         """Go on in memory."""
-        self._problem = f"history is kept in memory: {problem}"
-        self._memory = MemoryStore(self._most_rows, self._most_bytes)
+        if self._memory is None:
+            self._problem = f"history is kept in memory: {problem}"
+            self._memory = MemoryStore(self._most_rows, self._most_bytes)
+            self._log.go_blind()
 
     def close(self) -> None:
         """Say what has ended, and let everything go; what comes after begins anew."""
         with self._lock:
-            _close(self._segments, self._ended)
-            if self._index is not None:
-                self._index.close()
-                self._index = None
+            self._log.close()
+            self._catalogue.close()
 
 
-def _close(segments: list[Segment], ended: deque[tuple[int, bool]]) -> None:
-    """The process ends, or nobody has the history any more."""
-    landed: list[int] = []
-    void: list[int] = []
-    while ended:
-        serial, happened = ended.popleft()
-        (landed if happened else void).append(serial)
-    if segments and not segments[-1].foreign and (landed or void):
-        with contextlib.suppress(OSError):
-            segments[-1].append({"landed": landed, "void": void})
-    while segments:
-        segments.pop().close()
+def _write_down(segments: Mapping[int, Segment], decided: Iterable[tuple[Place, bool]]) -> None:
+    """What was decided is in the segment that has the change: who makes the index anew reads it there."""
+    said: dict[int, list[list[object]]] = {}
+    for (number, *about), landed in decided:
+        said.setdefault(number, []).append([*about, landed])
+    for number, decisions in said.items():
+        segments[number].append({"decided": decisions})
+
+
+def _shrunk(journal: Journal | None) -> None:
+    if journal is not None:
+        journal._shrink()
+
+
+def _rows_without(segment: Segment, index: Index) -> int:
+    """How many rows are left once that segment is dropped."""
+    index.drop_segment(segment.number, segment.remove)
+    return index.counts()[0]
 
 
 def _reason(error: Exception) -> str:

@@ -16,6 +16,7 @@ import fcntl
 import json
 import os
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from toolrt.workspace._disk import COPY, Entry, is_own
@@ -23,7 +24,7 @@ from toolrt.workspace._real_remove import delete_tree, require_removable
 from toolrt.workspace._real_walk import LISTED, READ_ONLY, READ_WRITE, directory, open_below, read_all, shown_as
 from toolrt.workspace._real_write import overwrite, synced_directory
 
-__all__ = ["mixture", "recover"]
+__all__ = ["left_in", "mixture", "recover"]
 
 #: What a write leaves whole when the power goes: bytes are compared within blocks of this size.
 _BLOCK = 4096
@@ -64,6 +65,32 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool) -> li
     if failed is not None:
         raise failed
     return sorted(done)
+
+
+def left_in(root: str, most: int) -> list[Entry]:
+    """The directories that have names of the disk's own, among the `most` that are nearest to the root.
+
+    It only looks, by paths, which is quick: whoever mends goes to the directory by itself.  Links are not followed, and
+    what cannot be looked at is passed over.
+    """
+    found: list[Entry] = []
+    pending: deque[Entry] = deque([()])
+    while pending and most > 0:
+        entry = pending.popleft()
+        most -= 1
+        own = False
+        try:
+            with os.scandir("/".join((root, *entry))) as names:
+                for below in names:
+                    if is_own(below.name):
+                        own = True
+                    elif below.is_dir(follow_symlinks=False):
+                        pending.append((*entry, below.name))
+        except OSError:
+            pass
+        if own:
+            found.append(entry)
+    return found
 
 
 def _below(root: str) -> Iterator[Entry]:

@@ -4,6 +4,12 @@ Rules.  First the disk mends what was half written, where those changes were.  T
 happened if what it was to leave is there, and did not if what it found is there; where it is neither, somebody has
 changed the file since, and what he found tells, or it is taken to have happened.  A group that was not said to be
 complete is taken back, except what somebody else has changed since.
+
+Where no history tells what writers that are gone were about to change (there is none yet in the state directory, none
+can be written, or the last writer could not write it), the whole tree is looked through for what they left.
+
+Limits.  Looked through are the 10,000 directories nearest to the root.  Where there is a history, it does not know of
+writers that had theirs in another state directory.  What is left there is mended by `Disk.recover`.
 """
 
 from __future__ import annotations
@@ -22,13 +28,18 @@ from toolrt.workspace._journal import Journal, Pending
 from toolrt.workspace._mounts import contains, disks_of, located, path_on, reopened
 from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._real_recover import left_in
+from toolrt.workspace._sqlite import Place
 from toolrt.workspace._two_stores import TwoStores
 from toolrt.workspace._version import Row, Standing, Store
 
 __all__ = ["opened_store", "settled", "state_directory"]
 
+#: How many directories are looked through where no history tells what to mend: some tenths of a second.
+_MOST_DIRECTORIES = 10_000
 
-def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[int, bool]]:
+
+def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[Place, bool]]:
     """Decide each of `pending`, and take back unfinished groups.
 
     Raises:
@@ -38,23 +49,34 @@ def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterabl
     """
     touched = {entry[:-1] for _, row in pending for entry in (row.entry, row.target) if entry}
     disk.recover(sorted(touched))
-    decided: list[tuple[int, bool]] = []
+    decided: list[tuple[Place, bool]] = []
     unfinished: list[Row] = []
-    for id, row in pending:
+    for at, row in pending:
         if row.group is None:
-            decided.append((id, _happened(disk, id, row, journal)))
+            decided.append((at, _happened(disk, at, row, journal)))
         else:
             unfinished.append(row)
-            decided.append((id, False))
+            decided.append((at, False))
     if unfinished:
         _take_back(disk, unfinished, journal)
     return decided
 
 
-def _happened(disk: Disk, id: int, row: Row, journal: Journal) -> bool:
+def _mended(disks: Sequence[RealDisk]) -> bool:
+    """What dead writers left on these disks is gone, wherever it was; whether all of it is."""
+    whole = True
+    for disk in disks:
+        try:
+            disk.recover(left_in(disk.root, _MOST_DIRECTORIES))
+        except OSError:
+            whole = False
+    return whole
+
+
+def _happened(disk: Disk, at: Place, row: Row, journal: Journal) -> bool:
     if row.target is not None:
         return _standing(disk, row.entry) is None and _standing(disk, row.target) is not None
-    following = journal.next_of(id, row.key)
+    following = journal.next_of(at, row.key)
     if following is not None and following.before in (row.before, row.after):
         return following.before == row.after
     return _standing(disk, row.entry) != row.before
@@ -125,7 +147,7 @@ def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions:
     if not real:
         return MemoryStore(versions, size)
     journal = Journal(state_directory(disk, state_dir), versions, size, sync=any(part.fsync for part in real))
-    journal.start(lambda pending, journal: settled(disk, pending, journal))
+    journal.start(lambda pending, journal: settled(disk, pending, journal), lambda: _mended(real))
     if len(real) == len(parts):
         return journal
     return TwoStores(journal, MemoryStore(versions, size), lambda key: isinstance(located(disk, key)[0], RealDisk))

@@ -4,6 +4,9 @@ Rules.  A segment is a sequence of records; a record is a head, a description in
 a segment holds a lock on it (flock) for as long as he lives, so a segment that can be locked is one whose writer is
 gone.  A record that was cut off, by a crash or a full disk, is the last one and counts as never written.
 
+Room may be kept behind the last record, as zeros, which are no record: what is written there later needs no more of
+the disk, so it can be said on a full one.
+
 Theory.  This is write-ahead logging with the contents in the log: what is about to happen is in the operating
 system's hands before the file is touched, for the price of one append.  Everything else (who may ask what) is an
 index that can be made from the segments at any time.
@@ -11,6 +14,7 @@ index that can be made from the segments at any time.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -87,6 +91,8 @@ class Segment:
         self.size = size
         #: How many records with changes were written to it here.
         self.rows = 0
+        #: How many bytes of zeros are behind `size`.
+        self._kept = 0
         self._descriptor = descriptor
         self._pid = os.getpid()
 
@@ -149,22 +155,27 @@ class Segment:
             os.ftruncate(self._descriptor, size)
             self.size = size
 
-    def append(self, said: dict[str, Any], contents: Sequence[bytes] = (), *, sync: bool = False) -> None:
+    def append(
+        self, said: dict[str, Any], contents: Sequence[bytes] = (), *, keep: int = 0, sync: bool = False
+    ) -> None:
         """Write one record; or nothing, if the disk refuses.
 
+        Args:
+            keep: how many bytes of room there are behind it afterwards, for what must be said later.
+
         Raises:
-            OSError: it could not be written.
+            OSError: it could not be written; the room kept before is there still.
         """
         text = _encoded(said).encode("ascii")
         behind = sum(map(len, contents))
         head = _HEAD.pack(_MARK, zlib.crc32(text), len(text), behind)
-        blocks = [head + text, *contents]
+        blocks = [head + text, *contents, bytes(keep)]
         size = len(head) + len(text) + behind
         try:
             written = os.pwritev(self._descriptor, blocks, self.size)
-            if written < size:
+            if written < size + keep:
                 rest = memoryview(b"".join(blocks))
-                while written < size:
+                while written < size + keep:
                     step = os.pwrite(self._descriptor, rest[written:], self.size + written)
                     if not step:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -172,17 +183,25 @@ class Segment:
             if sync:
                 os.fsync(self._descriptor)
         except OSError:
-            os.ftruncate(self._descriptor, self.size)
+            if self._kept:
+                os.pwrite(self._descriptor, bytes(self._kept), self.size)
+            os.ftruncate(self._descriptor, self.size + self._kept)
             raise
         self.size += size
+        # Zeros that were behind the shorter room stay there.
+        self._kept = max(keep, self._kept - size)
 
     def remove(self) -> None:
         """The segment is gone, and closed."""
-        os.unlink(path_of(self.directory, self.number))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path_of(self.directory, self.number))
         self.close()
 
     def close(self) -> None:
         """Let it go: whoever comes next may take it."""
         if self._descriptor >= 0:
+            if self._kept and not self.foreign:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._descriptor, self.size)
             os.close(self._descriptor)
             self._descriptor = -1
