@@ -12,7 +12,7 @@ from _hand import Hand
 
 import toolrt
 from toolrt import sim
-from toolrt.workspace import Directory, FileProblem, HardLink, MemoryDisk, Planted, Symlink, Workspace
+from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Planted, Symlink, Workspace
 from toolrt.workspace._mutation import digest_of
 from toolrt.workspace._undo import planned
 from toolrt.workspace._version import Row, Standing
@@ -42,6 +42,8 @@ async def act(hand: Hand, *steps: Step) -> None:
     for what, *names in steps:
         if what == "write":
             await hand.write(names[0], names[1].encode())
+        elif what == "clear":
+            await hand.write(names[0], None)
         elif what == "move":
             await hand.move(*names)
         else:
@@ -296,3 +298,21 @@ async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_ow
     assert [runtime.open_batch().batch_id for runtime in (alone, both, alone)] == ["batch-1", "batch-3", "batch-4"]
     await workspace.history.undo("batch-1")
     assert workspace.snapshot() == {"a": b"0", "b": b"1"}
+
+
+FOLDED = {
+    "deleted": [delete("A")],
+    "moved": [move("A", "q")],
+    "moved in its directory": [move("DIR", "q"), write("Q/A", "1")],
+    "deleted with its directory": [write("dir/b", "1"), delete("DIR")],
+    "deleted as a file is": [("clear", "A")],
+    "spelled anew": [move("A", "A")],
+    "edited, then deleted": [write("A", "1"), delete("a")],
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+async def test_a_name_comes_back_as_the_disk_spelled_it(name: str) -> None:
+    """Whatever spelling the batch used, where a directory folds names."""
+    workspace = Workspace(MemoryDisk({"a": "0", "Dir/a": "0"}, fold=Folding(case=True, unicode=True)))
+    await there_and_back(Hand(workspace), *FOLDED[name])

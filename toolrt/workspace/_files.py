@@ -53,6 +53,7 @@ from toolrt.workspace._revision import (
     origin_of,
     row_of,
 )
+from toolrt.workspace._spelling import as_on_disk
 from toolrt.workspace._telling import Telling, Told, tell_began, tell_ended
 from toolrt.workspace._version import Row
 
@@ -164,9 +165,10 @@ class Files:
                 work.end(landed=False)
                 raise
             if work.removes and work.row is not None:
+                row = self._as_on_disk(work.row)
                 contents = {} if work.before is None else {digest_of(work.before): work.before}
                 told.digest = work.digests[0]
-                await self._carrier(ctx).carry_out(self._workspace.history.store, [work.row], contents)
+                await self._carrier(ctx).carry_out(self._workspace.history.store, [row], contents)
                 self._seen.saw(identity, None, own=True)
                 told.digest, told.landed = None, True
             else:
@@ -218,7 +220,7 @@ class Files:
                 if work.row is None:
                     continue
                 contents.update((digest_of(content), content) for content in (found, after) if content is not None)
-                rows.append(work.row)
+                rows.append(self._as_on_disk(work.row) if work.removes else work.row)
                 if found is None:
                     created.append(identity)
             await self._making.settled(*(identity.key or () for identity in created))
@@ -275,6 +277,7 @@ class Files:
         Checkpoint: always.
         """
         with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path):
+            identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
             found = Gathering(self._disk, self._seen, ctx, self._workspace.limits.history_bytes // 4)
             stat = await found.gather(identity, recursive)
             rows, store = found.rows, self._workspace.history.store
@@ -312,7 +315,7 @@ class Files:
                 if standing is None:
                     raise FileNotFoundError(errno.ENOENT, "nothing there")
             moved = attrs.evolve(
-                row_of(ctx, source.key or (), source.entry, standing, None, self._disk.now_ns()),
+                self._as_on_disk(row_of(ctx, source.key or (), source.entry, standing, None, self._disk.now_ns())),
                 target_key=target.key,
                 target=target.entry,
             )
@@ -376,6 +379,11 @@ class Files:
     def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
         store, expected = self._workspace.history.store, self._seen.expected(identity)
         return Revising(store, ctx, identity, change, expected, self._disk.now_ns)
+
+    def _as_on_disk(self, row: Row) -> Row:
+        """The change with its file's name as it is to come back."""
+        with os_errors(row.path):
+            return attrs.evolve(row, entry=as_on_disk(self._disk, row.entry))
 
     def _carrier(self, ctx: CallContext) -> Carrier:
         return Carrier(self._disk, lambda row: self._changed(ctx, row))
