@@ -59,6 +59,28 @@ def left_out(files, path):
         ("./a", "a", False),
         ("", "a", False),
         ("nothing", ".git/", True),
+        ("***/x", "x", True),
+        ("***/x", "y/z/x", True),
+        ("x/***", "x/y", True),
+        ("x/***", "x/", False),
+        ("a/***/b", "a/b", True),
+        ("***/***", "x", True),
+        ("foo**/bar", "foobar", True),
+        ("foo**/bar", "fool/x/bar", True),
+        ("foo**/bar", "foo/bar", True),
+        ("foo**/bar", "barfoo/bar", False),
+        ("foo**/bar", "foobarn", False),
+        ("x/foo**", "x/fool", True),
+        ("/foo**/*b**/c", "fooab/c", True),
+        ("a**/b**/c", "abc", True),
+        ("a**/**", "ab/c", True),
+        ("**a**/b", "a/x/b", False),
+        ("x\\/y", "x/y", True),
+        ("**\\/x", "x", False),
+        ("**\\/x", "y/z/x", True),
+        ("a**\\/x", "a/x", True),
+        ("a**\\/x", "ax", False),
+        ("a**/b" * 500, "ab", False),
     ],
 )
 def test_lines_leave_out(lines, path, expected):
@@ -86,7 +108,30 @@ def test_names_that_are_no_text_are_compared():
 
 
 PIECES = st.sampled_from(
-    ["a", "b", "ab", "*", "**", "?", "/", "/", "!", "#", "\\", " ", "[ab]", "[!a]", "[", "]", "a*", ".", "\\ ", "-"]
+    [
+        *(
+            "a",
+            "b",
+            "ab",
+            "*",
+            "**",
+            "***",
+            "a**/",
+            "\\/",
+            "?",
+            "/",
+            "/",
+            "!",
+            "#",
+            "\\",
+            " ",
+            "[ab]",
+            "[!a]",
+            "[",
+            "]",
+        ),
+        *("a*", ".", "\\ ", "-"),
+    ]
 )
 LINES = st.lists(PIECES, max_size=6).map("".join)
 CONTENT = st.lists(LINES, max_size=5).map("\n".join)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 
 import pytest
 
@@ -214,6 +215,16 @@ async def test_renamed_and_copied_files_keep_their_modes(tree, call, mode_of):
     assert set(tree.workspace.snapshot()) == {"a", "c"}
 
 
+async def test_created_file_that_may_be_executed_may_be(tree, call, mode_of):
+    """As git's mode of it says; any other has a new file's, and one that is there keeps its own."""
+    lines = ["diff --git a/run b/run", "new file mode 100755", "--- /dev/null", "+++ b/run", "@@ -0,0 +1 @@", "+x"]
+    lines += ["diff --git a/d/e b/d/e", "new file mode 100755"]
+    lines += ["diff --git a/text b/text", "new file mode 100644", "--- /dev/null", "+++ b/text", "@@ -0,0 +1 @@", "+y"]
+    await call(tree, "apply_patch", patch=patch(*lines))
+    assert [mode_of(tree, name) & 0o111 for name in ("run", "d/e", "text")] == [0o111, 0o111, 0]
+    assert tree.workspace.snapshot() == {"run": b"x\n", "d/e": b"", "text": b"y\n"}
+
+
 def test_patch_claims_every_file_it_names(tree):
     """And READ alone on what it copies from."""
     lines = [*CHANGE, "--- /dev/null", "+++ b/new", "@@ -0,0 +1 @@", "+x"]
@@ -348,3 +359,20 @@ def test_change_dir_runs_alone(tree):
     assert tool.alone
     assert not by_claims(tool, {"path": "d"})
     assert not tool.is_safe({"path": "d"})
+
+
+async def test_tree_deeper_than_any_name_is_refused_untouched(tree, call):
+    """It costs a refusal, however deep it is; one as deep as a name may lead is removed."""
+    deepest = "/".join(["d"] * 256)
+    tree.put(f"{deepest}/x", "text")
+    tree.put("e", Symlink("d"))
+    before = tree.workspace.snapshot()
+    problem = await refusal(call, tree, "delete_path", path="d", recursive=True)
+    assert str(problem) == "d: expected at most 256 directories deep, got more. Nothing was removed."
+    with pytest.raises(OSError) as caught:
+        await tree.disk.remove_tree(("d",))
+    assert caught.value.errno == errno.ENAMETOOLONG
+    assert tree.workspace.snapshot() == before
+    await tree.disk.remove((*deepest.split("/"), "x"))
+    await call(tree, "delete_path", path="d", recursive=True)
+    assert tree.workspace.snapshot() == {"e": "-> d"}

@@ -455,3 +455,15 @@ async def test_ripgrep_is_asked_about_large_trees_only(tree, call, monkeypatch):
         tree.put(name, "needle")
         await call(tree, "search", pattern="nee[d]le")
     assert asked == (["nee", "nee"] if isinstance(tree.disk, RealDisk) else [])
+
+
+@pytest.mark.parametrize("name", ["glob", "search"])
+async def test_directories_deeper_than_any_name_are_not_looked_into(tree, call, name):
+    """They are counted."""
+    deepest = "/".join(["d"] * 256)
+    tree.put(f"{deepest}/x", "x")
+    tree.put("a", "x")
+    answer = await call(tree, name, **FINDING[name])
+    assert answer.splitlines()[-1] == "(1 directories, more than 256 deep, were not looked into)"
+    assert answer.splitlines()[0][0] == "a"
+    assert "/x" not in answer

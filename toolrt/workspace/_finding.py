@@ -26,6 +26,7 @@ from toolrt.workspace._files import SIZE_LIMIT, CallContext
 from toolrt.workspace._held import held, looked_up, missing
 from toolrt.workspace._identity import Identity, Wanted
 from toolrt.workspace._mounts import located, path_on
+from toolrt.workspace._name_walk import DEEPEST
 from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace._real import RealDisk
@@ -185,6 +186,8 @@ def _notes(walk: Walk) -> list[str]:
     notes = []
     if walk.unreadable:
         notes.append(f"{walk.unreadable} directories could not be read")
+    if walk.too_deep:
+        notes.append(f"{walk.too_deep} directories, more than {DEEPEST} deep, were not looked into")
     if walk.cut_short:
         notes.append(f"only the first {VISITED_MOST} names were looked at; give a path further down")
     return notes

@@ -18,12 +18,22 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 
 import attrs
 
 from toolrt.workspace._patterns import Glob, name_matcher
 
 __all__ = ["IgnoreFile", "Ignored"]
+
+#: A pattern whose first wildcard is two or more stars that end a name they do not begin; ``**`` alone may follow often.
+_STARS_IN_NAME = re.compile(r"([^*?\[\\]*[^*?\[\\/])\*{2,}(?:(\\?/)(?:\*{2,}/)*(.+)|)", re.DOTALL)
+
+#: A last name that stands for any number of directories.
+_STARS_AT_END = re.compile(r"(?:\A|/)\*{2,}\Z")
+
+#: How many names of that kind are taken as git does, one after the other; no real pattern has two.
+_REWRITTEN_MOST = 20
 
 #: The names that no walk enters.
 _ALWAYS = frozenset({".git"})
@@ -39,8 +49,8 @@ class _Rule:
     directories: bool
     #: For a pattern that matches a name at any depth.
     name: re.Pattern[str] | None
-    #: For one that is anchored.
-    path: Glob | None
+    #: For one that is anchored: one of them has to match.
+    paths: tuple[Glob, ...] = ()
 
     def matches(self, names: tuple[str, ...], is_directory: bool) -> bool:
         """Whether it is about the path of `names` from its file's directory."""
@@ -48,7 +58,7 @@ class _Rule:
             return False
         if self.name is not None:
             return self.name.match(names[-1]) is not None
-        return self.path is not None and self.path.matches(names)
+        return any(path.matches(names) for path in self.paths)
 
 
 @attrs.frozen
@@ -84,13 +94,38 @@ def _rule(line: str) -> _Rule | None:
     if not line:
         return None
     if "/" not in line:
-        return _Rule(negated, directories, name_matcher(line, as_git=True), None)
+        return _Rule(negated, directories, name_matcher(line, as_git=True))
     line = line.removeprefix("/")
     if not line or "//" in line or line.endswith("/") or line.startswith("/"):
         return None  # git matches nothing with an empty name
-    if line.endswith("/**") or line == "**":
-        line += "/*"  # all that is inside, and not the directory itself
-    return _Rule(negated, directories, None, Glob.of(line, as_git=True))
+    return _Rule(negated, directories, None, tuple(_globs(line)))
+
+
+def _globs(pattern: str) -> Iterator[Glob]:
+    """What an anchored pattern means.
+
+    git takes away the beginning that has no wildcard before it looks at the rest, whose first stars then stand at its
+    beginning: so ``foo**/bar`` is about ``foobar``, and about ``bar`` anywhere below what begins with ``foo``.
+    """
+    for _ in range(_REWRITTEN_MOST):
+        found = _STARS_IN_NAME.fullmatch(pattern)
+        if found is None:
+            break
+        begin, slash, rest = found.groups()
+        if not slash:
+            yield Glob.of(f"{begin}*/**", as_git=True)
+            return
+        yield _glob(f"{begin}*/**/{rest}")
+        if slash != "/":
+            return
+        pattern = begin + rest
+    yield _glob(pattern)
+
+
+def _glob(pattern: str) -> Glob:
+    if _STARS_AT_END.search(pattern):
+        pattern += "/*"  # all that is inside, and not the directory itself
+    return Glob.of(pattern, as_git=True)
 
 
 def _without_spaces_at_end(line: str) -> str:

@@ -36,7 +36,8 @@ _NOTHING = "/dev/null"
 _MARK = "\ufeff"
 
 #: The kinds of file that a patch may create: git's mode of a plain file, and of one that may be executed.
-_PLAIN = ("100644", "100755")
+_EXECUTABLE = "100755"
+_PLAIN = ("100644", _EXECUTABLE)
 
 
 @attrs.frozen
@@ -80,6 +81,8 @@ class FilePatch:
     hunks: tuple[Hunk, ...]
     #: Whether the source stays as it is.
     copies: bool = False
+    #: Whether what it creates may be executed.
+    executable: bool = False
 
     @property
     def verb(self) -> Literal["created", "deleted", "copied", "renamed", "changed"]:
@@ -121,6 +124,7 @@ class _Section:
     moved_to: str | None = None
     copies: bool = False
     creates: bool = False
+    executable: bool = False
     deletes: bool = False
     hunks: list[Hunk] = attrs.field(factory=list)
 
@@ -149,7 +153,7 @@ class _Section:
                 )
             if not self.hunks:
                 _refuse(self.at, "a hunk", "none")
-        return FilePatch(source, target, tuple(self.hunks))
+        return FilePatch(source, target, tuple(self.hunks), executable=self.executable)
 
 
 def _without_prefixes(old: str, new: str) -> tuple[str | None, str | None]:
@@ -215,9 +219,11 @@ class _Reader:
                 section.copies = field == "copied"
                 return
         if line.startswith(("new file mode ", "deleted file mode ")):
-            if line.rsplit(" ", 1)[1] not in _PLAIN:
+            mode = line.rsplit(" ", 1)[1]
+            if mode not in _PLAIN:
                 _refuse(self._at + 1, "a regular file", "the mode of something else", "Leave it away.")
             section.creates, section.deletes = word == "new", word == "deleted"
+            section.executable = section.creates and mode == _EXECUTABLE
         elif line.startswith(("old mode ", "new mode ")):
             _refuse(self._at + 1, "a change of text", "a change of mode", "Leave it away: modes are not changed.")
         elif line.startswith(("GIT binary patch", "Binary files ")):

@@ -2,7 +2,7 @@
 
 Rules.  All files that a patch names are claimed, and all its parts are made, or none.  A part that deletes, renames or
 copies is about the file itself: a name that is a symbolic link is refused there.  A file that is renamed or copied
-keeps its mode.
+keeps its mode; one that is created by a patch of git's that says so may be executed (0755).
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ __all__ = ["apply_patch", "claims_of_patch"]
 
 #: How many files one patch may name.
 _FILES_MOST = 1000
+
+#: The permission bits that git means by mode 100755.
+_EXECUTABLE = 0o755
 
 
 def claims_of_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
@@ -141,11 +144,13 @@ def _require_distinct(parts: list[_Part]) -> None:
 async def _revisions(
     workspace: Workspace, ctx: CallContext, part: _Part, modes: dict[Entry, int]
 ) -> list[tuple[Identity, Change]]:
-    """What is to become of the files of one part; `modes` is given those of renamed and copied ones."""
+    """What is to become of the files of one part; `modes` is given those that are not a new file's."""
     source, target, hunks = part.source, part.target, part.patch.hunks
     if source is None:
         assert target is not None
         content = encoded(target.path, patched(target.path, "", hunks), "the result")
+        if part.patch.executable:
+            modes[target.entry] = _EXECUTABLE
         return [(target, _created(target, part.patch, content))]
     if target is source:
         return [(source, lambda before: _changed(source, before, part.patch))]

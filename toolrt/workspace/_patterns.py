@@ -169,13 +169,21 @@ def _braces(pattern: str) -> tuple[int, int, list[str]] | None:
 
 
 def _names_of(pattern: str) -> list[str]:
-    """The names of a pattern as git takes them: a slash in a set is one of the set's characters."""
+    """The names of a pattern as git takes them: a slash in a set is one of the set's characters.
+
+    One behind a backslash parts names, too; only ``**`` before it is no directory at all then, but one or more.
+    """
     names: list[str] = []
     begin = at = 0
     while at < len(pattern):
         character = pattern[at]
         at += 1
-        if character == "\\":
+        if character == "\\" and pattern.startswith("/", at):
+            names.append(pattern[begin : at - 1])
+            if _any_directories(names[-1]):
+                names.append("*")
+            begin = at = at + 1
+        elif character == "\\":
             at += 1
         elif character == "[":
             _, at = _set(pattern, at, True)
@@ -183,6 +191,11 @@ def _names_of(pattern: str) -> list[str]:
             names.append(pattern[begin : at - 1])
             begin = at
     return [*names, pattern[begin:]]
+
+
+def _any_directories(name: str) -> bool:
+    """Whether git takes it for ``**``."""
+    return len(name) > 1 and not name.strip("*")
 
 
 @attrs.frozen
@@ -197,11 +210,11 @@ class Glob:
         """The automaton of `pattern`, which has no braces; names that are empty or a dot count for nothing.
 
         Args:
-            as_git: as for `name_matcher`; and an empty name or a dot matches nothing.
+            as_git: as for `name_matcher`; and an empty name or a dot matches nothing, more than two stars are two.
         """
         names: list[re.Pattern[str] | None] = []
         for name in _names_of(pattern) if as_git else pattern.split("/"):
-            if name == "**":
+            if name == "**" or (as_git and _any_directories(name)):
                 if not names or names[-1] is not None:
                     names.append(None)
             elif as_git or name not in ("", "."):

@@ -4,7 +4,7 @@ Rules.  Everything is looked at first, the deepest first, so that nothing is rem
 file since this workspace last saw it, or where a directory has something in it and may not go with it.
 
 Limits.  Between this look and the removal somebody else may put something there, or go on doing so in a directory he
-has open: that is lost.
+has open: that is lost.  A tree more than 256 directories deep is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import changed_since, standing_at
+from toolrt.workspace._name_walk import DEEPEST
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._revision import CallContext, row_of
 from toolrt.workspace._version import Row
@@ -72,6 +73,10 @@ class Gathering:
             if names and not recursive:
                 raise FileProblem(
                     "/".join(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
+                )
+            if names and len(entry) >= DEEPEST:
+                raise FileProblem(
+                    "/".join(entry[:1]), f"at most {DEEPEST} directories deep", "more", "Nothing was removed."
                 )
             folding = self.disk.folds(path_on(self.disk, entry))
             for name, _ in names:

@@ -2,7 +2,7 @@
 
 Rules.  A directory comes after nothing and before what is in it; what ``.gitignore`` leaves out is not entered.  What
 vanishes or is swapped for a link meanwhile is passed over, as if it had never been there; what may not be read is
-counted.  The disk's own temporary files are nobody's.
+counted, and so is a directory deeper than any name may lead.  The disk's own temporary files are nobody's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import attrs
 
 from toolrt.workspace._disk import Disk, Entry, Kind, Stat, is_own
 from toolrt.workspace._ignore import Ignored, IgnoreFile
+from toolrt.workspace._name_walk import DEEPEST
 
 __all__ = ["VISITED_MOST", "Found", "Walk", "ignored_above"]
 
@@ -65,6 +66,8 @@ class Walk:
         self._visited = 0
         #: How many directories could not be read.
         self.unreadable = 0
+        #: How many were too deep to be entered.
+        self.too_deep = 0
         #: Whether the walk ended because it looked at `VISITED_MOST` names.
         self.cut_short = False
 
@@ -84,6 +87,9 @@ class Walk:
         one = self._pending.pop()
         names = one.found.names
         if one.found.stat.kind is Kind.DIRECTORY and self._enters(names):
+            if len(self._base) + len(names) >= DEEPEST:
+                self.too_deep += 1
+                return one.found
             try:
                 await self._enter(names, one.ignored)
             except PermissionError:
