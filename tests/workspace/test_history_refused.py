@@ -21,6 +21,7 @@ from toolrt.workspace._disk import Kind
 from toolrt.workspace._history import MemoryStore
 from toolrt.workspace._journal import Journal
 from toolrt.workspace._mutation import digest_of
+from toolrt.workspace._segment import Segment, records_of
 from toolrt.workspace._version import Row, Standing
 
 OLD, NEW = b"old " * 3_000, b"new!" * 3_000
@@ -82,15 +83,21 @@ def killed(workspace: Workspace) -> None:
 
 @contextmanager
 def room_for(room: int) -> Iterator[None]:
-    """The disk of the state directory gives each file at most `room` bytes more; as the system does, byte by byte."""
+    """Files of the state directory can have `room` bytes more; as the system does, byte by byte.
+
+    What is given back is gone: on a full disk somebody else has it at once.
+    """
     write_at = os.pwrite
-    most: dict[int, int] = {}
+    left = room
 
     def pwrite(descriptor: int, content: Any, at: int) -> int:
-        end = most.setdefault(descriptor, os.fstat(descriptor).st_size + room)
-        if at >= end:
+        nonlocal left
+        size = os.fstat(descriptor).st_size
+        given = memoryview(content)[: max(0, size + left - at)]
+        if not given and len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write_at(descriptor, memoryview(content)[: end - at], at)
+        left -= max(0, at + len(given) - size)
+        return write_at(descriptor, given, at)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "pwrite", pwrite)
@@ -186,6 +193,21 @@ async def test_how_it_ended_is_said_on_a_full_disk(opened: Opened, root: Path) -
     assert pending == []
     assert [row.path for row in other.rows_of_batch("batch")] == ["a"]
     other.close()
+
+
+def test_append_that_is_refused_leaves_nothing_but_the_room(tmp_path: Path) -> None:
+    """A record that fitted into the room kept for others is none."""
+    segment = Segment.made(str(tmp_path))
+    segment.append({"begun": 1}, keep=1_000)
+    with room_for(0):
+        with pytest.raises(OSError, match="No space"):
+            segment.append({"begun": 2}, keep=1_000)
+        assert [record.said for record in records_of(segment.descriptor, 0)] == [{"begun": 1}]
+        segment.append({"landed": [1]}, keep=900)
+    assert [record.said for record in records_of(segment.descriptor, 0)] == [{"begun": 1}, {"landed": [1]}]
+    segment.close()
+    [left] = tmp_path.iterdir()
+    assert left.stat().st_size == segment.size
 
 
 async def test_undo_of_a_batch_that_the_fall_back_is_in_the_midst_of_is_whole(opened: Opened) -> None:
