@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -298,6 +299,24 @@ async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_ow
     assert [runtime.open_batch().batch_id for runtime in (alone, both, alone)] == ["batch-1", "batch-3", "batch-4"]
     await workspace.history.undo("batch-1")
     assert workspace.snapshot() == {"a": b"0", "b": b"1"}
+
+
+async def test_of_two_sessions_at_one_time_each_undoes_its_own(tmp_path: Path) -> None:
+    """Who is neither of them is refused: which one is meant cannot be told."""
+    (tmp_path / "root").mkdir()
+    first, second, third = (Workspace(tmp_path / "root", state_dir=tmp_path / "state") for _ in range(3))
+    hands = Hand(first), Hand(second)
+    for path in ("a", "b"):
+        for number, hand in enumerate(hands):
+            await hand.write(f"{path}{number}", b"1")
+    before = first.snapshot()
+    with pytest.raises(FileProblem, match="two sessions used at one time"):
+        await third.history.undo("batch")
+    assert third.snapshot() == before
+    assert (await first.history.undo("batch")).paths == ("a0", "b0")
+    assert first.snapshot() == {"a1": b"1", "b1": b"1"}
+    assert (await second.history.undo("batch")).paths == ("a1", "b1")
+    assert second.snapshot() == {}
 
 
 FOLDED = {

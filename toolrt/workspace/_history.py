@@ -10,9 +10,10 @@ batch are taken back by call, the last first, which is one of the orders they ma
 every time.
 
 Limits.  History is bounded: the oldest versions go first, and what went cannot be put back.  A file of more than
-10 MiB, and what is neither file, directory nor link, leaves a version without content when it is removed.  Batches
-are told apart by id within one session; of several sessions (a workspace and its life) the last that had a batch of
-the id is meant.
+10 MiB, and what is neither file, directory nor link, leaves a version without content when it is removed.  A name that
+was removed from a file with several comes back as a file of its own.  Batches are told apart by id within one session;
+of several (a workspace and its life) who asks means its own, else the last that had a batch of the id, and is refused
+where two had one at one time.
 """
 
 from __future__ import annotations

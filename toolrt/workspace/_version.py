@@ -163,16 +163,28 @@ class Store(Protocol):
         """A name for rows of which all happen or none; another one every time."""
 
     def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
-        """Write down what is about to happen; gives what `end` wants, never None."""
+        """Write down what is about to happen; gives what `end` wants, never None.
+
+        Raises:
+            FileProblem: it belongs to a group that was begun where nothing can be written any more.
+        """
 
     def end(self, token: Any, landed: bool) -> None:
         """It happened, or it did not.  Never blocks; to be called in Trio's thread."""
 
     def settle(self, tokens: Sequence[Any]) -> None:
-        """All of them happened; that is known from one moment on, to a later start too."""
+        """All of them happened; that is known from one moment on, to a later start too.
+
+        Raises:
+            FileProblem: that cannot be written down, so they are to be taken back.
+        """
 
     def rows_of_batch(self, batch_id: str) -> list[Row]:
-        """What happened in the last session that had a batch of this id, in order."""
+        """What happened in the batch of this id, in order: this session's, or else the last that had one.
+
+        Raises:
+            FileProblem: it is not this session's, and two had one at one time; or it cannot be read any more.
+        """
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """How many rows of this entry were dropped, and those that are left, in order."""
