@@ -307,13 +307,13 @@ async def test_undo_of_hard_links_keeps_them_one_file(tree, hand):
 
 
 async def test_undo_refuses_hard_links_that_were_parted(tree, hand):
-    """They are two files by then, and one of them is not as the batch left it."""
+    """They are two files by then, and neither is as the batch left it."""
     tree.put("a", "old")
     tree.put("b", HardLink("a"))
     await hand.write("a", b"one")
     await hand.write("b", b"two")
     tree.put("a", "two")
-    with pytest.raises(FileProblem, match=r"^a: "):
+    with pytest.raises(FileProblem, match=r"^a, b: "):
         await tree.workspace.history.undo("batch")
     assert tree.workspace.snapshot() == {"a": b"two", "b": b"two"}
 

@@ -335,3 +335,21 @@ async def test_a_name_comes_back_as_the_disk_spelled_it(name: str) -> None:
     """Whatever spelling the batch used, where a directory folds names."""
     workspace = Workspace(MemoryDisk({"a": "0", "Dir/a": "0"}, fold=Folding(case=True, unicode=True)))
     await there_and_back(Hand(workspace), *FOLDED[name])
+
+
+@pytest.mark.parametrize("how", ["parted", "removed", "brought back by an undo"])
+async def test_a_file_that_lost_a_name_since_is_not_as_the_batch_left_it(tree, hand: Hand, how: str) -> None:
+    """What was changed by one name was changed by the others: all of them are put back, or none."""
+    tree.put("a", "0")
+    tree.put("h", HardLink("a"))
+    await act(hand, write("a", "1"))
+    if how == "parted":
+        tree.put("h", "1")
+    else:
+        await hand.remove("h", batch="later")
+    if how == "brought back by an undo":
+        await hand.workspace.history.undo("later")
+    before = stands(hand.workspace)
+    with pytest.raises(FileProblem, match=r"^a: .*somebody changed it since"):
+        await hand.workspace.history.undo("batch")
+    assert stands(hand.workspace) == before

@@ -182,16 +182,16 @@ class Revising:
             )
         self.removes = after is None
         self.digests = [digest, None if after is None else digest_of(after)]
-        number = in_place = None
+        number, in_place, links = None, None, 1
         if there is not None:
-            mode, number = there.stat.mode, number_of(there.stat)
-            in_place = number if there.stat.links > 1 else None
+            mode, number, links = there.stat.mode, number_of(there.stat), there.stat.links
+            in_place = number if links > 1 else None
         self.row = row_of(
             self._ctx,
             identity.key or (),
             identity.entry,
             None if found is None else Standing(_FILE, digest, mode, number),
-            None if after is None else Standing(_FILE, self.digests[1], mode, in_place),
+            None if after is None else Standing(_FILE, self.digests[1], mode, in_place, links),
             self._now_ns(),
         )
         return after

@@ -1,7 +1,8 @@
 """What has to be done to take back what a batch did, found out before anything is done.
 
 Rules.  Every file has to be as the batch left it, and between two changes of the batch as the first of them left it;
-else the plan is refused, and names the files.  A directory is not held to that: it goes if it is empty by then.
+else the plan is refused, and names the files.  So it is where a file that was written in place has lost a name since.
+A directory is not held to that: it goes if it is empty by then.
 
 Theory.  The rows are taken back in reverse.  What will stand at a name at that point of the plan is what the plan
 itself has put there, or what is on the disk now, under the name that it has before the plan moves it back.  A file
@@ -94,6 +95,8 @@ class _File:
     number: Number | None = None
     #: Whether it has several names on the disk: then it is written in place.
     shared: bool = False
+    #: How many names it has then, those that the batch did not touch among them.
+    links: int = 1
     #: The step that last wrote it; None: none since the last move.
     place: int | None = None
     #: Those that were one file then, itself among them.
@@ -148,6 +151,10 @@ class _Plan:
             in_place = row.after.number is not None and row.before is not None and row.before.number == row.after.number
             if in_place:
                 self._join(file, row.after.number)
+                if row.before is not None and sum(one.links for one in file.same) < row.before.links:
+                    self.blamed[row.path] = (
+                        None  # a name that the batch changed with this one is somebody else's by now
+                    )
                 for one in file.same:
                     self._write(row, one, row.after)
             else:
@@ -172,6 +179,7 @@ class _Plan:
         """One name goes: what was to be written to the file for its sake alone is not written to the others'."""
         self._at[row.key] = None
         del file.names[row.key]
+        file.links -= 1
         earlier = None if file.place is None else self.rows[file.place]
         if file.place is not None and earlier is not None and earlier.key == row.key:
             place = file.place
@@ -208,8 +216,8 @@ class _Plan:
             self.rows[file.place] = None
             file.place = None
         else:
-            number = file.number if file.shared else None
-            self.rows[file.place] = attrs.evolve(earlier, after=attrs.evolve(after, number=number))
+            after = attrs.evolve(after, number=file.number if file.shared else None, links=file.links)
+            self.rows[file.place] = attrs.evolve(earlier, after=after)
 
     def _join(self, file: _File, number: Number | None) -> None:
         """The file has that number at this point, and is one with those that have it and are as it is."""
@@ -275,7 +283,7 @@ class _Plan:
         shared = number is not None and found.stat is not None and found.stat.links > 1
         if number is not None and number in self._on_disk:
             return self._on_disk[number]
-        file = _File(standing, {}, number, shared)
+        file = _File(standing, {}, number, shared, found.stat.links if found.stat is not None else 1)
         if number is not None and shared:
             self._on_disk[number] = file
         self._join(file, number)

@@ -28,6 +28,8 @@ class Standing:
     #: A file's number as it was found, and as it was left where it was written in place; None: another one, or it is
     #: not known.  That a change has left the number says that all names of the file have changed.
     number: Number | None = attrs.field(default=None, eq=False)
+    #: How many names a file had that was written in place.
+    links: int = attrs.field(default=1, eq=False)
 
 
 _DIRECTORY = Kind.DIRECTORY
@@ -113,18 +115,20 @@ def _standing_to_json(standing: Standing | None) -> list[Any] | None:
     if standing is None:
         return None
     digest = None if standing.digest is None else standing.digest.hex()
-    return [standing.kind.name, digest, standing.mode, *(standing.number or ())]
+    return [
+        standing.kind.name,
+        digest,
+        standing.mode,
+        *(() if standing.number is None else (*standing.number, standing.links)),
+    ]
 
 
 def _standing_from_json(values: Sequence[Any] | None) -> Standing | None:
     if values is None:
         return None
-    kind, digest, mode, *number = values  # rows of earlier versions have no number
-    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, _number(number))
-
-
-def _number(values: Sequence[int]) -> Number | None:
-    return (values[0], values[1]) if values else None
+    kind, digest, mode, *rest = values  # rows of earlier versions have no number
+    number, links = ((rest[0], rest[1]), rest[2]) if rest else (None, 1)
+    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links)
 
 
 @attrs.frozen
