@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import ModuleType
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused, ReplayDiverged
+from toolrt.errors import DefinitionRefused
 
 
 def tools(count: int, files: int):
@@ -375,10 +376,17 @@ def _shrinking(begin: int):
     return program
 
 
-def test_a_program_that_is_not_determined_is_refused() -> None:
-    """What can run must follow from the steps before."""
-    with pytest.raises(ReplayDiverged, match=r"main\.0"):
-        sim.explore(_shrinking(3), sim.DPOR())
+def test_a_program_that_is_not_determined_is_undecided() -> None:
+    """What can run must follow from the steps before; where it does not, the search ends and says where."""
+    report = sim.explore(_shrinking(3), sim.DPOR())
+    assert (report.verdict, report.claim) == (sim.INCONCLUSIVE, "incomplete(traces=2)")
+    assert re.search(r"led to main\.\d at step 1 once, to main another time", str(report.unfinished))
+
+
+def test_failure_of_a_program_that_is_not_determined_is_a_failure() -> None:
+    """What failed before is not lost."""
+    report = sim.explore(_shrinking(3), sim.DPOR(), lambda execution: len(execution.choices) < 3)
+    assert (report.verdict, report.failed) == (sim.FAIL, 2)
 
 
 def test_a_task_that_should_be_able_to_step_is_a_doubt() -> None:

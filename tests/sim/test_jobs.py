@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -339,6 +340,20 @@ def test_program_that_depends_on_its_process_is_found_out() -> None:
     report = sim.explore(program, sim.Exhaustive(), lambda execution: execution.value, jobs=2)
     assert report.failures == []
     assert "not here" in str(report.unfinished)
+
+
+def test_program_that_begins_otherwise_once_is_found_out_by_workers() -> None:
+    """As with one job: what can run at the first choice is the same in every execution of a sample."""
+    calls = itertools.count()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3 if next(calls) == 5 else 2):
+                nursery.start_soon(checkpoint)
+
+    report = sim.explore(program, sim.Random(sim.URW(1), 20), jobs=2)
+    assert (report.verdict, report.executions) == (sim.INCONCLUSIVE, 20)
+    assert "led to main.0, main.1 at step 1 once, to main.0, main.1, main.2 another time" in str(report)
 
 
 def test_uncontrolled_program_is_found_out_by_workers() -> None:

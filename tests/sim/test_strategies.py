@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
+import re
 from typing import Any
 
 import pytest
@@ -123,6 +125,42 @@ def test_tree_that_changes_once_is_found_out() -> None:
     assert (report.verdict, report.complete, report.executions) == (sim.INCONCLUSIVE, False, 2)
     assert report.claim == "incomplete(schedules=2)"
     assert "led to main.0, main.1 at step 1 once, to main.0, main.1, main.2 another time" in str(report)
+
+
+@pytest.mark.parametrize("strategy", [None, sim.Random(sim.Fifo(), 20), sim.Random(sim.URW(1), 20)])
+def test_sample_of_a_program_that_begins_otherwise_once_is_no_pass(strategy: sim.Strategy | None) -> None:
+    """What can run at the first choice is the same in every execution, not only when the first is run again."""
+    calls = itertools.count()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3 if next(calls) == 5 else 2):
+                nursery.start_soon(checkpoint)
+
+    report = sim.explore(program, strategy, max_executions=20)
+    assert (report.verdict, report.complete, report.claim) == (sim.INCONCLUSIVE, False, "uncontrolled(n=20)")
+    assert "led to main.0, main.1 at step 1 once, to main.0, main.1, main.2 another time" in str(report)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_reduction_of_an_uncontrolled_program_ends_undecided(jobs: int) -> None:
+    """A task that could step after the same steps before, and cannot now, ends the search; what was seen is told."""
+    calls = itertools.count()
+
+    async def program() -> None:
+        cell = sim.Cell(0, "x")
+
+        async def touch() -> None:
+            cell.set(1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(4 if next(calls) < 2 else 0):
+                nursery.start_soon(touch)
+
+    report = sim.explore(program, sim.DPOR(), jobs=jobs)
+    assert (report.verdict, report.complete) == (sim.INCONCLUSIVE, False)
+    assert report.claim.startswith("incomplete(traces=")
+    assert "something the simulator does not control" in str(report.unfinished)
 
 
 def test_one_schedule_is_exhaustive() -> None:
@@ -427,6 +465,34 @@ def test_estimate_is_reproducible(programs) -> None:
     program, _ = programs.reorder(4)
     first, second, other = sim.estimate(program), sim.estimate(program), sim.estimate(program, seed=1)
     assert first.schedules == second.schedules != other.schedules
+
+
+def test_estimate_of_more_schedules_than_a_float_holds_has_their_size() -> None:
+    """A thousand tasks of one step have 1000! schedules, a number of 2,568 digits; so the text says, and how long."""
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(1_000):
+                nursery.start_soon(_step)
+
+    async def _step() -> None:
+        pass
+
+    estimate = sim.estimate(program, samples=2)
+    assert estimate.schedules == math.inf
+    # The thousand, and then nothing but the main task: each walk has the same number.
+    assert estimate.log10 == pytest.approx(math.lgamma(1_001) / math.log(10))
+    assert (estimate.error, estimate.error_log10) == (0.0, -math.inf)
+    years = re.search(r"about 4\.0e\+2567 schedules .*; all of them would take (\d\.\de\+\d+) years", str(estimate))
+    assert years is not None
+    assert years[1].endswith(("e+2557", "e+2556", "e+2558", "e+2559"))
+    assert "inf" not in str(estimate)
+
+
+def test_estimate_has_the_logarithm_of_what_it_says(programs) -> None:
+    """Also where a float holds the number."""
+    estimate = sim.estimate(programs.lost_update(2, 1)[0])
+    assert 10**estimate.log10 == pytest.approx(estimate.schedules)
 
 
 def test_estimate_of_a_program_that_never_ends_says_so() -> None:

@@ -202,6 +202,7 @@ class Divided:
                 self.search.take_back(answer.part)
                 self._tally.add(answer.tally)
                 self._broke = self._broke or answer.broke
+                self._doubt = self._doubt or answer.difference
             else:
                 self._doubt = f"a process came to its end ({answer}) and what it was to run was not run"
                 if lent is not None:

@@ -34,10 +34,14 @@ _YEAR = 365.25 * _DAY
 class Estimate:
     """How many schedules a program probably has; `str()` of it is for people."""
 
-    #: The estimated number of schedules; infinity when it is beyond what a float holds.
+    #: The estimated number of schedules; infinity when it is beyond what a float holds, which `log10` never is.
     schedules: float
-    #: Its standard error.
+    #: Its standard error; infinity for the same reason.
     error: float
+    #: The decimal logarithm of the number.
+    log10: float
+    #: The decimal logarithm of its standard error; minus infinity when that is 0.
+    error_log10: float
     #: How many executions it was made from.
     samples: int
     #: How many of those the step limit ended: their true length is not known, and the number is too low.
@@ -60,10 +64,14 @@ class Estimate:
         if self.schedules == 1 and not self.error:
             text = "one schedule"
         else:
-            text = f"about {figure(self.schedules)} schedules (give or take {figure(self.error)})"
+            number, error = _size(self.schedules, self.log10), _size(self.error, self.error_log10)
+            text = f"about {number} schedules (give or take {error})"
         if self.actors:
             text += f" with {self.actors}"
-        text += f", of up to {self.steps:,} steps; all of them would take {duration(self.seconds)}"
+        takes = duration(self.seconds)
+        if self.seconds == math.inf:
+            takes = f"{_size(math.inf, self.log10 - math.log10(self.rate * self.jobs * _YEAR))} years"
+        text += f", of up to {self.steps:,} steps; all of them would take {takes}"
         each = f" in each of {self.jobs} processes" if self.jobs > 1 else ""
         text += f" at {self.rate:,.0f} executions/s{each} ({self.samples} samples)"
         if self.stopped:
@@ -140,19 +148,46 @@ def estimate(
         top = max(logs)
         parts = [math.exp(log - top) for log in logs]
         spread = statistics.stdev(parts) / math.sqrt(samples) if samples > 1 else 0.0
-        schedules, error = _times(statistics.fmean(parts), top), _times(spread, top)
-        return Estimate(schedules, error, samples, stopped, longest, rate, jobs, actors)
+        mean = statistics.fmean(parts)
+        return Estimate(
+            schedules=_times(mean, top),
+            error=_times(spread, top),
+            log10=_log10(mean, top),
+            error_log10=_log10(spread, top),
+            samples=samples,
+            stopped=stopped,
+            steps=longest,
+            rate=rate,
+            jobs=jobs,
+            actors=actors,
+        )
 
     return simulate(driver())
 
 
 def _times(part: float, log: float) -> float:
     """Give ``part * e**log``; a whole number is not left a rounding error off."""
+    if not part:
+        return 0.0
     try:
         value = part * math.exp(log)
     except OverflowError:
         return math.inf
     return float(round(value)) if abs(value - round(value)) < 1e-6 * max(1.0, value) and value < 2**50 else value
+
+
+def _log10(part: float, log: float) -> float:
+    """Give the decimal logarithm of ``part * e**log``."""
+    return (math.log(part) + log) / math.log(10) if part else -math.inf
+
+
+def _size(number: float, log10: float) -> str:
+    """Give a number as people read it, from its logarithm where it is beyond a float."""
+    if number < math.inf:
+        return figure(number)
+    exponent = math.floor(log10)
+    digits = f"{10 ** (log10 - exponent):.1f}"
+    return f"1.0e+{exponent + 1}" if digits == "10.0" else f"{digits}e+{exponent}"
 
 
 def figure(number: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable
-from itertools import zip_longest
 from math import inf
 from typing import Any
 
@@ -19,7 +18,6 @@ from toolrt.sim._actors import (
     with_actors,
     with_clock,
 )
-from toolrt.sim._cell import OUTSIDE
 from toolrt.sim._checkpoint import Checkpoint
 from toolrt.sim._divided import PROGRESS_EVERY, Budget, Divided
 from toolrt.sim._execution import Execution
@@ -28,13 +26,14 @@ from toolrt.sim._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
 from toolrt.sim._judge import Check, judge
 from toolrt.sim._places import Places
 from toolrt.sim._progress import Progress
+from toolrt.sim._repeats import beginning_of, begins_otherwise, difference_between, step_in_words, told_by
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
 from toolrt.sim._tally import FAILURES_KEPT, fingerprint
 from toolrt.sim._workers import Task
 from toolrt.sim.policies import Choices, Fifo, Policy, Replay
-from toolrt.sim.strategies import Portfolio, Redundant, Shared, Strategy, uncontrolled
-from toolrt.trace import Access, Step, stable_text
+from toolrt.sim.strategies import Portfolio, Redundant, Shared, Strategy
+from toolrt.trace import stable_text
 
 __all__ = ["explore", "replay", "run"]
 
@@ -146,22 +145,11 @@ def replay(
     execution = _executed(job, details)
     for before, after in zip(wanted.steps, execution.schedule.steps, strict=True):
         # The short form does not say what was touched, nor when.
-        if before.enabled and _told(before) != _told(after):
-            raise ReplayDiverged(before.index, _in_words(before), _in_words(after))
+        if before.enabled and told_by(before) != told_by(after):
+            raise ReplayDiverged(before.index, step_in_words(before), step_in_words(after))
     if wanted.stopped != execution.schedule.stopped:
         raise ReplayDiverged(len(wanted), "the step limit", "its end")
     return execution
-
-
-def _told(step: Step) -> tuple[float, tuple[Access, ...]]:
-    # The number of a nameless cell made outside the execution means nothing in another process.
-    named = tuple(access for access in step.accesses if access.resource[:2] != ("cell", OUTSIDE))
-    return step.time, named
-
-
-def _in_words(step: Step) -> str:
-    time, accesses = _told(step)
-    return f"{step.task} at {time:g} s ({', '.join(map(str, accesses)) or 'touches nothing'})"
 
 
 def explore(
@@ -280,7 +268,7 @@ def _divided(
     found = exploration.run()
     search, tally = exploration.search, found.tally
     unfinished = found.doubt or search.unfinished()
-    difference = None if found.first is None else _difference(*found.first)
+    difference = None if found.first is None else difference_between(*found.first)
     distinct = len(tally.schedules) if search.repeats else tally.executions
     program = task.bound()
     return Report(
@@ -327,6 +315,7 @@ def _exploration(
     schedules: set[tuple[int, ...] | bytes] = set()
     failures: list[Failure] = []
     first: Execution | None = None
+    difference: str | None = None
     alone = check is None and search.asks_nobody and progress is None
     # When nobody is shown an execution, what its steps touched is for the policy alone.
     shown = check is not None or not search.asks_nobody
@@ -357,7 +346,10 @@ def _exploration(
         except Redundant:
             continue
         search.learn(execution)
-        first = first or execution
+        if first is None:
+            first, beginning = execution, beginning_of(execution)
+        elif difference is None:
+            difference = begins_otherwise(beginning, execution)
         executions += 1
         choices = execution.choices
         schedules.add(fingerprint(choices))
@@ -377,11 +369,13 @@ def _exploration(
                     execution = again
             failures.append(Failure(program, check, step_limit, execution, judgement, arguments))
     tell(time.perf_counter())
-    unfinished, difference = search.unfinished(), None
-    if first is not None and not (failed or undecided or unfinished):
+    unfinished = search.unfinished()
+    if unfinished:
+        difference = None
+    elif first is not None and not (failed or undecided or difference):
         # A PASS says that schedules decide: so the first is run once more, after all the others.
         again = yield Job(program, Choices(first.choices), step_limit, 0, alone)
-        difference = _difference(first, again)
+        difference = difference_between(first, again)
     return Report(
         verdict=_verdict(failed, undecided or unfinished or difference or not executions),
         claim=f"uncontrolled(n={executions})" if difference else search.claim(executions, len(schedules)),
@@ -394,23 +388,3 @@ def _exploration(
         failures=failures,
         unfinished=unfinished or difference,
     )
-
-
-def _difference(first: Execution, again: Execution) -> str | None:
-    """Say where two executions of one schedule differ, in what could run or in what was touched; None: nowhere."""
-    for step, (before, after) in enumerate(zip_longest(first.schedule.steps, again.schedule.steps)):
-        if before is None or after is None or _offered(before) != _offered(after):
-            return uncontrolled(step, _offered(before), _offered(after))
-        if _told(before) != _told(after):
-            return uncontrolled(step, _in_words(before), _in_words(after))
-    if type(first.error) is not type(again.error):
-        return uncontrolled(len(first.choices), _ended(first), _ended(again))
-    return None
-
-
-def _offered(step: Step | None) -> str:
-    return "its end" if step is None else ", ".join(step.enabled)
-
-
-def _ended(execution: Execution) -> str:
-    return "a return" if execution.error is None else type(execution.error).__name__

@@ -32,6 +32,7 @@ from toolrt.sim._host import simulate
 from toolrt.sim._interrupts import interrupts_held
 from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Check, judge
+from toolrt.sim._repeats import beginning_of, begins_otherwise
 from toolrt.sim._tally import Recorded, Tally
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
@@ -92,6 +93,8 @@ class Answer:
     tally: Tally = attrs.Factory(Tally)
     #: The execution that the check raised an error on.
     broke: Recorded | None = None
+    #: Where an execution began otherwise than the first of this worker; None: nowhere.
+    difference: str | None = None
 
 
 class Bench(Protocol):
@@ -111,6 +114,7 @@ class _Bench:
         self._told = told
         # The outcomes that are not plain, and their numbers.
         self._numbers: dict[Any, int] = {}
+        self._beginning: tuple[tuple[str, ...], ...] | None = None
 
     def do(self, order: Order) -> Answer:
         return simulate(self._doing(order))
@@ -132,6 +136,9 @@ class _Bench:
                 execution = yield Job(self._program, policy, task.step_limit, index, alone, reports)
             except Redundant:
                 continue
+            if self._beginning is None:
+                self._beginning = beginning_of(execution)
+            answer.difference = answer.difference or begins_otherwise(self._beginning, execution)
             place = part.place(execution)
             part.learn(execution)
             try:

@@ -171,7 +171,7 @@ def _explore(
     if report.failures:
         _fail(program, plan, report, saved, again, example)
     if report.verdict is not sim.PASS:
-        advice = _CONTROL_IT if report.claim.startswith("uncontrolled") else _DECIDE_IT
+        advice = _CONTROL_IT if "the simulator does not control" in str(report.unfinished) else _DECIDE_IT
         raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {advice}")
     return report
 

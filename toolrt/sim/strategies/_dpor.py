@@ -13,6 +13,7 @@ Rules.
 - A cancel, an early move of the clock and a value that is chosen are steps with accesses of their own: a cancel writes
   the scope, which every step under it reads; an early clock writes the time, and the scopes whose deadlines it meets; a
   value belongs to the step that asks, and every one is tried.
+- Who could step after the same steps before, and cannot now, ends the search: no schedule decides such a program.
 - Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
   limit, system tasks that ran in between) is said (`Report.unfinished`), and then nothing is complete.
 
@@ -27,12 +28,12 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
 from toolrt._plain import stable_text
-from toolrt.errors import DefinitionRefused, ReplayDiverged, StepLimit
+from toolrt.errors import DefinitionRefused, StepLimit
 from toolrt.sim._execution import Execution
 from toolrt.sim._paths import task_of
 from toolrt.sim.policies._policy import Policy, RunInfo
@@ -41,7 +42,7 @@ from toolrt.sim.strategies._dpor_node import Branches, Sleep, let_one_begin
 from toolrt.sim.strategies._dpor_parts import SharedTree
 from toolrt.sim.strategies._dpor_told import Observed
 from toolrt.sim.strategies._dpor_tree import Tree
-from toolrt.sim.strategies._strategy import Redundant, Shared
+from toolrt.sim.strategies._strategy import Redundant, Shared, uncontrolled
 
 if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
@@ -145,6 +146,8 @@ class DPORSearch(Shared):
         self.redundant = 0
         #: Why what was run may not be all there is.
         self.doubts: set[str] = set()
+        # The program is not decided by its schedule: a doubt says where.
+        self._lost = False
         self._given: _Follow | None = None
         self._outcomes: set[str] = set()
         self._sampled = 0
@@ -163,6 +166,12 @@ class DPORSearch(Shared):
     def policy(self) -> Policy | None:
         """Give the policy of the next execution, or None when there is none."""
         given, tree = self._given, self._tree
+        if given is not None and given.lost is not None:
+            self.doubts.add(given.lost)
+            self._lost = tree.done = True
+            given.scheduler = self._given = None
+        if self._lost:
+            return None
         if given is not None and given.scheduler is not None:
             # It raised `Redundant`.
             self.redundant += 1
@@ -244,6 +253,8 @@ class DPORSearch(Shared):
 
     def lend(self, parts: int) -> list[Shared]:
         """Give away what is left; see `Shared`."""
+        if self._lost:
+            return []
         if not self._tree.done and self._is_divided and not self._places and not self._lent and not self._back:
             self._back.append(self._part(self._tree, ()))
         lent: list[DPORSearch] = []
@@ -265,12 +276,13 @@ class DPORSearch(Shared):
         assert isinstance(part, DPORSearch)
         self._lent -= 1
         if not part._is_part:
-            for name in ("_tree", "traces", "passes", "redundant", "doubts", "_outcomes", "_sampled"):
+            for name in ("_tree", "traces", "passes", "redundant", "doubts", "_lost", "_outcomes", "_sampled"):
                 setattr(self, name, getattr(part, name))
             return
         self.traces += part.traces
         self.redundant += part.redundant
         self.doubts |= part.doubts
+        self._lost |= part._lost
         self._outcomes |= part._outcomes
         part.traces = part.redundant = 0
         part.doubts, part._outcomes = set(), set()
@@ -348,6 +360,8 @@ class _Follow:
         self.scheduler: Scheduler | None = None
         #: True when a task could not step where the reduction says it can.
         self.diverged = False
+        #: How a step that was to come again could not: the program depends on something that no schedule holds.
+        self.lost: str | None = None
         #: Who could have stepped, all asleep, where it was given up.
         self.offered: tuple[str, ...] = ()
         # True when one that need not step could not: what was planned after it may not be possible.
@@ -370,9 +384,8 @@ class _Follow:
         """Pick the task whose turn it is.
 
         Raises:
-            Redundant: whoever steps now, the trace has been run.
-            ReplayDiverged: the steps so far were the same as in an earlier execution, and the tasks that can run
-                are not: the program depends on something that no schedule holds.
+            Redundant: whoever steps now, the trace has been run; or the steps so far were the same as in an earlier
+                execution, and the tasks that can run are not, which `lost` says.
         """
         if step < len(self._picks):
             # As in the execution before.
@@ -401,7 +414,7 @@ class _Follow:
                 # Only what need not happen can be new here.
                 self._is_free = True
             elif index < known:
-                raise ReplayDiverged(step, task, f"one of {', '.join(enabled)}")
+                self._lose(step, task, enabled)
             else:
                 self._is_free = True
                 self.diverged = not self._tree.need_not_step(task)
@@ -431,11 +444,16 @@ class _Follow:
                 self._chosen = (*begin, choice)
                 return choice
             if index < self._known:
-                raise ReplayDiverged(step, f"choice {choice}", f"one of {', '.join(enabled)}")
+                self._lose(step, f"choice {choice}", enabled)
         for choice in range(len(enabled)):
             if not self._sleeps(enabled, choice):
                 self._chosen = (*begin, choice)
                 return choice
+        raise Redundant
+
+    def _lose(self, step: int, before: str, enabled: tuple[str, ...]) -> NoReturn:
+        """End the execution: what was to come again cannot."""
+        self.lost = uncontrolled(step, before, ", ".join(enabled))
         raise Redundant
 
     def _sleeps(self, enabled: tuple[str, ...], choice: int) -> bool:
