@@ -103,10 +103,11 @@ def test_new_server_is_started_when_nothing_of_the_old_one_is_left() -> None:
         return before, done.results[1].content, processes()
 
     deaf = "setsid sh -c 'trap \"\" TERM; while :; do sleep 1000; done' &"
+    others = processes()  # multiprocessing keeps a child of its own for as long as this process lives
     before, content, after = connected(rough({"children": [deaf]}), use)
     assert content == "a"
-    assert len(before & after) == 0
-    assert len(before) >= 3
+    assert len(before & after - others) == 0
+    assert len(before - others) >= 3
 
 
 def test_cancel_from_outside_leaves_nothing() -> None:
