@@ -210,6 +210,15 @@ def test_secrets_are_found_by_their_form() -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["//srv/walnut/x", r"\/srv\/walnut\/x", "見つかりません/srv/walnut/x", "-I/srv/walnut"]
+)
+def test_paths_are_found_however_they_are_written(path: str) -> None:
+    """With more slashes, as JSON escapes them, and behind a letter."""
+    assert "walnut" not in Scrubber("/work", []).text(f"no {path}")
+    assert "walnut" not in str(Scrubber(None, []).fields({"text": [path, {"why": path}]}))
+
+
+@pytest.mark.parametrize(
     "text",
     ["cache.missed", "src/a.py", "by_claims", "toolu_01AbCdEf", "a key of 3 words", "batch-12", "tokens: 12", "größe"],
 )

@@ -9,7 +9,9 @@ Limits.  A text does not say where a path ends.  One in quotes ends with them; a
 at the line's end or at a colon, semicolon or comma with a space behind it, so a reason that follows is kept, and a
 name that has such a mark in it is cut there.  A path on the web (``https://``) is left alone.  A path that follows a
 word at once is found behind an option of one letter (``-I/usr/include``), and elsewhere if the workspace, a mount or a
-home is above it; not one that is a single name, such as ``/data``, which ``src/data`` is not.
+home is above it; not one that is a single name, such as ``/data``, which ``src/data`` is not.  Behind a letter that is
+not of ASCII, as of a script that parts no words, it is found if it begins as paths of machines do (``/home/``,
+``/srv/``).
 """
 
 from __future__ import annotations
@@ -27,13 +29,27 @@ __all__ = ["describe_error", "without_private_paths"]
 #: What a path that is not in quotes goes on to, where it must not be shown.
 _TO_ITS_END = r"(?:(?![:;,](?:\s|$))[^\n'\"`])*"
 
-#: Where a path begins that may not be shown, unless it turns out to be inside.
-_BEGIN = (
-    r"(?:[A-Za-z][A-Za-z0-9+.\-]*:/)?/(?=[^\s/])|(?:[A-Za-z][A-Za-z0-9+.\-]*:)/{2,}|~[\w.\-]*/|[A-Za-z]:\\|\\\\(?=\w)"
+#: Where a path begins that may not be shown, unless it turns out to be inside; JSON may have a backslash before each
+#: slash.
+_BEGIN = "|".join(
+    (
+        r"(?:\\?/)+(?=[^\s/])",
+        r"(?:[A-Za-z][A-Za-z0-9+.\-]*:/)?/(?=[^\s/])",
+        r"(?:[A-Za-z][A-Za-z0-9+.\-]*:)/{2,}",
+        r"~[\w.\-]*/",
+        r"[A-Za-z]:\\",
+        r"\\\\(?=\w)",
+    )
 )
 
 #: What a path may not follow: the name, or the path, that it would be a part of.
 _ALONE = r"(?<![\w./\\~\-])"
+
+#: The directories that machines have at the top (Filesystem Hierarchy Standard 3.0, and those of macOS).
+_TOPS = (
+    "Applications|Library|Network|System|Users|Volumes|bin|boot|cores|dev|etc|home|lib|lib32|lib64|media|mnt|nix|opt|"
+    "private|proc|root|run|sbin|srv|sys|tmp|usr|var|workspace|workspaces"
+)
 
 #: What it may follow at once: an option of one letter.
 _OPTION = _ALONE + r"-[A-Za-z]"
@@ -101,6 +117,7 @@ def without_private_paths(
         + (f"(?:{deep})(?![\\w.\\-])|" if deep else "")
         + (f"(?:(?<![\\w.\\-])|(?<={_OPTION}))(?:{flat})(?![\\w.\\-])|" if flat else "")
         + rf"(?:{_ALONE}|(?<={_OPTION}))(?!(?<=<)/[\w:\-]+>)(?:{_BEGIN})"
+        rf"|(?<=[^\x00-\x7F])/(?=(?:{_TOPS})/)"
         r"|(?<![\w./~\-])(?:[^\s'\"`:;,=(<>\[{|]*/)?\.\./",
     )
     shown: list[str] = []
@@ -127,6 +144,8 @@ def _places(root: str, mounts: Mapping[str, str]) -> _Places:
 
 def _unquoted(places: _Places, text: str, begin: int) -> tuple[str, int]:
     """What to show for the path that begins at `begin`, and where the text goes on."""
+    if text.startswith("//", begin):
+        begin += _slashes_at(text, begin) - 1
     for root, name in places:
         if not text.startswith(root, begin):
             continue
@@ -137,7 +156,7 @@ def _unquoted(places: _Places, text: str, begin: int) -> tuple[str, int]:
             if ".." in below.split("/"):
                 break
             # Only the root is taken away: whatever the path's end is, all of it is inside.
-            return f"{name}/" if name else "", end + 1
+            return f"{name}/" if name else "", end + _slashes_at(text, end)
         if root and not re.match(r"[\w.\-]", below):
             return name or ".", end
     else:
@@ -146,6 +165,13 @@ def _unquoted(places: _Places, text: str, begin: int) -> tuple[str, int]:
             return plain.group(), begin + plain.end()
     found = re.compile(_TO_ITS_END).match(text, begin)
     return UNSHOWN, max(found.end() if found else begin, begin + 1)
+
+
+def _slashes_at(text: str, begin: int) -> int:
+    end = begin
+    while text.startswith("/", end):
+        end += 1
+    return end - begin
 
 
 def _word_at(text: str, begin: int) -> str:
@@ -160,6 +186,10 @@ def _climbs(path: str) -> bool:
 
 def _shown(places: _Places, path: str) -> str:
     """One whole path: from the root if it is inside."""
+    if path.startswith("\\/"):
+        path = path.replace("\\/", "/")
+    if path.startswith("//"):
+        path = path[_slashes_at(path, 0) - 1 :]
     if not path.startswith("/"):
         private = re.match(_BEGIN, path) is not None or path.startswith("~") or _climbs(path)
         return UNSHOWN if private else path
