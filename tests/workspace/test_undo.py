@@ -142,6 +142,14 @@ async def test_a_file_may_stand_where_the_batch_took_a_link_away(tree, hand: Han
     assert stands(hand.workspace) == before
 
 
+async def test_a_directory_may_stand_where_the_batch_took_a_link_away(tree, hand: Hand) -> None:
+    """Nothing is behind the link by the time that something is put into the directory."""
+    tree.put("d/k", "other")
+    tree.put("l", Symlink("d"))
+    tree.put("k", "0")
+    await there_and_back(hand, delete("l"), move("k", "l/k"), write("l/k", "1"))
+
+
 async def test_a_file_that_was_made_anew_has_its_mode_again(tree, hand: Hand) -> None:
     """And the new one's where that is wanted back."""
     tree.put("f", "0", mode=0o750)

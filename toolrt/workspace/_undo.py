@@ -269,7 +269,11 @@ class _Plan:
             found = await standing_at(self._disk, spelled)
         except OSError as error:
             shown = "/".join(spelled)
-            raise (elsewhere(shown) if error.errno == errno.ELOOP else problem_of(shown, error)) from None
+            if error.errno != errno.ELOOP:
+                raise problem_of(shown, error) from None
+            if any(key[:depth] in self._at for depth in range(1, len(key))):
+                return None  # the plan itself puts a directory in the link's place
+            raise elsewhere(shown) from None
         standing = found.standing
         if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK):
             return standing
