@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from trio import lowlevel
 
+from toolrt import sim
 from toolrt.errors import DefinitionRefused, LawBroken
 from toolrt.invariants import LAWS, Mix, Violation, check, law, require, simulate
 from toolrt.invariants.script import Scripted, Sleep
@@ -146,3 +148,11 @@ def test_wait_for_another_batch_is_not_needless(tape: Any) -> None:
         made.leave()
     rest = first.raw[len(before) :], second.raw[len(waiting) :]
     assert check(Trace([*before, *waiting, *rest[0], *rest[1]])) == []
+
+
+@pytest.mark.parametrize("trace", [None, "trace", sim.run(lowlevel.checkpoint)], ids=["none", "text", "execution"])
+def test_what_is_no_trace_is_refused(trace: Any) -> None:
+    """An execution is none, but has one."""
+    for judge in (check, require):
+        with pytest.raises(DefinitionRefused, match=r"expected a trace, such as execution\.trace"):
+            judge(trace)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
+from typing import Any
+
 import pytest
 
 from toolrt import sim
@@ -62,11 +66,55 @@ def test_call_that_lasts_keeps_its_shields() -> None:
     assert Scripted([Shield(2), Sleep(1)]).seconds == 3
 
 
-@pytest.mark.parametrize("ranks", [[0], [0, -1], [0, 1, 2]])
-def test_completion_order_that_does_not_fit_is_refused(ranks: list[int]) -> None:
-    """One rank for each call, 0 or more."""
+@pytest.mark.parametrize("ranks", [[0], [0, -1], [0, 1, 2], 5, ["a", 0], "01", [0.5, 0], [True, 0]], ids=repr)
+def test_completion_order_that_does_not_fit_is_refused(ranks: Any) -> None:
+    """One rank for each call, a whole number, 0 or more."""
     with pytest.raises(DefinitionRefused, match="2 ranks"):
         TWO.with_completion_order(ranks)
+    with pytest.raises(DefinitionRefused, match="2 ranks"):
+        simulate(TWO, completion_order=ranks)
+
+
+@pytest.mark.parametrize("schedule", [[-1], [0, True], ["a"], 5], ids=repr)
+def test_schedule_of_what_are_no_choices_is_refused(schedule: Any) -> None:
+    """Small numbers, 0 or more; a text is a schedule in its short form."""
+    with pytest.raises(DefinitionRefused, match="0 or more"):
+        simulate(TWO, schedule)
+
+
+@pytest.mark.parametrize("mix", [None, [], "mix"], ids=repr)
+def test_what_is_no_mix_is_refused(mix: Any) -> None:
+    """Only a mix is simulated."""
+    with pytest.raises(DefinitionRefused, match="expected a Mix"):
+        simulate(mix)
+
+
+@pytest.mark.parametrize(
+    ("field", "expected", "values"),
+    [
+        ("calls", "Scripted calls", [5, None]),
+        ("lanes", "by_claims, by_safety, parallel, serial", ["foo", None, ["serial"]]),
+        ("limit", "1 or more, or None", [0, -1, True, 1.5, "1"]),
+        ("delays", "virtual seconds", [5, [-1], [True], ["a"], [math.inf], [math.nan]]),
+        ("cancel_after", "virtual seconds, 0 or more, or None", [-1, True, "a", math.nan, math.inf]),
+        ("reader", "eager, slow, none", ["foo", None]),
+        ("files", "texts by name", [5, {"a": 1}, {1: "a"}, ["a"]]),
+        ("state", "texts by name", [5, {"a": 1}]),
+    ],
+)
+def test_mix_refuses_what_a_field_cannot_be(field: str, expected: str, values: list[Any]) -> None:
+    """When it is made, in the words of the house."""
+    for value in values:
+        with pytest.raises(DefinitionRefused, match=re.escape(expected)) as caught:
+            Mix(**{"calls": [Scripted()], field: value})
+        assert caught.value.what == f"Mix({field})"
+
+
+def test_mix_takes_what_a_field_can_be() -> None:
+    """The least of each."""
+    mix = Mix([], "serial", None, [0, 0.5], 0, False, "none", {"a": ""}, {"b": ""})
+    assert (mix.limit, mix.delays, mix.cancel_after) == (None, (0, 0.5), 0)
+    assert Mix([Scripted()], limit=1).limit == 1
 
 
 def test_what_is_no_call_and_no_action_is_refused() -> None:

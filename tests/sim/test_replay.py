@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import trio
@@ -312,3 +313,11 @@ def test_policy_must_be_one(policy: object) -> None:
     """A class or a name is no policy."""
     with pytest.raises(DefinitionRefused, match="policy"):
         sim.run(adders(), policy)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [{}, None, 5, b"{}"], ids=repr)
+def test_what_is_no_text_is_no_schedule(value: Any) -> None:
+    """Read from JSON or from the short form, it is refused alike."""
+    for read in (sim.Schedule.from_json, sim.Schedule.from_short):
+        with pytest.raises(ScheduleRefused, match="expected a text, got a"):
+            read(value)

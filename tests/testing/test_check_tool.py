@@ -246,3 +246,58 @@ def test_executions_that_are_no_number_are_refused(executions: Any) -> None:
     """Nothing is run then."""
     with pytest.raises(DefinitionRefused, match="a number of executions, 1 or more"):
         check_tool(counter_tool(), [], executions=executions)
+
+
+@pytest.mark.parametrize(
+    "inputs", [[], (), iter([]), None, 5, {}, {"name": "a"}, "name"], ids=lambda value: type(value).__name__
+)
+def test_nothing_to_try_is_refused(inputs: Any) -> None:
+    """No input, or one that is not in a list, would say that a tool was checked which was not."""
+    with pytest.raises(DefinitionRefused, match="at least one input"):
+        check_tool(counter_tool(), inputs)
+
+
+@pytest.mark.parametrize("state", [5, {}, "state"], ids=repr)
+def test_state_that_is_none_is_refused(state: Any) -> None:
+    """A `State`, or None."""
+    with pytest.raises(DefinitionRefused, match="a State, or None"):
+        check_tool(counter_tool(), [{"name": "a"}], state)
+
+
+class _Odd(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), _Odd("no")], ids=["exception", "base"])
+def test_safe_that_raises_is_broken(error: BaseException) -> None:
+    """It runs alone then, which its author did not ask for."""
+
+    def safe(input: Any) -> bool:
+        raise error
+
+    [broken] = check_tool(counter_tool(safe=safe), [{"name": "a"}])
+    assert broken.promise == "safe"
+    assert f"raised {type(error).__name__}: no" in broken.detail
+
+
+def test_claims_that_raise_anything_are_broken() -> None:
+    """Also what is no Exception."""
+
+    def claims(input: Any, state: Any) -> Any:
+        raise _Odd("no")
+
+    [broken] = check_tool(counter_tool(claims=claims), [{"name": "a"}])
+    assert (broken.promise, broken.detail) == ("claims", "expected claims, they raised _Odd: no")
+
+
+def test_safe_that_changes_its_mind_is_broken() -> None:
+    """Asked twice about one input, it says the same."""
+    answers = iter([True, False] * 50)
+    [broken] = check_tool(counter_tool(safe=lambda input: next(answers)), [{"name": "a"}])
+    assert (broken.promise, broken.detail) == ("safe", "answered True, and False the second time")
+
+
+def test_safe_that_answers_neither_yes_nor_no_is_broken() -> None:
+    """Anything but True runs the call alone."""
+    [broken] = check_tool(counter_tool(safe=lambda input: "yes"), [{"name": "a"}])
+    assert (broken.promise, broken.detail) == ("safe", "expected True or False, it answered 'yes'")

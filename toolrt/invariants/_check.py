@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from toolrt.errors import LawBroken
+from toolrt.errors import DefinitionRefused, LawBroken
 from toolrt.invariants._answers import answered_once, modifiers_in_call_order, results_in_call_order
 from toolrt.invariants._ending import batch_ends, nothing_left
 from toolrt.invariants._equality import same_as_oracle, same_schedule_same_trace
@@ -51,8 +51,10 @@ def check(trace: Trace, laws: Mapping[str, Predicate] | None = None) -> list[Vio
             function from a trace to a list of `Violation` will do.
 
     Raises:
-        DefinitionRefused: `laws` is no mapping from names to functions.
+        DefinitionRefused: `trace` is no trace, or `laws` no mapping from names to functions.
     """
+    if not isinstance(trace, Trace):
+        raise DefinitionRefused("check(trace)", "a trace, such as execution.trace", trace)
     return [found for law in laws_by_name(laws, LAWS).values() for found in law(trace)]
 
 

@@ -6,6 +6,7 @@ notes what the laws need besides the events: what the oracle gives, and what the
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -34,7 +35,7 @@ SLOW_READER = 1.0
 
 
 def _calls(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
-    calls = tuple(given)
+    calls = _tuple_of("calls", "Scripted calls, in call order", given)
     for call in calls:
         if not isinstance(call, Scripted):
             raise DefinitionRefused("a mix's call", "a Scripted call", call)
@@ -42,7 +43,46 @@ def _calls(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
 
 
 def _seconds(given: Iterable[float]) -> tuple[float, ...]:
-    return tuple(given)
+    return _tuple_of("delays", _DELAYS, given)
+
+
+def _tuple_of(field: str, expected: str, given: Iterable[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(given)
+    except TypeError:
+        raise DefinitionRefused(f"Mix({field})", expected, given) from None
+
+
+_DELAYS = "virtual seconds, 0 or more, for each call"
+
+
+def _are_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _are_numbers(value: object) -> bool:
+    """Say whether it is a sequence of whole numbers, 0 or more."""
+    return isinstance(value, Sequence) and all(
+        isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in value
+    )
+
+
+def _must_be(expected: str, fits: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
+    """Make a validator of a field of a mix."""
+
+    def validate(_: object, field: Any, value: object) -> None:
+        if not fits(value):
+            raise DefinitionRefused(f"Mix({field.name})", expected, value)
+
+    return validate
+
+
+def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
+    return _must_be(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
 
 @attrs.frozen
@@ -71,24 +111,35 @@ class Mix(Brief):
     calls: tuple[Scripted, ...] = attrs.field(default=(), converter=_calls)
     #: The lane policy's name.
     lanes: Literal["by_claims", "by_safety", "parallel", "serial"] = attrs.field(
-        default="by_claims", validator=attrs.validators.in_(list(_POLICIES))
+        default="by_claims", validator=_one_of(*_POLICIES)
     )
     #: How many calls run at once, 1 or more; None is no limit.
-    limit: int | None = 10
+    limit: int | None = attrs.field(
+        default=10,
+        validator=_must_be(
+            "a number of calls, 1 or more, or None",
+            lambda value: value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1),
+        ),
+    )
     #: Virtual seconds before each call is submitted, from the one before; shorter than `calls` means 0 for the rest.
-    delays: tuple[float, ...] = attrs.field(default=(), converter=_seconds)
+    delays: tuple[float, ...] = attrs.field(
+        default=(),
+        converter=_seconds,
+        validator=_must_be(_DELAYS, lambda value: all(map(_are_seconds, value))),
+    )
     #: Virtual seconds after which the batch is cancelled, or None.
-    cancel_after: float | None = None
+    cancel_after: float | None = attrs.field(
+        default=None,
+        validator=_must_be("virtual seconds, 0 or more, or None", lambda value: value is None or _are_seconds(value)),
+    )
     #: Whether it is cancelled by an enclosing scope; else by `Batch.cancel`.
     cancel_outside: bool = False
     #: "eager" asks at once for the next update, "slow" takes a second for each, "none" never asks.
-    reader: Literal["eager", "slow", "none"] = attrs.field(
-        default="eager", validator=attrs.validators.in_(["eager", "slow", "none"])
-    )
+    reader: Literal["eager", "slow", "none"] = attrs.field(default="eager", validator=_one_of("eager", "slow", "none"))
     #: What the files hold at first.
-    files: Mapping[str, str] = attrs.field(factory=dict)
+    files: Mapping[str, str] = attrs.field(factory=dict, validator=_must_be("texts by name", _are_texts))
     #: What the state holds at first.
-    state: Mapping[str, str] = attrs.field(factory=dict)
+    state: Mapping[str, str] = attrs.field(factory=dict, validator=_must_be("texts by name", _are_texts))
 
     @property
     def approves(self) -> bool:
@@ -150,10 +201,10 @@ class Mix(Brief):
             ranks: one number for each call, 0 or more.  A call of rank r runs for r + 1 virtual seconds.
 
         Raises:
-            DefinitionRefused: there are not as many ranks as calls, or one is negative.
+            DefinitionRefused: there are not as many ranks as calls, or one is no whole number of 0 or more.
         """
-        if len(ranks) != len(self.calls) or any(rank < 0 for rank in ranks):
-            raise DefinitionRefused("a completion order", f"{len(self.calls)} ranks, 0 or more", list(ranks))
+        if not _are_numbers(ranks) or len(ranks) != len(self.calls):
+            raise DefinitionRefused("a completion order", f"{len(self.calls)} ranks, 0 or more", ranks)
         calls = [call.lasting(rank + 1) for call, rank in zip(self.calls, ranks, strict=True)]
         return attrs.evolve(self, calls=calls)
 
@@ -286,8 +337,13 @@ def simulate(
 
     Raises:
         ReplayDiverged: `schedule` is a schedule of another program.
-        DefinitionRefused: the completion order does not fit.
+        ScheduleRefused: `schedule` is a text that is no schedule.
+        DefinitionRefused: the completion order does not fit, or an argument is not what it must be.
     """
+    if not isinstance(mix, Mix):
+        raise DefinitionRefused("simulate(mix)", "a Mix", mix)
+    if not (schedule is None or isinstance(schedule, sim.Schedule | str) or _are_numbers(schedule)):
+        raise DefinitionRefused("simulate(schedule)", "choices, 0 or more, a schedule, or None", schedule)
     if completion_order is not None:
         mix = mix.with_completion_order(completion_order)
 

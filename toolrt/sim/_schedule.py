@@ -99,6 +99,7 @@ class Schedule:
         Raises:
             ScheduleRefused: it is not a schedule; the message names the place.
         """
+        _check_text(text)
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -119,6 +120,7 @@ class Schedule:
         Raises:
             ScheduleRefused: a token is neither a task's path nor path*count; the message names it.
         """
+        _check_text(text)
         steps: list[Step] = []
         tokens = text.split()
         stopped = bool(tokens) and tokens[-1] == _STOPPED
@@ -153,6 +155,11 @@ class Schedule:
 
     def __str__(self) -> str:
         return self.short
+
+
+def _check_text(value: object) -> None:
+    if not isinstance(value, str):
+        raise ScheduleRefused(repr(value), f"expected a text, got a {type(value).__name__}")
 
 
 def _step(text: str, index: int, entry: Any) -> Step:

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, asks_to_exit
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, covers
 from toolrt.order import by_claims, shares_a_lane
 from toolrt.testing._conditions import Case, about_cancel, about_overlap, about_timing
@@ -64,23 +64,25 @@ def check_tool(
 ) -> list[BrokenPromise]:
     """Every promise that `tool` was seen to break for one of `inputs`; an empty list when it keeps them all.
 
-    What it looks for: a safe tool changes nothing; the claims cover every file it reads or changes, are the same
-    when asked twice and do not raise; calls whose claims do not conflict do not disturb each other; modifiers are
-    pure functions to a `State`; the call's own state and input are left as they were; the same input gives the same
-    answer, the same files and the same state, whatever the time and the order of the tool's own tasks; a cancel is
-    passed on; an async tool does not hold up the loop.
+    What it looks for: a safe tool changes nothing, and what says that it is safe does not raise and says the same
+    when asked twice; the claims cover every file it reads or changes, are the same when asked twice and do not
+    raise; calls whose claims do not conflict do not disturb each other; modifiers are pure functions to a `State`;
+    the call's own state and input are left as they were; the same input gives the same answer, the same files and
+    the same state, whatever the time and the order of the tool's own tasks; a cancel is passed on; an async tool
+    does not hold up the loop.
 
     Args:
         tool: a tool, or a function that makes it: for a workspace, or without an argument.  A tool that keeps
             something between its calls has to be made anew for each run, or its answers differ.
-        inputs: inputs as a model would give them; one that does not fit is reported too.
+        inputs: inputs as a model would give them, at least one; one that does not fit is reported too.
         state: what `ctx.state` is; the empty one by default.
         workspace: the first content of a disk in memory, made anew for every run (then `tool` is a function of the
             workspace); or a workspace the tool is bound to, which keeps what the tool does to it; or None.
         executions: how many orders of steps are tried wherever there is more than one, 1 or more.
 
     Raises:
-        DefinitionRefused: `tool` is none of these, or a function of a workspace without content for one.
+        DefinitionRefused: `tool` is none of these, or a function of a workspace without content for one; there is no
+            input; or an argument is not what it must be.
         NotSimulated: the tool needs a thread, a socket or a subprocess: it cannot be checked.
 
     Checkpoint: never (it is not async); call it outside Trio.
@@ -93,7 +95,10 @@ def check_tool(
         raise DefinitionRefused("check_tool(tool)", "a tool, or a function of a workspace and its content", tool)
     if not isinstance(executions, int) or isinstance(executions, bool) or executions < 1:
         raise DefinitionRefused("check_tool(executions)", "a number of executions, 1 or more", executions)
+    if state is not None and not isinstance(state, State):
+        raise DefinitionRefused("check_tool(state)", "a State, or None", state)
     state = State() if state is None else state
+    inputs = _checked_inputs(inputs)
     found: list[BrokenPromise] = []
     cases: list[tuple[Case, Promise]] = []
     for input in inputs:
@@ -105,6 +110,14 @@ def check_tool(
     for (one, promise), (two, _) in pairs[:: -(-len(pairs) // _PAIRS) or 1]:
         found += [promise(*broken) for broken in about_overlap(one, two, executions)]
     return found
+
+
+def _checked_inputs(inputs: object) -> list[Any]:
+    """Give the inputs, of which there is one."""
+    # The names of one input's fields are no inputs, nor are the letters of a text.
+    if isinstance(inputs, Iterable) and not isinstance(inputs, Mapping | str | bytes) and (listed := list(inputs)):
+        return listed
+    raise DefinitionRefused("check_tool(inputs)", 'a list of at least one input, such as [{"path": "a.txt"}]', inputs)
 
 
 def _takes(function: Callable[..., Any], arguments: int) -> bool:
@@ -125,7 +138,7 @@ def _check_input(
     arguments = tool.decode(input)
     if isinstance(arguments, list):
         return [promise("input", f"the input does not fit: {'; '.join(map(str, arguments))}")], None, promise
-    found = _about_claims(tool, input, state, seen, promise)
+    found = _about_safe(tool, input, promise) or _about_claims(tool, input, state, seen, promise)
     if found:
         return found, None, promise
     given, before = copy.deepcopy(input), plain(state.to_json())
@@ -185,6 +198,30 @@ def _promises(tool: Tool, input: Any) -> Promise:
     return lambda promise, detail: BrokenPromise(promise, detail, tool.name, input)
 
 
+def _about_safe(tool: Tool, input: Any, promise: Promise) -> list[BrokenPromise]:
+    """Whether what says that it is safe says so twice, in one word."""
+    if not callable(tool.safe):
+        return []
+    asked: list[Any] = []
+    for _ in range(2):
+        try:
+            asked.append(tool.safe(tool.complete(input)))
+        except BaseException as error:
+            _let_exit(error)
+            return [promise("safe", f"expected True or False, it raised {type(error).__name__}: {error}")]
+    if not isinstance(asked[0], bool):
+        return [promise("safe", f"expected True or False, it answered {asked[0]!r}")]
+    if asked[0] is not asked[1]:
+        return [promise("safe", f"answered {asked[0]!r}, and {asked[1]!r} the second time")]
+    return []
+
+
+def _let_exit(error: BaseException) -> None:
+    """Raise an error again that asks to end the program."""
+    if asks_to_exit(error) is not None:
+        raise error
+
+
 def _about_claims(tool: Tool, input: Any, state: State, seen: Trial, promise: Promise) -> list[BrokenPromise]:
     if tool.claims is None:
         seen.claims = () if tool.is_safe(input) else (EVERYTHING,)
@@ -193,7 +230,8 @@ def _about_claims(tool: Tool, input: Any, state: State, seen: Trial, promise: Pr
     for _ in range(2):
         try:
             asked.append(tuple(tool.claims(tool.complete(input), state)) if callable(tool.claims) else tool.claims)
-        except Exception as error:
+        except BaseException as error:
+            _let_exit(error)
             return [promise("claims", f"expected claims, they raised {type(error).__name__}: {error}")]
     if asked[0] != asked[1]:
         return [promise("claims", f"claimed {_listed(asked[0])}, and {_listed(asked[1])} the second time")]
