@@ -13,7 +13,7 @@ from _session import TREE, Session
 import toolrt
 from toolrt import Deny, MemoryDisk, Rewrite, ToolCall, ToolContext, Workspace
 from toolrt.errors import DefinitionRefused
-from toolrt.workspace import Directory, Folding, HardLink, Permissions, Permit, Question, Rule, Symlink
+from toolrt.workspace import Directory, Folding, HardLink, Permissions, Permit, Question, Rule, Symlink, _permissions
 
 # Rules
 
@@ -122,6 +122,47 @@ async def test_file_with_several_names_is_asked_about(rules: Any, default: Any, 
     session.asked.clear()
     assert await session.run(("read_file", "free")) == ["ok"]
     assert session.asked == []
+
+
+_SHARED = {"p/d/free": HardLink("s/key"), "s/key": "key", "q/a": "a"}
+_DENIED = [("*", "s/**", "deny"), ("*", "**", "allow")]
+
+
+@pytest.mark.parametrize(
+    ("name", "input", "rules", "outcome"),
+    [
+        ("search", {"pattern": "key", "path": "p"}, _DENIED, "denied"),
+        ("delete_path", {"path": "p", "recursive": True}, _DENIED, "denied"),
+        ("move_path", {"source": "p", "target": "new"}, _DENIED, "denied"),
+        ("search", {"pattern": "a", "path": "q"}, _DENIED, "ok"),
+        # What tells no more than names, and what no rule could decide otherwise about.
+        ("glob", {"pattern": "**", "path": "p"}, _DENIED, "ok"),
+        ("list_dir", {"path": "p"}, _DENIED, "ok"),
+        ("search", {"pattern": "key", "path": "p"}, [("*", "**", "allow")], "ok"),
+    ],
+)
+async def test_directory_with_a_file_of_several_names_is_asked_about(
+    name: str, input: Any, rules: Any, outcome: str
+) -> None:
+    """As the file itself is: its other name may be one that a rule denies."""
+    session = Session(rules, tree=_SHARED)
+    done = await session.runtime.run([ToolCall("id", name, input)])
+    assert done.results[0].outcome.value == outcome
+    asked = Session(rules, lambda _: Permit.PATH, tree=_SHARED)
+    for _ in range(2):
+        assert (await asked.runtime.run([ToolCall("id", "search", {"pattern": "key", "path": "p"})])).results[0].ok
+    assert len(asked.asked) == (rules is _DENIED)
+
+
+async def test_directory_that_is_too_large_to_be_looked_through_is_asked_about(monkeypatch: Any) -> None:
+    """It may have such a file."""
+    session = Session(_DENIED, tree=_SHARED)
+    search = ToolCall("id", "search", {"pattern": "a", "path": "q"})
+    monkeypatch.setattr(_permissions, "_LOOKED_AT_MOST", 1)
+    assert (await session.runtime.run([search])).results[0].error is None
+    monkeypatch.setattr(_permissions, "_LOOKED_AT_MOST", 0)
+    denied = (await session.runtime.run([search])).results[0]
+    assert "q/** has files with other names too" in str(denied.error)
 
 
 async def test_denial_says_what_and_why_from_the_root() -> None:

@@ -19,7 +19,9 @@ answer, so it is the same in whatever order the answers come.
 Limits.  Whether a name that is to be moved or deleted stands for a file or for a directory with all that is in it is
 seen when the call is judged.  Patterns are about one name of a file.  A file that has several (hard links) may have
 one that another rule speaks of; where that could be, allowing it is not enough: it is asked about, and only a grant
-for its own path helps.  In directories that take several spellings for one name, a path is shown as it is folded.  A
+for its own path helps.  So is a directory with such a file in it, for a tool that does more than list names; one with
+more than 10,000 names is not looked through, and taken to have one.  In directories that take several spellings for
+one name, a path is shown as it is folded.  A
 tool that is not the workspace's own, or says nothing about what it touches (a shell), has no paths: rules with a path
 do not speak of it.
 """
@@ -56,6 +58,12 @@ if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
 
 __all__ = ["Grant", "Permissions", "Permit", "Question"]
+
+#: The tools that tell of a directory no more than which names are in it.
+_NAMES_ALONE = ("glob", "list_dir")
+
+#: How many names of a directory are looked at, in Trio's thread, before it is judged: some 20 ms.
+_LOOKED_AT_MOST = 10_000
 
 
 class Permit(enum.Enum):
@@ -283,9 +291,10 @@ class Permissions:
         if answer == "deny":
             doing = "change" if target.mode is WRITE else "read"
             return _Judgement("deny", f"{tool} may not {doing} {target.path}: {why}")
-        if target.shared and otherwise:
+        if otherwise and (target.shared or (target.subtree and tool not in _NAMES_ALONE and self._may_share(target))):
+            has = "has files with" if target.subtree else "has"
             return _Judgement(
-                "ask", f"{target.path} has other names too (hard links), which are not known", hidden=True
+                "ask", f"{target.path} {has} other names too (hard links), which are not known", hidden=True
             )
         return _Judgement(answer, why)
 
@@ -324,6 +333,31 @@ class Permissions:
             if before is None or before.mode is READ:
                 targets[resource] = _Target(resource[1:], claim.mode, subtree, shared)
         return tuple(targets.values())
+
+    def _may_share(self, target: _Target) -> bool:
+        """Whether a file in that directory may have other names; False where nothing can be seen."""
+        disk, looked_at = self.workspace.disk, 0
+        # What is mounted is not among the names of the root.
+        pending: list[Entry] = [target.key, *((name,) for name in (() if target.key else disk.mounts))]
+        while pending:
+            above = pending.pop()
+            try:
+                names = disk.listdir(path_on(disk, above))
+            except OSError:
+                continue
+            looked_at += len(names)
+            if looked_at > _LOOKED_AT_MOST:
+                return True
+            for name in names:
+                try:
+                    found = disk.lstat(path_on(disk, (*above, name)))
+                except OSError:
+                    continue
+                if found.kind is Kind.FILE and found.links > 1:
+                    return True
+                if found.kind is Kind.DIRECTORY:
+                    pending.append((*above, name))
+        return False
 
     def _kind(self, key: Entry) -> Kind | None:
         """What stands there; None: nothing that can be seen."""
