@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
+import trio
 from _hand import Hand
 
 import toolrt
@@ -103,8 +104,10 @@ async def test_a_name_that_a_move_left_may_be_taken_anew(
         [write("d/a", "1"), delete("d"), move("b", "d")],
         [write("d/a", "1"), move("d", "e"), move("l", "d")],
         [delete("d"), write("d", "x"), delete("d"), write("d/a", "1")],
+        [delete("b"), write("b/a", "1"), delete("b"), write("b", "2")],
+        [delete("b"), move("d/a", "b"), move("b", "c"), write("b", "2")],
     ],
-    ids=["deleted", "moved", "deleted, another moved", "moved, a link moved", "back and forth"],
+    ids=["deleted", "moved", "deleted, another moved", "moved, a link moved", "back", "forth", "another in between"],
 )
 async def test_a_file_may_stand_where_the_batch_took_a_directory_away(tree, hand: Hand, steps: Sequence[Step]) -> None:
     """The batch's own doing is no reason to refuse."""
@@ -300,6 +303,7 @@ async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_ow
     @toolrt.tool(owner=other)
     async def of_the_other(ctx: Any) -> str:
         """Nothing."""
+        await trio.lowlevel.checkpoint()
         return ""
 
     both = toolrt.Runtime(toolrt.Registry([*workspace.tools(), of_the_other]))
