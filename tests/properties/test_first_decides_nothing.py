@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
@@ -63,7 +64,7 @@ Branch.names File.changes File.content File.mtime_ns MemoryStore._bytes MemorySt
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode Freshness._seen Index.files
+Below._held Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode Freshness._seen Index.files
 MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 """
 
@@ -83,10 +84,15 @@ LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, TICKETS, FI
 
 
 def _versions(rows: Any) -> Any:
-    """Of each file its versions, in their order."""
+    """Of each file its versions, in their order; a file's number is one of those that only tell things apart."""
+
+    def unnumbered(standing: Any) -> Any:
+        return None if standing is None else attrs.evolve(standing, number=None)
+
     found: dict[Any, list[Any]] = {}
     for row in rows.values():
-        found.setdefault(row.key, []).append((row.batch_id, row.call_index, row.before, row.after))
+        version = row.batch_id, row.call_index, unnumbered(row.before), unnumbered(row.after)
+        found.setdefault(row.key, []).append(version)
     return found
 
 
@@ -103,6 +109,8 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "Index.files": lambda rows: {path: (row.digest, row.language, row.lines, row.note) for path, row in rows.items()},
     # Which is the oldest decides only what is forgotten first, beyond 100,000 files.
     "Freshness._seen": dict,
+    # The names that are the keys of it, or of a cache.
+    "Below._held": set,
 }
 
 
