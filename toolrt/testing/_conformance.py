@@ -11,6 +11,9 @@ Limits.  Only what goes through the workspace's disk, `toolrt.sim.Cell` and the 
 reads the real clock, the network or a global is caught only where its answers differ.
 """
 
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
 from __future__ import annotations
 
 import copy
@@ -206,9 +209,10 @@ def _about_safe(tool: Tool, input: Any, promise: Promise) -> list[BrokenPromise]
     for _ in range(2):
         try:
             asked.append(tool.safe(tool.complete(input)))
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  it is not async: no cancel comes up in it
             _let_exit(error)
-            return [promise("safe", f"expected True or False, it raised {type(error).__name__}: {error}")]
+            text = f"expected True or False, it raised {type(error).__name__}: {error}"
+            return [promise("safe", text)]  # noqa: ASYNC104
     if not isinstance(asked[0], bool):
         return [promise("safe", f"expected True or False, it answered {asked[0]!r}")]
     if asked[0] is not asked[1]:
@@ -230,9 +234,10 @@ def _about_claims(tool: Tool, input: Any, state: State, seen: Trial, promise: Pr
     for _ in range(2):
         try:
             asked.append(tuple(tool.claims(tool.complete(input), state)) if callable(tool.claims) else tool.claims)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  as above
             _let_exit(error)
-            return [promise("claims", f"expected claims, they raised {type(error).__name__}: {error}")]
+            text = f"expected claims, they raised {type(error).__name__}: {error}"
+            return [promise("claims", text)]  # noqa: ASYNC104
     if asked[0] != asked[1]:
         return [promise("claims", f"claimed {_listed(asked[0])}, and {_listed(asked[1])} the second time")]
     seen.claims = asked[0]
