@@ -152,6 +152,9 @@ class FileMix:
             nursery.cancel_scope.cancel()
 
     def judge(self, trace: Trace, workspace: Workspace, oracle: dict[str, Any], context: str) -> None:
+        if self.fault is not None and self.fault.effect == "remove":
+            # A directory that the disk does not let go of is gone by its name, and the rest is there for `recover`.
+            workspace.disk.recover()
         files = workspace.snapshot()
         notes = trace.notes
         notes["oracle"], notes["files"] = oracle, files
