@@ -118,7 +118,7 @@ class FileMix:
             done = await run_one_by_one(
                 self.called(ROOT), Registry(workspace.tools()), State(), lanes=POLICIES[self.policy]
             )
-            files = workspace.snapshot()
+            files = self.left(workspace)
             names = {name for one in history for name in one} | set(files)
             return {
                 "results": [result.to_json() for result in done.results],
@@ -130,6 +130,13 @@ class FileMix:
         execution = sim.run(run)
         assert execution.error is None, execution.error
         return execution.value
+
+    def left(self, workspace: Workspace) -> dict[str, Any]:
+        """What stands in the end."""
+        if self.fault is not None and self.fault.effect == "remove":
+            # A directory that the disk does not let go of is gone by its name, and the rest is there for `recover`.
+            workspace.disk.recover()
+        return workspace.snapshot()
 
     async def run(self, workspace: Workspace, cancel_at: int | None = None) -> None:
         """Run the batch; a task of its own cancels it after so many steps of that task."""
@@ -152,10 +159,7 @@ class FileMix:
             nursery.cancel_scope.cancel()
 
     def judge(self, trace: Trace, workspace: Workspace, oracle: dict[str, Any], context: str) -> None:
-        if self.fault is not None and self.fault.effect == "remove":
-            # A directory that the disk does not let go of is gone by its name, and the rest is there for `recover`.
-            workspace.disk.recover()
-        files = workspace.snapshot()
+        files = self.left(workspace)
         notes = trace.notes
         notes["oracle"], notes["files"] = oracle, files
         notes["temp_files"] = [name for name in files if ".toolrt" in name]
