@@ -1,24 +1,16 @@
 """``toolrt explore``: run a recorded response under many schedules, on a copy in memory.
 
 Rules.  The directory is read once and never written to; nor is the replay file ever put into it.  Each execution is
-judged by all laws, with the oracle's answer.  How long an execution takes is measured on the first, which belongs
-to the sample; when the time is up no further one begins, and the verdict says how many there were.  The first
-violation ends in a replay file: one command repeats it.
+judged by all laws, with the oracle's answer.  The verdict says how many executions there were.  The first violation
+ends in a replay file: one command repeats it.
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
 import shlex
-import signal
 import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -28,6 +20,7 @@ from toolrt import invariants, sim, view
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
+from toolrt.cli._exploration import Exploration
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._input import Loaded, checked_target, load_response, write_target
 from toolrt.cli._options import LIMIT, LaneName, Whole, above_0, at_least_one
@@ -41,18 +34,12 @@ __all__ = ["explore"]
 
 StrategyName = Literal["sample", "dpor", "exhaustive", "bounded"]
 
-#: So many schedules are run twice, for the law that one schedule has one trace.
-_TWICE = 10
-
 #: A simpler schedule is looked for when this one has at most so many steps: that takes up to 400 executions.  Not
 #: a matter of seconds, so that the same failure is always kept alike.
 _SIMPLIFIED = 1_000
 
 #: Of different endings so many are printed.
 _ENDINGS = 5
-
-#: Wall seconds between two lines of progress on a terminal.
-_TICK = 0.2
 
 
 def explore(
@@ -140,7 +127,7 @@ def explore(
     screen.say(title, "bold")
     if words := variation.in_words():
         screen.say(words, indent=2)
-    exploration = _Exploration(experiment, chosen, executions, seconds, jobs, sittings, screen)
+    exploration = Exploration(experiment, chosen, executions, seconds, jobs, sittings, screen)
     exploration.run()
     failure = None
     if exploration.report.failures:
@@ -178,183 +165,6 @@ def _strategy_of(name: StrategyName, executions: int, seed: int, preemptions: in
     return sim.Portfolio(executions, seed)
 
 
-class _Exploration(sim.Search):
-    """One exploration and its clock; with one job a strategy, its search and a check for `toolrt.sim`."""
-
-    report: sim.Report
-
-    def __init__(
-        self,
-        experiment: Experiment,
-        strategy: sim.Strategy,
-        executions: int,
-        seconds: float,
-        jobs: int,
-        checkpoint: Path | None,
-        screen: Screen,
-    ) -> None:
-        self.experiment = experiment
-        self.seconds = seconds
-        self.jobs = jobs
-        self._checkpoint = checkpoint
-        # Whether `toolrt.sim` divides the strategy's work and minds the time.
-        self._is_divided = jobs > 1 or checkpoint is not None
-        self._strategy = strategy
-        self._executions = executions
-        self._screen = screen
-        #: Whether Ctrl-C ended it.
-        self.interrupted = False
-        #: Wall seconds from the first execution to the last.
-        self.took = 0.0
-        # Which of the schedules that are to be run twice were; other processes write here, too.
-        self._twice: Any = multiprocessing.RawArray("b", _TWICE) if jobs > 1 else bytearray(_TWICE)
-        # The executions of earlier sittings.
-        self._earlier = 0
-        # Executions so far in this process.
-        self._judged = 0
-        # Not while a simpler schedule is looked for.
-        self._exploring = True
-        self._began = 0.0
-        self._drawn = 0.0
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether there is something to go on with next time."""
-        return self._checkpoint is not None and self._checkpoint.exists()
-
-    @property
-    def executed(self) -> int:
-        """How many executions there were in this sitting."""
-        return self.report.executions - self._earlier
-
-    @property
-    def rate(self) -> float:
-        """Executions a second in this sitting."""
-        return self.executed / max(self.took, 1e-9)
-
-    @property
-    def twice(self) -> int:
-        """How many schedules were run twice."""
-        return sum(self._twice)
-
-    def run(self) -> None:
-        """Explore until the sample, the time or the user's patience is at an end."""
-        self.experiment.oracle  # noqa: B018  it is not part of the time an execution takes
-        self._began = time.perf_counter()
-        program, limit = self.experiment.program, self.experiment.step_limit
-        if self._is_divided:
-            self.report = sim.explore(
-                program,
-                self._strategy,
-                self._check,
-                self._executions,
-                jobs=self.jobs,
-                step_limit=limit,
-                **self.experiment.variation.actors,
-                seconds=self.seconds,
-                progress=self._draw,
-                checkpoint=self._checkpoint,
-                made_from=self.experiment.identity,
-            )
-            self.interrupted = self.report.interrupted
-        else:
-            with self._interruptible():
-                self.report = sim.explore(
-                    program, self, self._check, step_limit=limit, **self.experiment.variation.actors
-                )
-        self.took = time.perf_counter() - self._began
-        self._exploring = False
-        self._screen.wipe()
-
-    def begin(self) -> sim.Search:
-        """Begin the sample."""
-        self._search = self._strategy.begin()
-        self._given = 0
-        return self
-
-    def policy(self) -> sim.Policy | None:
-        """The strategy's, as long as one more execution fits into the number and the time."""
-        if self._given >= self._executions:
-            return None
-        if self._given:
-            spent = time.perf_counter() - self._began
-            if self.interrupted or spent + spent / self._given > self.seconds:
-                return None
-        self._given += 1
-        return self._search.policy()
-
-    def learn(self, execution: sim.Execution) -> None:
-        """Tell the strategy."""
-        self._search.learn(execution)
-
-    def claim(self, executions: int, distinct: int) -> str:
-        """The strategy's."""
-        return self._search.claim(executions, distinct)
-
-    def complete(self) -> bool:
-        """Whether all that the strategy wants was run."""
-        return self._search.complete()
-
-    def unfinished(self) -> str | None:
-        """Why it was not; None for a sample, which is what was wanted."""
-        return self._search.unfinished()
-
-    def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
-        if not self._exploring:
-            return self.experiment.check(execution)
-        # Not the first, whose time is measured.
-        twice = 0 < execution.index <= _TWICE
-        if twice:
-            self._twice[execution.index - 1] = 1
-        found = self.experiment.check(execution, twice)
-        self._judged += 1
-        now = time.perf_counter()
-        if self._judged == 1 and execution.index == 0:
-            self._estimate(len(execution.choices), now - self._began)
-        if self._is_divided:
-            return found
-        if self._screen.is_live and now - self._drawn > _TICK:
-            self._drawn = now
-            self._draw_count(self._judged)
-        return found
-
-    def _draw(self, progress: sim.Progress) -> None:
-        self._earlier = progress.earlier
-        if self._screen.is_live:
-            self._draw_count(progress.executions)
-
-    def _draw_count(self, executions: int) -> None:
-        self._screen.draw(f"{executions:,} of {self._executions:,} executions")
-
-    def _estimate(self, steps: int, seconds: float) -> None:
-        """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
-        predicted = seconds * self._executions / self.jobs
-        text = f"one execution: {steps:,} steps, {seconds:,.3f} s"
-        if predicted > self.seconds:
-            fits = max(1, int(self.seconds * self.jobs / seconds))
-            all_of_them = f"{self._executions:,} would take about {predicted:,.0f} s"
-            text += f"; {all_of_them}, so about {fits:,} are sampled in {self.seconds:g} s"
-        self._screen.say(text)
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """The first Ctrl-C ends the sample, and what was seen is reported; the second ends everything."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.interrupted = True
-
-        before = signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-
 @attrs.frozen
 class _Kept:
     """The first failure, made simple, and where it is kept."""
@@ -365,7 +175,7 @@ class _Kept:
     path: Path | None
 
 
-def _keep(exploration: _Exploration, loaded: Loaded, roots: Roots, target: Path | None, screen: Screen) -> _Kept:
+def _keep(exploration: Exploration, loaded: Loaded, roots: Roots, target: Path | None, screen: Screen) -> _Kept:
     experiment, failure = exploration.experiment, exploration.report.failures[0]
     schedule = failure.schedule
     if len(schedule) <= _SIMPLIFIED:
@@ -397,7 +207,7 @@ def _keep(exploration: _Exploration, loaded: Loaded, roots: Roots, target: Path 
     return _Kept(execution, violations, path)
 
 
-def _page(exploration: _Exploration, failure: _Kept | None, name: str) -> view.Page:
+def _page(exploration: Exploration, failure: _Kept | None, name: str) -> view.Page:
     """The failure beside the nearest schedule that passes; without a failure, an execution of the first schedule."""
     title = f"{on_one_line(name, 200)}: {exploration.report.claim}"
     if failure is None:
@@ -408,7 +218,7 @@ def _page(exploration: _Exploration, failure: _Kept | None, name: str) -> view.P
     return view.show(failing, passing, names=["fails", "passes"][: 1 if passing is None else 2], title=title)
 
 
-def _print_report(exploration: _Exploration, screen: Screen) -> None:
+def _print_report(exploration: Exploration, screen: Screen) -> None:
     report = exploration.report
     style = {sim.PASS: "bold green", sim.FAIL: "bold red"}.get(report.verdict, "bold yellow")
     screen.say(f"{report.verdict.name}: {report.claim}", style)
@@ -460,7 +270,7 @@ def _quoted(path: Path) -> str:
     return on_one_line(shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path)))
 
 
-def _as_json(exploration: _Exploration, failure: _Kept | None) -> dict[str, Any]:
+def _as_json(exploration: Exploration, failure: _Kept | None) -> dict[str, Any]:
     report = exploration.report
     document: dict[str, Any] = {
         "verdict": report.verdict.value,
