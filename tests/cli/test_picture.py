@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +20,16 @@ from toolrt.cli._said import in_bytes, said_in, size_of
 from toolrt.order import Happening, TrackedCall
 
 TEXTS = st.text(alphabet="ab 値é━", max_size=30)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def stops_mean_what_they_meant() -> Iterator[None]:
+    """Pictures here are not taken away in the end, and hear of Ctrl-Z as long as they are there."""
+    stops = getattr(signal, "SIGTSTP", None)
+    before = None if stops is None else signal.getsignal(stops)
+    yield
+    if stops is not None:
+        signal.signal(stops, before)
 
 
 class Emulated:

@@ -172,6 +172,7 @@ with taken_as_interrupts():
     before_a_stop(lambda: print("left", flush=True))
     child = os.fork()
     if not child:
+        os.setpgid(0, 0)  # a group whose parent is of another one in the session: others are not stopped
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.raise_signal(signal.SIGTSTP)
         signal.raise_signal(signal.SIGTERM)
@@ -186,15 +187,16 @@ with taken_as_interrupts():
 
 def test_nobody_listens_in_another_thread() -> None:
     """Signals are the main thread's."""
+    numbers = signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP
+    before = [signal.getsignal(number) for number in numbers]
     found: list[object] = []
 
     def elsewhere() -> None:
         with taken_as_interrupts():
-            found.append(signal.getsignal(signal.SIGTERM))
-            before_a_stop(lambda: None)()
-            found.append(signal.getsignal(signal.SIGTSTP))
+            before_a_stop(lambda: None)
+            found.extend(map(signal.getsignal, numbers))
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join(100)
-    assert found == [signal.SIG_DFL, signal.SIG_DFL]
+    assert found == before == [signal.SIG_DFL] * 3

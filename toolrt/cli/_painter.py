@@ -117,7 +117,7 @@ class Painter:
             rest, self._rest = self._rest.decode(self._stream.encoding or "utf-8", "replace"), b""
             self._stream.write(rest + up + _CLEAR_BELOW + _SHOW)
             self._stream.flush()
-        self._close()
+        self.close()
 
     def _made(self, line: Parts, width: int) -> _Drawn:
         parts = fitted(line, width)
@@ -168,7 +168,8 @@ class Painter:
         if self._is_left:
             self._is_left, self._drawn, self._rest, self._until_afresh = False, [], b"", 0
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Hold nothing of the terminal any more, which shows what it shows: for who paints no more."""
         deafen, self._deafen = self._deafen, None
         if deafen is not None:
             deafen()

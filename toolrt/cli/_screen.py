@@ -157,6 +157,7 @@ class Screen:
             # A file lacks what it was to have.
             _lost.append(os.strerror(error.errno or 0))
         self._console.quiet = True
+        self._painter.close()
         _discard_the_rest(self._console.file)
 
 
