@@ -234,14 +234,13 @@ def test_stand_in_for_a_name_of_the_library_is_not_refused(monkeypatch: pytest.M
     assert _system() == 7
 
 
-def test_other_threads_may_leave_the_simulation() -> None:
-    """Sockets and processes of other threads have nothing to do with it."""
+def meanwhile(work: Callable[[], object]) -> bool:
+    """Do `work` in another thread while a step of a simulation is under way here; whether it came to its end."""
     begun, done = threading.Event(), threading.Event()
 
     def other() -> None:
         begun.wait(10)
-        with socket.socket():
-            subprocess.run([_TRUE], check=True)
+        work()
         done.set()
 
     thread = threading.Thread(target=other)
@@ -251,8 +250,19 @@ def test_other_threads_may_leave_the_simulation() -> None:
         begun.set()
         return done.wait(10)
 
-    assert sim.run(program).value is True
+    ended: bool = sim.run(program).value
     thread.join()
+    return ended
+
+
+def test_other_threads_may_leave_the_simulation() -> None:
+    """Sockets and processes of other threads have nothing to do with it."""
+
+    def leave() -> None:
+        with socket.socket():
+            subprocess.run([_TRUE], check=True)
+
+    assert meanwhile(leave)
 
 
 def test_what_stays_in_the_process_is_not_refused(tmp_path: Path) -> None:
@@ -320,23 +330,9 @@ def test_task_of_a_guest_run_is_refused_like_any_other() -> None:
 def test_runs_of_other_threads_are_not_refused() -> None:
     """Another thread starts its own Trio run while a simulation is under way here."""
     answers: list[int] = []
-    begun, done = threading.Event(), threading.Event()
 
     async def answer() -> int:
         return 42
 
-    def other() -> None:
-        begun.wait(10)
-        answers.append(trio.run(answer))
-        done.set()
-
-    thread = threading.Thread(target=other)
-    thread.start()
-
-    async def program() -> bool:
-        begun.set()
-        return done.wait(10)
-
-    assert sim.run(program).value is True
+    assert meanwhile(lambda: answers.append(trio.run(answer)))
     assert answers == [42]
-    thread.join()

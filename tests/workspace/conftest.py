@@ -17,6 +17,7 @@ from toolrt.workspace import (
     Directory,
     Disk,
     HardLink,
+    Limits,
     MemoryDisk,
     Planted,
     RealDisk,
@@ -141,3 +142,15 @@ def call() -> Call:
 def mode_of() -> Callable[[Tree, str], int]:
     """The permission bits of a file."""
     return lambda tree, path: stat.S_IMODE(tree.disk.lstat(f"{tree.root}/{path}").mode)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The state directory of the workspaces that are `opened`."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def opened(root: Path, state: Path) -> Callable[..., Workspace]:
+    """Opens a workspace on the test's `root` as a new process would, with these limits."""
+    return lambda **limits: Workspace(root, state_dir=state, limits=Limits(**limits))

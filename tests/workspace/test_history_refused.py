@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from toolrt.model import EVERYTHING, State
-from toolrt.workspace import FileProblem, Limits, RealDisk, Workspace, _real_write, is_own
+from toolrt.workspace import FileProblem, RealDisk, Workspace, _real_write, is_own
 from toolrt.workspace._disk import Kind
 from toolrt.workspace._history import MemoryStore
 from toolrt.workspace._journal import Journal
@@ -49,16 +49,6 @@ def root(tmp_path: Path) -> Path:
     for name in "ab":
         (tmp_path / "work" / name).write_bytes(b"old")
     return tmp_path / "work"
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def opened(root: Path, state: Path) -> Opened:
-    return lambda **limits: Workspace(root, state_dir=state, limits=Limits(**limits))
 
 
 def journal_of(workspace: Workspace) -> Journal:
@@ -345,15 +335,18 @@ async def test_damaged_index_is_made_anew_at_the_next_start(opened: Opened, stat
     connection.close()
 
 
+def without_its_tables(index: Path) -> None:
+    connection = sqlite3.connect(index)
+    connection.execute("DROP TABLE rows")
+    connection.close()
+
+
 async def test_index_without_its_tables_is_made_anew(opened: Opened, state: Path) -> None:
     """That is damage too, though SQLite calls it an error of the question."""
     workspace = opened()
     await write(workspace, "a", b"new")
     assert len(await workspace.history.versions("a")) == 1
-    index = index_in(state)
-    connection = sqlite3.connect(index)
-    connection.execute("DROP TABLE rows")
-    connection.close()
+    without_its_tables(index_in(state))
     assert len(await workspace.history.versions("a")) == 1
     assert workspace.history.persistent
 
@@ -365,9 +358,7 @@ async def test_two_who_find_the_index_damaged_make_one(opened: Opened, state: Pa
     for workspace in (first, second):
         assert len(await workspace.history.versions("a")) == 1
     index = index_in(state)
-    connection = sqlite3.connect(index)
-    connection.execute("DROP TABLE rows")
-    connection.close()
+    without_its_tables(index)
     assert len(await first.history.versions("a")) == 1
     made = index.stat().st_ino
     assert len(await second.history.versions("a")) == 1

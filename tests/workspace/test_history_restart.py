@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from toolrt.model import EVERYTHING, State
-from toolrt.workspace import FileProblem, Limits, RealDisk, Symlink, Wanted, Workspace
+from toolrt.workspace import FileProblem, RealDisk, Symlink, Wanted, Workspace
 from toolrt.workspace._disk import Kind
 from toolrt.workspace._journal import Journal
 from toolrt.workspace._mutation import digest_of
@@ -34,16 +34,6 @@ async def write(workspace: Workspace, path: str, content: bytes | None, batch: s
 def root(tmp_path: Path) -> Path:
     (tmp_path / "work").mkdir()
     return tmp_path / "work"
-
-
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def opened(root: Path, state: Path) -> Any:
-    return lambda **limits: Workspace(root, state_dir=state, limits=Limits(**limits))
 
 
 def ended(workspace: Workspace) -> None:
