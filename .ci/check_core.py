@@ -23,7 +23,7 @@ from toolrt.services import telemetry
 EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcontainers", "pip", "setuptools"}
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
-EXTRAS = ["cyclopts", "filelock", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
+EXTRAS = ["cyclopts", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
 ROOMS = ["errors", "interop", "invariants", "lab", "model", "order", "probe", "processes", "runtime", "services"]
 ROOMS += ["sim", "trace", "view", "workspace"]
 

@@ -37,6 +37,9 @@ SHOWN = {
     "nothing_left": "tickets are kept",
     "batch_ends": "waits for more calls",
     "same_schedule_same_trace": "starts by chance",
+    "same_as_serial": "state keys share a lane",
+    "no_write_lost": "stale writes apply",
+    "claims_hold": "stale claims run",
 }
 
 #: What says nothing about any law that is shown.
@@ -114,8 +117,8 @@ def _sides(law: str) -> Iterator[str]:
 def pages() -> dict[Path, str]:
     """Every page of a law as it should be."""
     found = {}
-    for number, law in enumerate(SHOWN, 1):
-        (path,) = PAGES.glob(f"{number:02}-*.md")
+    for law in SHOWN:
+        (path,) = PAGES.glob(f"{invariants.LAWS[law].number:02}-*.md")
         text = path.read_text(encoding="utf-8")
         found[path] = _BLOCK.sub(lambda block, law=law: block[1] + timeline(law) + block[2], text)  # type: ignore[misc]
     return found

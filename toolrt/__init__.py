@@ -1,49 +1,58 @@
-"""A Trio runtime for the tool calls of LLM agents, and a simulator that shows that timing decides nothing."""
+"""A Trio runtime for the tool calls of LLM agents, and a simulator that shows that timing decides nothing.
 
-from typing import Any
+Every name below is imported from its room when it is first used, so ``import toolrt`` costs next to nothing.
+"""
 
-from toolrt.interop import record, run_sync
-from toolrt.model import (
-    EVERYTHING,
-    READ,
-    WRITE,
-    BatchOutcome,
-    Claim,
-    Diagnostic,
-    Diagnostics,
-    DirectoryChanged,
-    Event,
-    FileChanged,
-    LaneChanges,
-    Mode,
-    Outcome,
-    OutputChunk,
-    Progress,
-    Registry,
-    RejectedModifier,
-    ResultReady,
-    Services,
-    State,
-    StateMerged,
-    Tool,
-    ToolCall,
-    ToolOutput,
-    ToolResult,
-    tool,
-)
-from toolrt.order import (
-    ClaimTable,
-    Lane,
-    Status,
-    TrackedCall,
-    by_claims,
-    by_safety,
-    parallel,
-    partition,
-    serial,
-)
-from toolrt.runtime import Allow, ApprovalRequest, Batch, Deny, Rewrite, Runtime, ToolContext
-from toolrt.workspace import MemoryDisk, Permissions, Permit, Rule, Workspace
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from toolrt.interop import record, run_sync
+    from toolrt.model import (
+        EVERYTHING,
+        READ,
+        WRITE,
+        BatchOutcome,
+        Claim,
+        Diagnostic,
+        Diagnostics,
+        DirectoryChanged,
+        Event,
+        FileChanged,
+        LaneChanges,
+        Mode,
+        Outcome,
+        OutputChunk,
+        Progress,
+        Registry,
+        RejectedModifier,
+        ResultReady,
+        Services,
+        State,
+        StateMerged,
+        Tool,
+        ToolCall,
+        ToolOutput,
+        ToolResult,
+        tool,
+    )
+    from toolrt.order import (
+        ClaimTable,
+        Lane,
+        Status,
+        TrackedCall,
+        by_claims,
+        by_safety,
+        parallel,
+        partition,
+        serial,
+    )
+    from toolrt.runtime import Allow, ApprovalRequest, Batch, Deny, Rewrite, Runtime, ToolContext
+    from toolrt.workspace import MemoryDisk, Permissions, Permit, Rule, Workspace
 
 __all__ = [
     "EVERYTHING",
@@ -97,13 +106,25 @@ __all__ = [
     "tool",
 ]
 
+#: The rooms that `__all__` comes from, from the ground up: each imports those before it in any case.
+_SOURCES = ("model", "order", "runtime", "workspace", "interop")
 _ROOMS = ("interop", "invariants", "services", "sim", "testing", "trace", "view", "workspace")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a room when it is first asked for: ``import toolrt`` alone stays light."""
+    """Import a room, or the room that a name comes from, at its first use."""
     if name in _ROOMS:
-        import importlib
-
-        return importlib.import_module(f"toolrt.{name}")
+        return _room(name)
+    if name in __all__:
+        for source in map(_room, _SOURCES):
+            if name in source.__all__:
+                return globals().setdefault(name, getattr(source, name))
     raise AttributeError(f"module 'toolrt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})
+
+
+def _room(name: str) -> ModuleType:
+    return importlib.import_module(f"toolrt.{name}")

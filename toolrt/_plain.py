@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["NESTING_MOST", "compact", "frozen", "json_copy", "plain", "stable_text"]
+__all__ = ["NESTING_MOST", "at_once", "compact", "frozen", "json_copy", "plain", "stable_text"]
 
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
@@ -46,7 +47,7 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
     if kind is float:
         return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # a kind of text may have a text of its own, which raises
     if not isinstance(value, list | tuple | Mapping | set | frozenset):
         return stable_text(value, text)
     if len(_above) >= _MAX_DEPTH or id(value) in _above:
@@ -66,6 +67,18 @@ def plain(value: object, text: Callable[[object], str] = repr, _above: tuple[int
 #: How many levels a value has that `json_copy` copies.  Counted rather than left to Python's own limit: whatever the
 #: garbage collector runs just below that limit, a finalizer say, fails there too.
 NESTING_MOST = 200
+
+
+def at_once(value: Any) -> Any:
+    """Give `value` back, unless it is a coroutine: that is closed and refused, where nothing can wait for it.
+
+    Raises:
+        TypeError: it is a coroutine.
+    """
+    if isinstance(value, types.CoroutineType):
+        value.close()
+        raise TypeError("a function that must answer at once gave a coroutine")
+    return value
 
 
 #: What holds nothing else.

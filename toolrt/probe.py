@@ -33,6 +33,7 @@ __all__ = [
     "access",
     "event",
     "implied",
+    "looking",
     "observed_by",
     "sink",
     "threads_inline",
@@ -103,3 +104,36 @@ def observed_by(observer: Sink | None, *, inline: bool = False) -> Iterator[None
         yield
     finally:
         sink, threads_inline = before
+
+
+class _Looking:
+    """Hands everything on to the `sink` there is, and keeps the names of what was read."""
+
+    def __init__(self, sink: Sink | None) -> None:
+        self._sink = sink
+        self.found: dict[Resource, None] = {}
+
+    def event(self, kind: str, fields: Mapping[str, Any]) -> None:
+        if self._sink is not None:
+            self._sink.event(kind, fields)
+
+    def access(self, resource: Resource, write: bool) -> None:
+        if not write:
+            self.found[resource] = None
+        if self._sink is not None:
+            self._sink.access(resource, write)
+
+
+@contextmanager
+def looking() -> Iterator[dict[Resource, None]]:
+    """Give a dict that holds, when the block is left, the names of everything that was read in it.
+
+    Whoever observes sees these accesses as well.
+    """
+    global sink
+    before = sink
+    sink = looks = _Looking(before)
+    try:
+        yield looks.found
+    finally:
+        sink = before

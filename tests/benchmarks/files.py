@@ -32,6 +32,7 @@ import attrs
 import trio
 
 import toolrt
+from toolrt.workspace import RealDisk
 
 #: What each file has: 60 lines, about 2 kB, as a small module of source.
 TEXT = "".join(f"line {number:03} of a file of ordinary size\n" for number in range(60))
@@ -55,6 +56,13 @@ class Work:
     names: list[str]
     #: Whether that is always the same.
     one_file: bool
+
+
+class _LaterDisk(RealDisk):
+    """A disk whose clock is an hour ahead: what the tree was made of just now is settled, as an old tree is."""
+
+    def now_ns(self) -> int:
+        return super().now_ns() + 3600 * 10**9
 
 
 def tree(base: Path, files: int, calls: int) -> Work:
@@ -193,19 +201,19 @@ async def _run(runtime: toolrt.Runtime, calls: list[toolrt.ToolCall]) -> float:
 
 async def batch_edits(work: Work) -> float:
     """Every edit, as one batch on a workspace of its own."""
-    workspace = toolrt.Workspace(work.root)
+    workspace = toolrt.Workspace(_LaterDisk(work.root))
     return await _run(toolrt.Runtime(toolrt.Registry(workspace.tools())), _calls(work, "edit"))
 
 
 async def batch_reads(work: Work) -> float:
     """Every read, as one batch on a new workspace."""
-    workspace = toolrt.Workspace(work.root)
+    workspace = toolrt.Workspace(_LaterDisk(work.root))
     return await _run(toolrt.Runtime(toolrt.Registry(workspace.tools())), _calls(work, "read"))
 
 
 async def warm_reads(work: Work) -> float:
     """Every read for the second time."""
-    workspace = toolrt.Workspace(work.root)
+    workspace = toolrt.Workspace(_LaterDisk(work.root))
     runtime, calls = toolrt.Runtime(toolrt.Registry(workspace.tools())), _calls(work, "read")
     await _run(runtime, calls)
     return await _run(runtime, calls)
@@ -213,7 +221,7 @@ async def warm_reads(work: Work) -> float:
 
 async def tickets_alone(work: Work) -> float:
     """A batch of no-op calls that claim what the edits claim."""
-    workspace = toolrt.Workspace(work.root)
+    workspace = toolrt.Workspace(_LaterDisk(work.root))
 
     @toolrt.tool(
         name="edit_file",

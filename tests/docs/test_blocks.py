@@ -33,10 +33,11 @@ COMMANDS = {
     "README.md": "run by .ci/run, each in a clean copy of the checkout, as they stand there",
     "docs/README.md": "installs packages; .ci/check_docs.py builds the same site with the same warnings",
     "docs/explanation/peers.md": "installs other frameworks from an index, which no test may need",
+    "docs/explanation/proof.md": "installs a package of the system; the check is run by tests/properties/test_proof.py",
     "docs/how-to/code-intelligence.md": "installs a package from an index, which no test may need",
     "docs/how-to/explore-your-test.md": "run by test_explore_page.py",
     "docs/how-to/see-a-schedule.md": "run below",
-    "docs/how-to/teach-a-class.md": "installs jupyterlab from an index; the filter is run by test_notebooks.py",
+    "docs/how-to/teach-a-class.md": "run by test_lesson_plan.py, but for the installation, which needs an index",
     "docs/tutorial/00-ten-minutes.md": "run by test_ten_minutes.py",
 }
 #: The same for what is shown and is neither a program nor a command.

@@ -18,7 +18,7 @@ LAWS = list(invariants.LAWS.values())
 
 @pytest.fixture(params=LAWS, ids=lambda law: law.name)
 def law(request: pytest.FixtureRequest) -> invariants.Law:
-    """One of the fourteen."""
+    """One of the seventeen."""
     found: invariants.Law = request.param
     return found
 
@@ -81,7 +81,7 @@ def test_page_names_tests_that_are_there(law: invariants.Law, text: str, root: P
 
 
 def test_mutant_of_page_is_caught_by_its_law_alone(law: invariants.Law, text: str, drawn: dict[str, Any]) -> None:
-    """No other law sees it, the oracle apart; and it is said in the mutant's own words."""
+    """No other law sees it, laws 7 and 15 apart; and it is said in the mutant's own words."""
     mutant = _mutant(text)
     assert mutant.name == drawn["SHOWN"][law.name]
     assert mutant.law == law.name

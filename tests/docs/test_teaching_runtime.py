@@ -133,7 +133,7 @@ def test_changed_line_breaks_the_law_beside_it(law: str, before: str, after: str
 
 
 def test_page_has_a_change_for_every_law_it_claims() -> None:
-    """Nine laws: all but those on cancels, timeouts, stops, what is left, and replays."""
+    """Nine laws: all but those on cancels, timeouts, stops, what is left, replays, claims and stale writes."""
     assert [law for law, _, _ in CHANGES] == [
         law
         for law in LAWS
@@ -144,6 +144,9 @@ def test_page_has_a_change_for_every_law_it_claims() -> None:
             "timeout_own_time",
             "nothing_left",
             "same_schedule_same_trace",
+            "same_as_serial",
+            "no_write_lost",
+            "claims_hold",
         }
     ]
 

@@ -42,12 +42,13 @@ def test_names_are_different() -> None:
     assert len(LITMUS) == sum(map(len, THEMES.values())) > 30
 
 
-@pytest.mark.parametrize("law", list(LAWS)[:-1])
-def test_law_is_kept_and_broken(law: str) -> None:
-    """Each law has a batch that keeps it under every schedule, and the same with a mutant, which does not.
+#: Law 14 is about two processes, and no schedule shows it.
+_NO_PAIR = {"same_schedule_same_trace"}
 
-    The last one is about two processes, and no schedule shows it.
-    """
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law not in _NO_PAIR])
+def test_law_is_kept_and_broken(law: str) -> None:
+    """Each law has a batch that keeps it under every schedule, and the same with a mutant, which does not."""
     stories = {litmus.name: litmus for litmus in THEMES["the laws"] if litmus.story.endswith(f"Law {law}.")}
     kept = [name for name, litmus in stories.items() if not litmus.wrong and len(litmus.right) == 1]
     broken = [name for name, litmus in stories.items() if litmus.wrong]

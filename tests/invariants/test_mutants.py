@@ -31,7 +31,7 @@ def test_mutant_is_caught_by_its_law(whole: Table, name: str) -> None:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_law_catches_a_mutant_alone(whole: Table, name: str) -> None:
-    """No law's place could be taken by the others: one of its mutants trips no other, the oracle's law apart."""
+    """No law's place could be taken by the others: one of its mutants trips no other, laws 7 and 15 apart."""
     assert name not in whole.shadowed, str(whole)
 
 

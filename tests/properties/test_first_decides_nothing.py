@@ -34,7 +34,7 @@ FIXED = """
 BareValidator.schema DerivedValidator.schema GivenValidator.schema LanguageServer.env LanguageServer.settings
 RecordedShell._answers Registry._tools
 Runtime._services_by_owner State._values Tool._defaults Tool._wish ToolCall.input ToolResult.content
-TrackedCall.input Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
+TrackedCall.input WatchedState._values Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
 """
 
 #: Made when it is first asked for, out of what is fixed.
@@ -47,25 +47,32 @@ Inside._changes Inside._ended Inside._open Inside._opened Inside._tables Inside.
 LaneRun.calls LaneRun.modified LaneRun.nursery LaneRun.running LaneRun.starved LaneRun.state LaneRun.unfinished
 LaneSequence._current LaneSequence.applied LaneSequence.lanes LaneSequence.state Reader._calls Reader._news
 Reader._reading StateKeys._keys StateKeys._subtrees TrackedCall.changes TrackedCall.held TrackedCall.pending
-TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCall.status TrackedCall.tickets
+TrackedCall.opened TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCall.status
+TrackedCall.tickets
 """
+
+#: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.
+READS = "StateReads.parts"
 
 #: Tickets, and directories in the making: they order everything else, and none is left in the end.
 TICKETS = """
-ClaimTree._nodes ClaimTree._subtrees ClaimTree.living ClaimTree.serial Group.dependents Group.predecessors Group.since
-Group.tickets Making._groups _Node.children _Node.reads _Node.subtree_reads _Node.write
+ClaimTable._outside ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living ClaimTree.serial
+Group.dependents Group.predecessors Group.since Group.tickets Making._groups _Node.children _Node.reads
+_Node.subtree_reads _Node.write
 """
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
 FILES = """
-Branch.names File.changes File.content File.mtime_ns MemoryStore._bytes MemoryStore._serial Tree.inodes
+Branch.names File.changes File.content File.ctime_ns File.mtime_ns MemoryStore._bytes MemoryStore._serial Tree.inodes
 """
 
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-Below._held Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode Freshness._seen Index.files
+Below._held Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode File.made_as Freshness._seen
+Index.files
 MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
+MemoryStore._used
 """
 
 #: The index of code: what it says follows from the files, whenever it reads them.
@@ -80,7 +87,7 @@ RecordedServer.told Session._documents Session._names_versions Session._pending 
 Session._versions _Channel._texts _Document.published
 """
 
-LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, TICKETS, FILES, SEEN_IN_PART)).split())
+LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, READS, TICKETS, FILES, SEEN_IN_PART)).split())
 
 
 def _versions(rows: Any) -> Any:
@@ -102,10 +109,14 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "Runtime._services_by_owner": lambda services: list(services.values()),
     "MemoryStore._rows": _versions,
     "MemoryStore._by_file": lambda rows: {key: len(found) for key, found in rows.items()},
+    # Which of two batches brought a content that both have is not seen.
+    "MemoryStore._used": lambda used: {batch: rows for batch, (rows, _) in used.items()},
     "MemoryStore._by_batch": lambda rows: {batch: len(found) for batch, found in rows.items()},
     # What is kept of a file is valid as long as the file shows its stamp, in which its number is.
     "Cache._kept": lambda kept: {key: (one.digest, one.value) for key, one in kept.items()},
     "File.inode": lambda number: None,
+    # The directory's number and the name under which the disk made the file: compared with where it stands, no more.
+    "File.made_as": lambda made: None if made is None else made[1],
     "Index.files": lambda rows: {path: (row.digest, row.language, row.lines, row.note) for path, row in rows.items()},
     # Which is the oldest decides only what is forgotten first, beyond 100,000 files.
     "Freshness._seen": dict,

@@ -116,12 +116,39 @@ def test_same_schedule_same_trace(mix: Mix, schedule: list[int]) -> None:
     holds("same_schedule_same_trace", mix, schedule, replayed=True)
 
 
+@given(mix=tool_mixes(lanes=["by_claims"], min_calls=2), schedule=schedules())
+def test_same_as_serial(mix: Mix, schedule: list[int]) -> None:
+    """By claims is as one at a time: results, files and state of a serial run."""
+    holds("same_as_serial", mix, schedule)
+
+
+@given(mix=tool_mixes(lanes=["by_claims"], cancel=True, files=False), schedule=schedules())
+def test_same_as_serial_as_far_as_a_cancel_let_it(mix: Mix, schedule: list[int]) -> None:
+    """With a cancel, what had finished is as in the serial run."""
+    holds("same_as_serial", mix, schedule)
+
+
+@given(
+    mix=tool_mixes(min_calls=2, files=False, failures=False, timeouts=False, shields=False, invalid=False),
+    schedule=schedules(),
+)
+def test_no_write_lost(mix: Mix, schedule: list[int]) -> None:
+    """No write of state is lost in silence: it stands, or its call is refused."""
+    holds("no_write_lost", mix, schedule)
+
+
 @settings(max_examples=max(5, settings.default.max_examples // 5))
 @given(mix=tool_mixes(max_calls=4), seed=st.integers(0, 2**16))
 def test_laws_under_the_explorer(mix: Mix, seed: int) -> None:
     """All laws at once, many schedules of one mix in one Trio run."""
     report = sim.explore(mix.program(), sim.Random(sim.RandomWalk(seed=seed), 20), check=mix.check)
     assert report.verdict is sim.PASS, f"{mix!r}\n{report.failures[0].explain()}"
+
+
+@given(mix=tool_mixes(cancel=True) | tool_mixes(min_calls=2), schedule=schedules())
+def test_claims_hold(mix: Mix, schedule: list[int]) -> None:
+    """A ticket covers what its call touches when it runs."""
+    holds("claims_hold", mix, schedule)
 
 
 def test_every_law_has_a_property() -> None:

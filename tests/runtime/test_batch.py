@@ -278,12 +278,14 @@ async def test_modifiers_merge_in_call_order_whoever_ends_first(autojump_clock: 
 
     @toolrt.tool(safe=True)
     async def put(ctx: ToolContext, value: int, seconds: float) -> ToolOutput:
-        seen.append(ctx.state["k"])
+        seen.append(ctx.state["start"])
         await trio.sleep(seconds)
-        return ToolOutput(value, modifiers=[lambda state: state.set("k", value)])
+        return ToolOutput(value, modifiers=[lambda state: state.set("k", value).set("start", state["start"] + 1)])
 
-    done = await runtime(put).run([call("put", value=1, seconds=3), call("put", value=2, seconds=1)], State({"k": 0}))
-    assert done.state["k"] == 2
+    done = await runtime(put).run(
+        [call("put", value=1, seconds=3), call("put", value=2, seconds=1)], State({"start": 0})
+    )
+    assert done.state == State({"k": 2, "start": 2})
     assert seen == [0, 0]
 
 

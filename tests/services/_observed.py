@@ -246,10 +246,16 @@ def told_as_reported(told: Sequence[Told]) -> list[Any]:
 
 
 def reported(trace: Trace) -> list[Any]:
-    """The same of a trace."""
+    """The same of a trace.
+
+    A call that ended before its claims were known has not joined its lane: telemetry tells of its result alone.
+    """
     found = []
+    joined = {(event.fields["batch"], event.fields["call"]) for event in trace.of_kind("ticket.taken")}
     for event in trace.of_kind(*_KINDS.values()):
         fields = event.fields
+        if event.kind == "call.ended" and (fields["batch"], fields["call"]) not in joined:
+            continue
         place = fields.get("call", fields.get("lane"))
         found.append((event.kind, round(event.time * 1e9), fields["batch"], place, fields.get("outcome")))
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 import trio.testing
@@ -132,15 +134,15 @@ def test_cancelled_scope_aborts_in_path_order() -> None:
 
 
 def test_clock_stands_still_while_someone_waits_for_idleness() -> None:
-    """wait_all_tasks_blocked wakes before the clock moves, whatever its cushion."""
+    """wait_all_tasks_blocked wakes before the clock moves; with a cushion so much later, and after what comes first."""
 
-    async def program() -> float:
+    async def program(cushion: float) -> float:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.sleep, 1)
-            await trio.testing.wait_all_tasks_blocked(cushion=5)
+            await trio.testing.wait_all_tasks_blocked(cushion)
             return trio.current_time()
 
-    assert sim.run(program).value == 0.0
+    assert [sim.run(partial(program, cushion)).value for cushion in (0.0, 0.5, 5.0)] == [0.0, 0.5, 6.0]
 
 
 def test_timeout_cuts_a_sleep() -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from toolrt import sim
 from toolrt.sim import _trio_internals
-from toolrt.sim._trio_internals._required import REQUIRED
+from toolrt.sim._trio_internals._required import REQUIRED, REQUIRED_LATER
 
 INTERNALS = Path(_trio_internals.__file__).parent
 SIM = Path(sim.__file__).parent
 
 #: The names that the self-test looks for, and the classes it looks for them in.
 REQUIRED_NAMES = {name for _, _, owner, names in REQUIRED for name in (*names, owner)}
+REQUIRED_NAMES |= {name for _, owner, names in REQUIRED_LATER for name in (*names, owner)}
 
 #: The modules that the others are found by, and Python's own.
 KNOWN = {"_core", "_run", "_getframe"}

@@ -180,8 +180,8 @@ def test_processes_share_the_executions(tmp_path: Path) -> None:
     with settings_of(None):
         notes()
     pids = file.read_text().split()
-    # All 90, and the first once more to see whether the test is controlled.
-    assert len(pids) == 91
+    # All 90, and the first once more to see whether the test is controlled; so are some of each process's.
+    assert 92 <= len(pids) <= 91 + 2 * 7
     assert len(set(pids)) > 1
 
 

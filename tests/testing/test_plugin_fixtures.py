@@ -132,8 +132,8 @@ def test_fixtures_are_made_anew_for_each_execution(inner: Inner) -> None:
     code, output = inner(text)
     assert code == 0, output
     assert len(outcomes(output)) == 10, output
-    assert re.findall(r"^before: (\d)", output, re.M) == ["0", "1", "2", "3"]
-    assert re.findall(r"^once: (\d)", output, re.M) == ["1", "2", "3", "4"]
+    assert re.findall(r"^before: (\d)", output, re.M) == ["0", "1", "2", "3", "4", "5"]
+    assert re.findall(r"^once: (\d)", output, re.M) == ["1", "2", "3", "4", "5", "6"]
 
 
 def test_what_executions_share_is_not_taken_for_a_pass(inner: Inner) -> None:

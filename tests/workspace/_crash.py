@@ -96,7 +96,7 @@ def plant(root: str) -> None:
 def at_every_call(happening: Callable[[str, Callable[..., Any], tuple[Any, ...]], None]) -> Iterator[None]:
     """`happening` is told of each call, with its name, itself and its arguments, before it is made."""
     places: list[tuple[Any, str]] = [(os, name) for name in CALLS]
-    places += [(fcntl, "flock"), (_real_write, "_exclusive_rename")]
+    places += [(fcntl, "flock"), (_real_write, "_exclusive_rename"), (_real_write, "_exchanging_rename")]
     really = [getattr(place, name) for place, name in places]
 
     def wrapped(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,6 +147,18 @@ def killed_at(root: str, change: Change, fsync: bool, number: int, torn: bool) -
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
     return os.WIFSIGNALED(status)
+
+
+def left_partly_written(root: str, above: tuple[str, ...]) -> str:
+    """The name that a process leaves in that directory that is killed as it writes a new file there."""
+    before = set(os.listdir("/".join((root, *above))))
+    change = Change(revised((*above, "half"), LONG), {})
+    number = 0
+    while set(os.listdir("/".join((root, *above)))) == before:
+        assert killed_at(root, change, False, number, True)
+        number += 1
+    (name,) = set(os.listdir("/".join((root, *above)))) - before
+    return name
 
 
 def wrong_after(workspace: Workspace, root: str, change: Change, where: str) -> list[str]:

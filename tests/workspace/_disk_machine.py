@@ -196,12 +196,12 @@ class DiskMachine(RuleBasedStateMachine):
 
     @rule(entry=entries, content=contents, suffix=st.sampled_from([".tmp", ".undo", ".txt"]))
     def put_left_over(self, entry: Entry, content: Content, suffix: str) -> None:
-        """What a dead writer may have left, broken off."""
+        """What looks as if a dead writer had left it, and is left alone."""
         self._plant((*entry, f".toolrt-1-{suffix}"), content.bytes, 0o600, self.me)
 
     @rule(entry=entries)
     def put_left_over_tree(self, entry: Entry) -> None:
-        """A tree that was being removed."""
+        """What looks like a tree that was being removed."""
         self._plant((*entry, ".toolrt-2-.tmp"), Directory(), 0o755, self.me)
         self._plant((*entry, ".toolrt-2-.tmp", "a"), b"text", 0o600, self.me)
 
@@ -313,6 +313,32 @@ class DiskMachine(RuleBasedStateMachine):
 
         self._both("recover", mended)
 
+    @rule(entry=entries)
+    def survey(self, entry: Entry) -> None:
+        async def told(disk: Any) -> Any:
+            found = await disk.survey(entry)
+            return found.kind, found.mode, found.digest, found.size
+
+        self._both(f"survey {entry}", told)
+
+    @rule(entry=entries, other=entries)
+    def keep_and_give_back(self, entry: Entry, other: Entry) -> None:
+        """What was kept aside comes back at another name, or at its own if that is taken; nothing stays behind."""
+
+        async def there_and_back(disk: Any) -> Any:
+            told: list[Any] = []
+            kept = disk.kept_for(entry)
+            await disk.keep(entry, kept, lambda found: told.append((found.kind, found.digest, found.size)))
+            told.append((await disk.survey(kept)).digest)
+            try:
+                await disk.give_back(kept, other)
+            except OSError as error:
+                told.append(error.errno)
+                await disk.give_back(kept, entry)
+            return told
+
+        self._both(f"keep {entry}, give back {other}", there_and_back)
+
     @rule(entry=entries, other=entries)
     def move(self, entry: Entry, other: Entry) -> None:
         self._both(f"move {entry} {other}", lambda disk: disk.move(entry, other))
@@ -333,6 +359,14 @@ class DiskMachine(RuleBasedStateMachine):
     @rule(directories=st.none() | st.lists(entries, max_size=3))
     def recover(self, directories: list[Entry] | None) -> None:
         self._both(f"recover {directories}", lambda disk: at_once(disk.recover, directories))
+
+    @rule(directories=st.none() | st.lists(entries, max_size=3))
+    def strangers(self, directories: list[Entry] | None) -> None:
+        async def made_up(disk: Any) -> list[str]:
+            # Those of the disk's own kind that the machine planted; what the disks leave themselves differs by name.
+            return [path for path in disk.strangers(directories) if path.rpartition("/")[2][9:] in ("-.tmp", "-.undo")]
+
+        self._both(f"strangers {directories}", made_up)
 
     @rule(entry=entries, look=st.sampled_from(["lstat", "readlink", "listdir"]))
     def look_at_once(self, entry: Entry, look: str) -> None:

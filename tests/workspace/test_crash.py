@@ -247,17 +247,19 @@ def test_real_disk_syncs_the_file_before_and_the_directory_after_the_rename(tmp_
     """With fsync, what the rename makes visible is on the disk, and then so is the rename."""
     _crash.plant(f"{tmp_path}/repo")
     disk = RealDisk(f"{tmp_path}/repo", fsync=True)
+    _crash.run(disk, CHANGES["replace"].operation)  # which makes the key, where there was none
+    _crash.plant(f"{tmp_path}/repo")
     order: list[str] = []
 
     def happening(call: str, really: Any, arguments: Any) -> None:
         if call == "fsync":
             order.append("sync directory" if os.path.isdir(f"/proc/self/fd/{arguments[0]}") else "sync file")
-        elif call in ("write", "replace", "rename", "unlink", "ftruncate"):
+        elif call in ("write", "replace", "rename", "unlink", "ftruncate", "_exchanging_rename"):
             order.append(call)
 
     with _crash.at_every_call(happening):
         _crash.run(disk, CHANGES["replace"].operation)
-        assert order == ["write", "sync file", "replace", "sync directory"]
+        assert order == ["write", "sync file", "_exchanging_rename", "unlink", "sync directory"]
         order.clear()
         _crash.run(disk, CHANGES["shrink in place"].operation)
     assert order == [
@@ -284,6 +286,10 @@ def test_threads_are_not_needed_to_recover(tmp_path: Path) -> None:
     _crash.plant(f"{tmp_path}/repo")
     (tmp_path / "repo" / "d" / ".toolrt-1-2-3.tmp").write_text("left")
     (tmp_path / "repo" / "d" / ".toolrt-mine.txt").write_text("mine")
-    assert RealDisk(tmp_path / "repo").recover([("missing",), ("d",), ("d",)]) == ["d/.toolrt-1-2-3.tmp"]
-    assert Workspace(tmp_path / "repo").snapshot() == {**BEFORE, "d/.toolrt-mine.txt": b"mine"}
+    disk = RealDisk(tmp_path / "repo")
+    left = _crash.left_partly_written(f"{tmp_path}/repo", ("d",))
+    assert disk.recover([("missing",), ("d",), ("d",)]) == [f"d/{left}"]
+    assert disk.strangers([("missing",), ("d",), ("d",)]) == ["d/.toolrt-1-2-3.tmp"]
+    planted = {"d/.toolrt-mine.txt": b"mine", "d/.toolrt-1-2-3.tmp": b"left"}
+    assert Workspace(disk).snapshot() == {**BEFORE, **planted}
     assert probe.sink is None

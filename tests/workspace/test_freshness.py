@@ -28,7 +28,7 @@ class NeverScanned(OrderedDict[Any, Any]):
 def identity(path: str, inode: int = 1, links: int = 1) -> Identity:
     """A file's, with this number and so many names."""
     workspace = Workspace(MemoryDisk({path: ""}))
-    found = Stat(Kind.FILE, 0o644, 0, 0, inode, 1, links)
+    found = Stat(Kind.FILE, 0o644, 0, 0, 0, inode, 1, links)
     return attrs.evolve(workspace.identify(path), found=found)
 
 

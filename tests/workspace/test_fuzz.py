@@ -205,7 +205,9 @@ def require_well_ended(calls, results, private):
         assert result.outcome in ENDINGS, where
         if result.outcome is Outcome.ERROR:
             # A refusal, in words made for it; anything else is a bug that nobody thought of.
-            assert result.error.startswith("FileProblem: "), where
+            # In one lane the second of two change_dir starts from an old working directory (law 16).
+            stale = call.name == "change_dir" and result.error.startswith("stale write of state field working_dir: ")
+            assert stale or result.error.startswith("FileProblem: "), where
             assert not any(path in result.error for path in private), where
         assert SECRET.strip() not in str(result.content) + str(result.error), where
 

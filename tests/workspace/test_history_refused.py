@@ -147,7 +147,7 @@ async def test_settling_that_fails_takes_a_group_back(opened: Opened, monkeypatc
     log = journal_of(workspace)._log
     say = log.say
 
-    def refusing(landed: Any = ()) -> None:
+    def refusing(landed: Any = (), **_: Any) -> None:
         if landed:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         say()
@@ -397,7 +397,7 @@ async def test_version_that_is_listed_has_its_content(opened: Opened) -> None:
     await write(workspace, "second", b"Y", "later")
     lasted = 0
     for number in range(100):
-        await write(workspace, f"g{number}", b"g%d" % number)
+        await write(workspace, f"g{number}", b"g%d" % number, f"g{number}")
         versions = await workspace.history.versions("second")
         for version in versions:
             assert workspace.history.store.content(bytes.fromhex(version.after or "")) is not None, number
@@ -440,6 +440,7 @@ def killed_in_the_midst(root: Path, state: str, linked: bool, *, full: bool = Fa
                 _real_write.overwrite = half
             else:
                 os.replace = died
+                _real_write._exchanging_rename = None
             await write(workspace, "d/a", NEW)
 
         trio.run(main)

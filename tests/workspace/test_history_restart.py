@@ -483,7 +483,7 @@ async def test_versions_on_disk_are_bounded(opened, state):
     """By their number, too."""
     workspace = opened(versions=80)
     for number in range(300):
-        await write(workspace, "a", b"%d" % number)
+        await write(workspace, "a", b"%d" % number, f"{number}")
     assert 60 <= len(await workspace.history.versions("a")) <= 100
     assert workspace.history.statistics()["versions"] <= 100
 

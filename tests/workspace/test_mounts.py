@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import _crash
 import attrs
 import pytest
 import trio
@@ -254,14 +255,18 @@ def test_history_is_not_kept_in_a_mounted_directory(tmp_path: Path, monkeypatch:
 
 def test_recovery_reaches_every_root(tmp_path: Path) -> None:
     """What a dead writer left in a mounted directory is mended at the next start."""
-    left = ".toolrt-0123456789abcdef.tmp"
+    alien = ".toolrt-0123456789abcdef.tmp"
+    left = {}
     for name in ("repo", "docs"):
-        plant(tmp_path / name, {"a.txt": "one\n", f"sub/{left}": "half", "sub/b": "1"})
+        plant(tmp_path / name, {"a.txt": "one\n", f"sub/{alien}": "half", "sub/b": "1"})
+        left[name] = _crash.left_partly_written(str(tmp_path / name), ("sub",))
     disk = MountedDisk(RealDisk(tmp_path / "repo"), {"docs": RealDisk(tmp_path / "docs")})
     mended = disk.recover([("docs", "sub"), ("docs",)])
-    assert mended == [f"docs/sub/{left}"]
-    assert (tmp_path / "repo/sub" / left).exists()
-    assert disk.recover() == [f"sub/{left}"]
+    assert mended == [f"docs/sub/{left['docs']}"]
+    assert (tmp_path / "repo/sub" / left["repo"]).exists()
+    assert disk.recover() == [f"sub/{left['repo']}"]
+    assert disk.strangers() == [f"docs/sub/{alien}", f"sub/{alien}"]
+    assert disk.strangers([("docs", "sub")]) == [f"docs/sub/{alien}"]
 
 
 def test_an_error_says_the_name_that_the_entry_has(world: World) -> None:
@@ -466,7 +471,13 @@ def test_a_rule_reaches_below_a_mount_by_its_folded_name() -> None:
         ToolCall("3", "move_path", {"source": "docs/sub", "target": "docs/public"}),
     ]
     runtime = toolrt.Runtime(toolrt.Registry(workspace.tools()), approve=permissions)
-    assert [result.outcome.value for result in toolrt.run_sync(runtime, calls).results] == ["denied"] * 4
+    results = toolrt.run_sync(runtime, calls).results
+    assert [result.outcome.value for result in results] == ["ok", "ok", "denied", "denied"]
+    left_out = "(1 entry is left out: a rule keeps this tool from them)"
+    assert [result.content for result in results[:2]] == [
+        f"no line matches\n{left_out}",
+        f"other (2 bytes)\n{left_out}",
+    ]
 
 
 def test_relative_links_lead_where_the_system_says() -> None:

@@ -131,7 +131,8 @@ _DENIED = [("*", "s/**", "deny"), ("*", "**", "allow")]
 @pytest.mark.parametrize(
     ("name", "input", "rules", "outcome"),
     [
-        ("search", {"pattern": "key", "path": "p"}, _DENIED, "denied"),
+        # A search leaves that file out, and says so.
+        ("search", {"pattern": "key", "path": "p"}, _DENIED, "ok"),
         ("delete_path", {"path": "p", "recursive": True}, _DENIED, "denied"),
         ("move_path", {"source": "p", "target": "new"}, _DENIED, "denied"),
         ("search", {"pattern": "a", "path": "q"}, _DENIED, "ok"),
@@ -148,6 +149,8 @@ async def test_directory_with_a_file_of_several_names_is_asked_about(
     session = Session(rules, tree=_SHARED)
     done = await session.runtime.run([ToolCall("id", name, input)])
     assert done.results[0].outcome.value == outcome
+    if (name, rules) == ("search", _DENIED) and input["path"] == "p":
+        assert done.results[0].content.startswith("no line matches\n(1 entry is left out")
     asked = Session(rules, lambda _: Permit.PATH, tree=_SHARED)
     for _ in range(2):
         assert (await asked.runtime.run([ToolCall("id", "search", {"pattern": "key", "path": "p"})])).results[0].ok
@@ -156,7 +159,7 @@ async def test_directory_with_a_file_of_several_names_is_asked_about(
 
 async def test_directory_that_is_too_large_to_be_looked_through_is_asked_about(monkeypatch: Any) -> None:
     """It may have such a file."""
-    session = Session(_DENIED, tree=_SHARED)
+    session = Session(_DENIED, lambda question: question.why, tree=_SHARED)
     search = ToolCall("id", "search", {"pattern": "a", "path": "q"})
     monkeypatch.setattr(_permissions, "_LOOKED_AT_MOST", 1)
     assert (await session.runtime.run([search])).results[0].error is None

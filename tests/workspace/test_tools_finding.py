@@ -22,6 +22,7 @@ from toolrt.workspace import (
     _finding,
     _reading,
     _ripgrep,
+    _search_file,
     _walk,
 )
 
@@ -255,10 +256,10 @@ async def test_search_of_one_file(tree, call):
 
 
 async def test_search_of_one_file_that_is_no_text_is_refused(tree, call):
-    """Among others it is passed over; alone it is an error."""
+    """Among others it is passed over and named; alone it is an error."""
     tree.put("a", b"x\0")
     tree.put("b", "x")
-    assert await call(tree, "search", pattern="x") == "b:1: x"
+    assert await call(tree, "search", pattern="x") == "b:1: x\n(1 file was not searched, binary data: a)"
     assert "2 bytes of binary data" in str(await refusal(call, tree, "search", pattern="x", path="a"))
 
 
@@ -289,6 +290,7 @@ async def test_search_reads_every_encoding(tree, call):
         "16:2: 日本",
         "32:1: \ufeff日本",
         "8:1: 日本",
+        "(1 file was not searched, not UTF-8 (name the encoding with encoding=): latin)",
     ]
 
 
@@ -303,10 +305,10 @@ async def test_search_is_bounded(tree, call):
     assert await call(tree, "search", pattern="y") == f"a:6: {'y' * 300} ..."
 
 
-async def test_search_passes_over_what_is_too_large(tree, call):
-    """Its size is seen before it is read."""
-    tree.put("a", b"x" * (SIZE_LIMIT + 1))
-    assert await call(tree, "search", pattern="x") == "no line matches"
+async def test_search_reads_what_other_tools_do_not_read(tree, call):
+    """A file that is too large to be read or edited is searched all the same."""
+    tree.put("a", b"y\n" * (SIZE_LIMIT // 2) + b"x")
+    assert await call(tree, "search", pattern="x") == f"a:{SIZE_LIMIT // 2 + 1}: x"
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ async def test_search_of_a_large_file_is_the_same(tree, call, monkeypatch):
     """What goes to a worker thread gives what would be found here."""
     tree.put("a", "one\ntwo\n" * 5000)
     first = await call(tree, "search", pattern="tw.", limit=3)
-    monkeypatch.setattr(_finding, "_THREAD_FROM", 10**9)
+    monkeypatch.setattr(_search_file, "_THREAD_FROM", 10**9)
     assert await call(tree, "search", pattern="tw.", limit=3) == first
 
 

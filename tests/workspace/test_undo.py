@@ -263,7 +263,7 @@ async def test_a_number_that_was_given_to_another_file_tells_nothing(tree, hand:
                      after=with_number(row.after, number, (found.device, found.inode)))
         for row in rows
     ]  # fmt: skip
-    plan = await planned(tree.workspace.disk, again)
+    plan = await planned(tree.workspace.disk, again, tree.workspace.files.stays_one)
     assert [(row.path, None if row.after is None else row.after.digest) for row in plan] == [
         ("k", None),
         ("a", digest_of(b"0")),
@@ -289,7 +289,7 @@ async def test_rows_of_earlier_versions_have_no_number(tree, hand: Hand) -> None
         values[5:7] = [standing[:3] for standing in values[5:7]]
     read = [Row.from_json(values) for values in old]
     assert [row.before.number for row in read] == [None, None]
-    assert [row.path for row in await planned(tree.workspace.disk, read)] == ["b"]
+    assert [row.path for row in await planned(tree.workspace.disk, read, tree.workspace.files.stays_one)] == ["b"]
 
 
 async def test_batches_of_several_runtimes_on_one_workspace_have_ids_of_their_own() -> None:

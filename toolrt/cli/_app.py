@@ -6,6 +6,7 @@ code 2 and no traceback; a bug of toolrt's own keeps its traceback, and has a co
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import traceback
@@ -14,28 +15,44 @@ from contextlib import contextmanager
 
 from cyclopts import App, CoercionError, CycloptsError, UnknownCommandError
 
-from toolrt.cli._draw import timeline
+from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._exit import MEANINGS, Exit
-from toolrt.cli._explore import explore
-from toolrt.cli._failure import version
-from toolrt.cli._history import history, restore, undo
-from toolrt.cli._input import STANDARD_INPUT
-from toolrt.cli._laws import laws
-from toolrt.cli._litmus import litmus
-from toolrt.cli._replay import replay
-from toolrt.cli._run import run
+from toolrt.cli._made_with import version
 from toolrt.cli._screen import complain, forgiving, why_text_was_lost
 from toolrt.cli._signals import code_of_interrupt, taken_as_interrupts
 from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtError
 
 __all__ = ["dispatch"]
 
-_COMMANDS = (run, history, undo, restore, explore, replay, timeline, litmus, laws)
+#: A command's module and the first paragraph of its help.  The module is imported only when the command is called.
+_COMMANDS = {
+    "run": ("_run", "Execute the tool calls of a recorded model response on a directory."),
+    "history": (
+        "_history",
+        "List the versions of a file that toolrt run made: when, in which batch and call, and what was done.",
+    ),
+    "undo": ("_history", "Put back exactly what a batch changed, all of it or nothing."),
+    "restore": (
+        "_history",
+        "Put back one version of a file. That makes a new version, so nothing is lost.",
+    ),
+    "explore": (
+        "_explore",
+        "Run a recorded response under many schedules on a copy in memory, and check every law.",
+    ),
+    "replay": (
+        "_replay",
+        "Repeat one execution exactly, and print what happens in it and which laws it breaks.",
+    ),
+    "timeline": ("_draw", "Draw what happened in one execution."),
+    "litmus": ("_litmus", "List small concurrent programs, show one, or verify them."),
+    "laws": ("_laws", "Print which law catches which broken variant of the runtime."),
+}
 
 _ABOUT = "Run a model's tool calls on Trio, and show that timing never decides how they end."
 
 
-def _app() -> App:
+def _app(called: str | None) -> App:
     app = App(
         name="toolrt",
         help=_help(_ABOUT),
@@ -46,8 +63,12 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
         result_action="return_value",
     )
-    for command in _COMMANDS:
-        app.command(command, help=_help(command.__doc__ or ""))
+    for name, (module, summary) in _COMMANDS.items():
+        if name == called:
+            command = getattr(importlib.import_module(f"toolrt.cli.{module}"), name)
+            app.command(command, help=_help(command.__doc__ or ""))
+        else:
+            app.command(f"toolrt.cli.{module}:{name}", name=name, help=summary)
     return app
 
 
@@ -75,7 +96,7 @@ def _said_of(error: CycloptsError) -> str:
     said = str(error).replace(STANDARD_INPUT, "-").rstrip().rstrip(".")
     if isinstance(error, UnknownCommandError):
         unknown = said.partition(" Available commands")[0].rstrip(".")
-        return f"{unknown}. There are {', '.join(command.__name__ for command in _COMMANDS)}"
+        return f"{unknown}. There are {', '.join(_COMMANDS)}"
     if isinstance(error, CoercionError) and error.argument is not None and error.argument.name not in said:
         return f"Invalid value for {error.argument.name}: {said}"
     return said
@@ -99,7 +120,9 @@ def _open_streams() -> Iterator[None]:
 
 def _dispatched(given: Sequence[str]) -> int:
     try:
-        code = _app()([STANDARD_INPUT if argument == "-" else argument for argument in given])
+        code = _app(given[0] if given else None)(
+            [STANDARD_INPUT if argument == "-" else argument for argument in given]
+        )
     except CycloptsError as error:
         complain(f"{_said_of(error)}. See toolrt --help.")
         return Exit.USAGE

@@ -8,20 +8,23 @@ is written.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from toolrt import view
+from toolrt import sim, view
+from toolrt.cli._about import about_batch, verdict_of
+from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Experiment
 from toolrt.cli._failure import FailureFile
-from toolrt.cli._input import STANDARD_INPUT, checked_target, read_limited, write_target
+from toolrt.cli._input import checked_target, read_limited, write_target
 from toolrt.cli._options import Whole, at_least_one
 from toolrt.cli._screen import Screen, forgiving
 from toolrt.errors import DefinitionRefused, InputRefused
@@ -81,13 +84,13 @@ def timeline(
     }
     if against == trace == STANDARD_INPUT:
         raise InputRefused("--against", "standard input can be read only once", "Name a file.")
-    first = _load(trace, workspace)
-    other = None if against is None else _load(against, workspace)
+    first, about = _load(trace, workspace)
+    other, of_other = (None, ()) if against is None else _load(against, workspace)
     columns = shutil.get_terminal_size((100, 24)).columns if width is None else width
 
     def page() -> str:
         names = [_name(trace)] if other is None else _told_apart(_name(trace), _name(against or ""))
-        return view.show(first, other, names=names, title=" and ".join(names)).html
+        return view.show(first, other, names=names, title=" and ".join(names), about=about or of_other).html
 
     drawn: dict[str, Callable[[], str]] = {
         "--html": page,
@@ -118,8 +121,8 @@ def _told_apart(one: str, other: str) -> list[str]:
     return [one, other] if one != other else [f"{one} (1)", f"{other} (2)"]
 
 
-def _load(path: str, workspace: str | None) -> Trace:
-    """The trace in a file, or that of the execution which a replay file repeats.
+def _load(path: str, workspace: str | None) -> tuple[Trace, Sequence[tuple[str, str]]]:
+    """The trace in a file, or that of the execution which a replay file repeats, and what a page says of it.
 
     Raises:
         InputRefused: it is neither.
@@ -136,14 +139,20 @@ def _load(path: str, workspace: str | None) -> Trace:
             raise InputRefused(name, "a replay file has to be a file", "Name it.")
         return _replayed(path, workspace)
     try:
-        return Trace.from_json(content.decode())
+        return Trace.from_json(content.decode()), ()
     except InputRefused as error:
         raise InputRefused(name, error.why, _REMEDY) from None
 
 
-def _replayed(path: str, workspace: str | None) -> Trace:
+def _replayed(path: str, workspace: str | None) -> tuple[Trace, Sequence[tuple[str, str]]]:
     kept = FailureFile.load(path)
     calls = parse_response(kept.response, f"{path}: its response").calls
     roots = kept.roots(workspace)
     experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation)
-    return experiment.replay(kept.schedule).trace
+    execution = experiment.replay(kept.schedule)
+    violations = experiment.check(execution, twice=True)
+    verdict = verdict_of(execution, violations)
+    again = f"toolrt replay {shlex.quote(path)}"
+    held = "every law holds" if verdict is sim.PASS else "it was stopped before it ended"
+    about = about_batch(kept.response_name, experiment, execution, violations, verdict, held, again)
+    return execution.trace, about

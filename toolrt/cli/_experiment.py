@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -25,6 +25,7 @@ from toolrt.cli._roots import Roots, fresh
 from toolrt.cli._variation import NOTHING_ELSE, SCOPE, Variation
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
+from toolrt.model._watched_state import parts_json
 from toolrt.runtime import Runtime
 from toolrt.workspace import Disk, Workspace
 
@@ -157,28 +158,31 @@ class Experiment:
     @cached_property
     def oracle(self) -> dict[str, Any]:
         """What one call at a time gives, as law `same_as_oracle` takes it."""
-        results, state, files = self._one_by_one(self.calls)
         return {
-            "results": [result.to_json() for result in results],
-            "state": state.to_json(),
-            "files": files,
+            **self._one_by_one(self.calls, self.lanes),
             "exact": True,
             "versions": self._versions() if self.variation.cancel else {},
         }
 
-    def _one_by_one(self, calls: Sequence[ToolCall]) -> tuple[Sequence[ToolResult], State, dict[str, str]]:
+    @cached_property
+    def serial(self) -> dict[str, Any]:
+        """What the policy `serial` gives on the same calls, as law `same_as_serial` takes it."""
+        return self._one_by_one(self.calls, "serial")
+
+    def _one_by_one(self, calls: Sequence[ToolCall], lanes: LaneName) -> dict[str, Any]:
         workspace = Workspace(fresh(self.disk))
-
-        async def one_by_one() -> tuple[Sequence[ToolResult], State]:
-            registry = Registry(file_tools(workspace))
-            found = await run_one_by_one(calls, registry, State(), lanes=LANE_POLICIES[self.lanes])
-            return found.results, found.state
-
-        return (*trio.run(one_by_one), _digests(workspace.snapshot(), self._known))
+        registry = Registry(file_tools(workspace))
+        found = trio.run(partial(run_one_by_one, calls, registry, State(), lanes=LANE_POLICIES[lanes]))
+        return {
+            "results": [result.to_json() for result in found.results],
+            "sets": [parts_json(parts) for parts in found.sets],
+            "state": found.state.to_json(),
+            "files": _digests(workspace.snapshot(), self._known),
+        }
 
     def _versions(self) -> dict[str, list[str | None]]:
         """What each file holds after each number of calls; None where it is not there."""
-        prefixes = [self._one_by_one(self.calls[:count])[2] for count in range(len(self.calls) + 1)]
+        prefixes = [self._one_by_one(self.calls[:count], self.lanes)["files"] for count in range(len(self.calls) + 1)]
         paths = {path for files in prefixes for path in files}
         return {path: list(dict.fromkeys(files.get(path) for files in prefixes)) for path in sorted(paths)}
 
@@ -189,18 +193,31 @@ class Experiment:
             execution: of `program`.
             twice: run its schedule once more, for law `same_schedule_same_trace`.
         """
+        self._note(execution)
+        if twice:
+            again = self.run(execution.choices)
+            execution.trace.notes["replay_digest"] = invariants.trace_digest(again.trace)
+        return invariants.check(execution.trace)
+
+    def _note(self, execution: sim.Execution) -> None:
+        """Put what the laws compare with into the notes of the execution's trace."""
         notes = execution.trace.notes
         if self.variation.clock_moves is not None:
             notes["time_moves_early"] = True
-        silent = self.variation.silent
-        if "same_as_oracle" not in silent:
+        if self.variation.compares:
             notes["oracle"] = self.oracle
+            if self.lanes == "by_claims":
+                notes["serial"] = self.serial
         if isinstance(execution.value, Ending):
             notes["files"] = execution.value.files
-        if twice:
-            again = self.run(execution.choices)
-            notes["replay_digest"] = invariants.trace_digest(again.trace)
-        return [violation for violation in invariants.check(execution.trace) if violation.law not in silent]
+
+    @cached_property
+    def unchecked(self) -> tuple[str, ...]:
+        """The laws that one execution of the simplest schedule, run once, does not let anybody check."""
+        execution = self.run()
+        self._note(execution)
+        verdicts = invariants.verdicts(execution.trace)
+        return tuple(law for law, verdict in verdicts.items() if verdict is invariants.LawVerdict.NOT_CHECKED)
 
 
 def tally(results: Sequence[ToolResult]) -> str:

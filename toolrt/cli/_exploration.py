@@ -88,9 +88,17 @@ class Exploration(sim.Search):
         """How many schedules were run twice."""
         return sum(self._twice)
 
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The laws that were not checked on any execution."""
+        once_only = ("same_schedule_same_trace",) if self.twice else ()
+        return tuple(law for law in self.experiment.unchecked if law not in once_only)
+
     def run(self) -> None:
         """Explore until the sample, the time or the user's patience is at an end."""
-        self.experiment.oracle  # noqa: B018  it is not part of the time an execution takes
+        # What it is compared with is not part of the time an execution takes.
+        self.experiment.oracle  # noqa: B018
+        self.experiment.serial  # noqa: B018
         self._began = time.perf_counter()
         program, limit = self.experiment.program, self.experiment.step_limit
         if self._is_divided:

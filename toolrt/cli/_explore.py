@@ -17,6 +17,7 @@ import attrs
 from cyclopts import Parameter
 
 from toolrt import invariants, sim, view
+from toolrt.cli._about import about_batch, title_of
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
@@ -123,8 +124,7 @@ def explore(
     experiment = Experiment.on(roots, loaded.calls, lanes, limit, variation)
     if step_limit is not None:
         experiment = attrs.evolve(experiment, steps=step_limit)
-    title = f"{on_one_line(loaded.name, 200)}: {len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once"
-    screen.say(title, "bold")
+    screen.say(title_of(loaded.name, experiment), "bold")
     if words := variation.in_words():
         screen.say(words, indent=2)
     exploration = Exploration(experiment, chosen, executions, seconds, jobs, sittings, screen)
@@ -174,6 +174,11 @@ class _Kept:
     #: None: it could not be written, and why was said.
     path: Path | None
 
+    @property
+    def command(self) -> str | None:
+        """The command that repeats it; None when it is not kept."""
+        return None if self.path is None else f"toolrt replay {_quoted(self.path)}"
+
 
 def _keep(exploration: Exploration, loaded: Loaded, roots: Roots, target: Path | None, screen: Screen) -> _Kept:
     experiment, failure = exploration.experiment, exploration.report.failures[0]
@@ -209,13 +214,25 @@ def _keep(exploration: Exploration, loaded: Loaded, roots: Roots, target: Path |
 
 def _page(exploration: Exploration, failure: _Kept | None, name: str) -> view.Page:
     """The failure beside the nearest schedule that passes; without a failure, an execution of the first schedule."""
-    title = f"{on_one_line(name, 200)}: {exploration.report.claim}"
+    report, experiment = exploration.report, exploration.experiment
+    title = f"{on_one_line(name, 200)}: {report.claim}"
+    shown = experiment.run() if failure is None else failure.execution
+    about = about_batch(
+        name,
+        experiment,
+        shown,
+        () if failure is None else failure.violations,
+        report.verdict,
+        "; ".join(filter(None, [report.claim, report.unfinished])),
+        None if failure is None else failure.command,
+    )
     if failure is None:
-        return view.show(exploration.experiment.run(), names=["passes"], title=title)
-    if len(failure.execution.choices) > _SIMPLIFIED or exploration.interrupted:
-        return view.show(failure.execution, names=["fails"], title=title)
-    failing, passing = exploration.report.failures[0].compared
-    return view.show(failing, passing, names=["fails", "passes"][: 1 if passing is None else 2], title=title)
+        return view.show(shown, names=["passes"], title=title, about=about)
+    if len(shown.choices) > _SIMPLIFIED or exploration.interrupted:
+        return view.show(shown, names=["fails"], title=title, about=about)
+    failing, passing = report.failures[0].compared
+    names = ["fails", "passes"][: 1 if passing is None else 2]
+    return view.show(failing, passing, names=names, title=title, about=about)
 
 
 def _print_report(exploration: Exploration, screen: Screen) -> None:
@@ -229,9 +246,9 @@ def _print_report(exploration: Exploration, screen: Screen) -> None:
         screen.say(f"... and {len(endings) - _ENDINGS:,} more endings", indent=2)
     if report.unfinished:
         screen.say(on_one_line(f"not all was run: {report.unfinished}"), "yellow", indent=2)
-    silent = exploration.experiment.variation.silent
-    laws = f"{len(invariants.LAWS) - len(silent)} laws checked on each, {exploration.twice} run twice"
-    screen.say(laws + (f"; nothing to say here: {', '.join(silent)}" if silent else ""), indent=2)
+    unchecked = exploration.unchecked
+    laws = f"{len(invariants.LAWS) - len(unchecked)} laws checked on each, {exploration.twice} run twice"
+    screen.say(laws + (f"; not checked: {', '.join(unchecked)}" if unchecked else ""), indent=2)
     if report.failed:
         screen.say(f"{report.failed:,} of {report.executions:,} executions broke a law", "red", indent=2)
     if report.undecided:
@@ -259,9 +276,9 @@ def _print_failure(failure: _Kept, experiment: Experiment, screen: Screen) -> No
     print_timeline(failure.execution, experiment.calls, failure.violations, screen)
     screen.say("The schedule:", "bold")
     screen.say(failure.execution.schedule.short, indent=2)
-    if failure.path is not None:
+    if failure.command is not None:
         screen.say("Repeat it:", "bold")
-        screen.say(f"toolrt replay {_quoted(failure.path)}", indent=2)
+        screen.say(failure.command, indent=2)
 
 
 def _quoted(path: Path) -> str:
@@ -283,7 +300,8 @@ def _as_json(exploration: Exploration, failure: _Kept | None) -> dict[str, Any]:
         "interrupted": exploration.interrupted,
         "goes_on": exploration.goes_on,
         "outcomes": [{"count": count, "ending": _in_words(ending)} for ending, count in report.outcomes.items()],
-        "laws": [law for law in invariants.LAWS if law not in exploration.experiment.variation.silent],
+        "laws": [law for law in invariants.LAWS if law not in exploration.unchecked],
+        "not_checked": list(exploration.unchecked),
         "also": exploration.experiment.variation.to_json(),
         "unfinished": report.unfinished,
         "run_twice": exploration.twice,

@@ -13,22 +13,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
 import attrs
 
 from toolrt.cli._input import read_limited
+from toolrt.cli._made_with import versions
 from toolrt.cli._options import LANE_POLICIES, LaneName
 from toolrt.cli._roots import Roots, roots_of
 from toolrt.cli._variation import NOTHING_ELSE, Variation
 from toolrt.errors import InputRefused, ScheduleRefused
 from toolrt.sim import Schedule
 
-__all__ = ["FailureFile", "version", "versions"]
+__all__ = ["FailureFile"]
 
 _VERSION = 1
 
@@ -181,16 +180,3 @@ class _Fields:
         if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
             raise self.refusal("violations", "an array of strings", found)
         return tuple(found)
-
-
-def versions() -> dict[str, str]:
-    """What made a file."""
-    return {"toolrt": version("toolrt"), "trio": version("trio"), "python": platform.python_version()}
-
-
-def version(package: str) -> str:
-    """The installed version of `package`."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"

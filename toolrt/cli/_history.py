@@ -17,9 +17,9 @@ from cyclopts import Parameter
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._options import Whole
-from toolrt.cli._roots import Mounts, as_options, roots_of
+from toolrt.cli._roots import KeepHardLinks, Mounts, as_options, roots_of
 from toolrt.cli._screen import Screen, complain, forgiving, print_json
-from toolrt.workspace import FileProblem, Undone, Version, Workspace
+from toolrt.workspace import FileProblem, Undone, Version, Workspace, shown_path
 
 __all__ = ["history", "print_way_back", "restore", "undo"]
 
@@ -42,7 +42,7 @@ def history(
     Version 0 is what was there before the first. toolrt restore puts one back, toolrt undo a whole batch.
     """
     files = roots_of(workspace, mount).workspace()
-    versions = _done(files.history.versions, path)
+    versions = _done(files.history.versions, _given(path))
     if versions is None:
         return Exit.USAGE
     if json:
@@ -65,12 +65,13 @@ def undo(
     *,
     workspace: Annotated[str, Parameter(help="The directory it changed.")],
     mount: Mounts = (),
+    keep_hard_links: KeepHardLinks = False,
 ) -> int:
     """Put back exactly what a batch changed, all of it or nothing.
 
     It is refused where somebody else has changed one of those files since; then nothing is changed.
     """
-    files = roots_of(workspace, mount).workspace()
+    files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
     return _report(_done(files.history.undo, batch_id), files)
 
 
@@ -81,10 +82,11 @@ def restore(
     *,
     workspace: Annotated[str, Parameter(help="The directory it is in.")],
     mount: Mounts = (),
+    keep_hard_links: KeepHardLinks = False,
 ) -> int:
     """Put back one version of a file. That makes a new version, so nothing is lost."""
-    files = roots_of(workspace, mount).workspace()
-    return _report(_done(files.history.restore, path, version), files)
+    files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
+    return _report(_done(files.history.restore, _given(path), version), files)
 
 
 async def print_way_back(files: Workspace, batch_id: str, screen: Screen) -> None:
@@ -97,6 +99,11 @@ async def print_way_back(files: Workspace, batch_id: str, screen: Screen) -> Non
         screen.say(f"changed {_named(changed)}; toolrt undo {batch_id} {as_options(files.disk)} puts it back", "dim")
     elif changed and files.history.problem is not None:
         screen.say(f"changed {_named(changed)}; not kept for undo: {on_one_line(files.history.problem, 500)}", "yellow")
+
+
+def _given(path: str) -> str:
+    """A name as it stands on the command line; one that is no UTF-8 in the way that names are shown."""
+    return path if path.isprintable() else shown_path(path)
 
 
 def _done(what: Callable[..., Awaitable[T]], *arguments: object) -> T | None:
@@ -117,6 +124,9 @@ def _report(undone: Undone | None, files: Workspace) -> int:
         return Exit.FAILED
     screen = Screen(forgiving(sys.stdout))
     screen.say(f"put back {_named(undone.paths)}" if undone.paths else "everything was as it should be")
+    if undone.parted:
+        what = "is a file of its own now" if len(undone.parted) == 1 else "are files of their own now"
+        screen.say(f"{_named(undone.parted)} had names elsewhere (hard links), which keep what they had, and {what}")
     trio.run(print_way_back, files, undone.batch_id, screen)
     return Exit.OK
 

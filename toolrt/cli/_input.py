@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 import attrs
 
+from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.errors import InputRefused
 from toolrt.interop import MAX_RESPONSE_BYTES, parse_response
 from toolrt.model import ToolCall
 
 __all__ = [
-    "STANDARD_INPUT",
     "Loaded",
     "checked_directory",
     "checked_target",
@@ -28,10 +28,6 @@ __all__ = [
     "read_limited",
     "write_target",
 ]
-
-
-#: What stands for standard input among the arguments: ``-`` alone would be taken for an option, and no path has a NUL.
-STANDARD_INPUT = "\0-"
 
 
 @attrs.frozen

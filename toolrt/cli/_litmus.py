@@ -25,6 +25,7 @@ from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
 from toolrt.invariants.litmus import LITMUS, MOST, THEMES, Game, Litmus, Verified, in_order, method_of
 from toolrt.invariants.litmus import verify as verified
+from toolrt.trace import stable_text
 
 __all__ = ["litmus"]
 
@@ -165,10 +166,25 @@ def _show(program: Litmus, most: int, screen: Screen) -> Verified:
 
 def _page(program: Litmus, one: Verified) -> view.Page:
     """A schedule that goes wrong beside the nearest one that does not; where none does, the simplest one."""
+    named = f'LITMUS["{program.name}"].program'
     if one.failure is None:
-        return view.show(sim.run(program.program, sim.Choices(), details=True), names=["right"], title=program.name)
+        execution = sim.run(program.program, sim.Choices(), details=True)
+        about = [
+            ("PASS", one.claim) if one.ok else ("FAIL", one.problems[0]),
+            ("Value", stable_text(execution.outcome)),
+            ("Program", f"{program.name}: {program.story}"),
+            ("Schedule", execution.schedule.short),
+            ("Run it again", f'sim.replay({named}, "{execution.schedule.short}")'),
+        ]
+        return view.show(execution, names=["right"], title=program.name, about=about)
     wrong, right = one.failure.compared
-    return view.show(wrong, right, names=["wrong", "right"][: 1 if right is None else 2], title=program.name)
+    told = {"Program": f"{program.name}: {program.story}"}
+    about = [
+        (name, text.replace("(program,", f"({named},", 1) if name == "Run it again" else told.get(name, text))
+        for name, text in one.failure.about_minimal
+    ]
+    names = ["wrong", "right"][: 1 if right is None else 2]
+    return view.show(wrong, right, names=names, title=program.name, about=about)
 
 
 def _print_problems(one: Verified, screen: Screen) -> None:

@@ -11,13 +11,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from toolrt import sim
+from toolrt.cli._about import title_of, verdict_of
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import Ending, Experiment
 from toolrt.cli._failure import FailureFile
 from toolrt.cli._screen import Screen, forgiving
 from toolrt.cli._timeline import print_timeline, print_violations
-from toolrt.errors import ReplayDiverged, StepLimit
+from toolrt.errors import ReplayDiverged
 from toolrt.interop import parse_response
 
 __all__ = ["replay"]
@@ -44,8 +46,7 @@ def replay(
     changed = experiment.tree_digest != kept.tree
     if changed:
         screen.say("The workspace is not as it was when this file was written.", "yellow")
-    name = on_one_line(kept.response_name, 200)
-    screen.say(f"{name}: {len(calls):,} calls, {kept.lanes}, at most {kept.limit:,} at once", "bold")
+    screen.say(title_of(kept.response_name, experiment), "bold")
     try:
         execution = experiment.replay(kept.schedule)
     except ReplayDiverged as error:
@@ -55,14 +56,18 @@ def replay(
     violations = experiment.check(execution, twice=True)
     print_timeline(execution, calls, violations, screen)
     print_violations(violations, execution.error, screen)
-    if isinstance(execution.error, StepLimit) and (execution.error.time_stood_still or execution.error.starved):
+    verdict = verdict_of(execution, violations)
+    if verdict is sim.INCONCLUSIVE:
         screen.say("INCONCLUSIVE: it was stopped before it ended", "bold yellow")
         return Exit.INCONCLUSIVE
-    if violations or execution.error is not None:
+    if verdict is sim.FAIL:
         screen.say("FAIL: a law does not hold", "bold red")
         return Exit.FAILED
     ending = f", {on_one_line(repr(execution.value))}" if isinstance(execution.value, Ending) else ""
-    screen.say(f"PASS: every law holds{ending}", "bold green")
+    screen.say(f"PASS: no law is broken{ending}", "bold green")
+    unchecked = [law for law in experiment.unchecked if law != "same_schedule_same_trace"]
+    if unchecked:
+        screen.say(f"not checked: {', '.join(unchecked)}", indent=2)
     if kept.violations:
         screen.say("What the file tells of did not happen again:")
         for text in kept.violations[:1]:

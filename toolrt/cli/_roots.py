@@ -12,12 +12,16 @@ from cyclopts import Parameter
 
 from toolrt.cli._escape import on_one_line
 from toolrt.cli._input import checked_directory
+from toolrt.cli._screen import complain
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace import Disk, Fault, MemoryDisk, MountedDisk, Skeleton, Workspace, head_and_tail
 
-__all__ = ["Mounts", "Roots", "as_options", "fresh", "roots_of"]
+__all__ = ["KeepHardLinks", "Mounts", "Roots", "as_options", "fresh", "roots_of"]
 
 T = TypeVar("T")
+
+#: How many names a notice shows.
+_SHOWN = 5
 
 #: The option.
 Mounts = Annotated[
@@ -27,6 +31,16 @@ Mounts = Annotated[
         negative=(),
         consume_multiple=False,
         help="Take NAME=DIRECTORY into the workspace as well, as NAME/... there.",
+    ),
+]
+
+#: The option that changes files through hard links that lead out of the workspace.
+KeepHardLinks = Annotated[
+    bool,
+    Parameter(
+        name="--keep-hard-links",
+        negative=(),
+        help="Change all names of a file, also those outside; else the changed name gets a file of its own.",
     ),
 ]
 
@@ -43,13 +57,23 @@ class Roots:
         """Each of them, the base first."""
         return (self.base, *self.mounts.values())
 
-    def workspace(self, skeleton: Skeleton = head_and_tail) -> Workspace:
-        """The workspace of the files themselves.
+    def workspace(self, skeleton: Skeleton = head_and_tail, keep_hard_links: bool = False) -> Workspace:
+        """The workspace of the files themselves; the arguments are its.
 
         Raises:
             InputRefused: they cannot be one.
         """
-        return _refused_as_input(lambda: Workspace(self.base, mounts=self.mounts, skeleton=skeleton))
+        workspace = _refused_as_input(
+            lambda: Workspace(self.base, mounts=self.mounts, skeleton=skeleton, keep_hard_links=keep_hard_links)
+        )
+        if found := workspace.left_alone:
+            shown = ", ".join(on_one_line(path, 200) for path in found[:_SHOWN])
+            more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+            complain(
+                f"{len(found):,} names like toolrt's own were not made by it and are left alone: {shown}{more}."
+                " They are not shown to tools; delete them if they are not yours."
+            )
+        return workspace
 
     def twin(self, fault: Fault | None = None) -> Disk:
         """A copy of the files in memory.

@@ -23,20 +23,21 @@ import trio
 from cyclopts import Parameter
 
 from toolrt._plain import plain
+from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._board import Board
 from toolrt.cli._escape import on_one_line, shown_lines
 from toolrt.cli._exit import Exit
 from toolrt.cli._experiment import tally
-from toolrt.cli._failure import versions
 from toolrt.cli._history import print_way_back
-from toolrt.cli._input import STANDARD_INPUT, checked_target, load_response, write_target
+from toolrt.cli._input import checked_target, load_response, write_target
 from toolrt.cli._lsp import language_servers_of
+from toolrt.cli._made_with import versions
 from toolrt.cli._mcp import servers_of
 from toolrt.cli._offer import Wanted, offered
 from toolrt.cli._options import LANE_POLICIES, LIMIT, LaneName, Whole, above_0, at_least_one
 from toolrt.cli._permit import permissions_of
 from toolrt.cli._plan import in_words, plan_of, print_plan
-from toolrt.cli._roots import Mounts, roots_of
+from toolrt.cli._roots import KeepHardLinks, Mounts, roots_of
 from toolrt.cli._screen import Screen, forgiving, print_json
 from toolrt.cli._signals import code_of_interrupt, who_interrupts
 from toolrt.cli._styles import STYLES
@@ -46,6 +47,7 @@ from toolrt.model import State, ToolCall, ToolResult
 from toolrt.runtime import Batch, Runtime
 from toolrt.services.code import skeleton
 from toolrt.services.telemetry import JsonLines, Telemetry
+from toolrt.workspace import head_and_tail
 
 __all__ = ["Performed", "perform", "run"]
 
@@ -63,6 +65,7 @@ def run(
     *,
     workspace: Annotated[str, Parameter(help="The directory the calls work on; they change it.")],
     mount: Mounts = (),
+    keep_hard_links: KeepHardLinks = False,
     lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
@@ -120,7 +123,7 @@ def run(
     if dry_run and format not in ("text", "json"):
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
-    files = roots.workspace(skeleton) if code else roots.workspace()
+    files = roots.workspace(skeleton if code else head_and_tail, keep_hard_links)
     wanted = Wanted(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base))
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)

@@ -1,8 +1,9 @@
 """What else may happen in an execution than tasks taking their steps: a cancel, time that passes, faults of the disk.
 
 Rules.  Each is a choice of the explorer's, like any other; what may happen is said, and kept in the replay file.  Where
-calls may time out or fail, what comes after them differs from the oracle's answer for good reason, so that law has
-nothing to say there, and that is said.  Where time moves early, no law says at which instant something has to happen.
+calls may time out or fail, what comes after them differs from the oracle's answer for good reason, so the laws that
+compare with one call at a time are not checked there, and the report says so.  Where time moves early, no law says at
+which instant something has to happen.
 After a cancel, finished calls and files are still held against the oracle.
 """
 
@@ -54,9 +55,9 @@ class Variation:
         return told if self.clock_moves is None else {**told, "clock": "explored", "clock_moves": self.clock_moves}
 
     @property
-    def silent(self) -> tuple[str, ...]:
-        """The laws that have nothing to say."""
-        return () if self.timeout is None and not self.faults else ("same_as_oracle",)
+    def compares(self) -> bool:
+        """Whether an execution can be compared with one call at a time: no call times out, and no fault comes."""
+        return self.timeout is None and not self.faults
 
     def fault(self) -> Callable[..., None] | None:
         """What a disk asks before each of its operations; None: nothing goes wrong.

@@ -2,15 +2,15 @@
 
 Rules.  Who already runs on Trio awaits the runtime itself and is refused here, also from a worker thread that
 Trio started: a second Trio run inside the first would stall it, or wait for what only the first can give back.
-Two threads that use one claim table take turns, because a ticket table belongs to one Trio run at a time.
+Two threads that use one claim table take turns, because a ticket table belongs to one Trio run at a time.  Ctrl-C ends
+the wait for a turn, too, and never leaves a turn taken.
 
-Limits.  It blocks its thread until the batch is over.  Turns are taken between callers of `run_sync` only; a Trio
-program that uses the same runtime in another thread at the same time is not noticed.
+Limits.  It blocks its thread until the batch is over.  Turns are taken between callers of `run_sync` only; while a Trio
+program in another thread has a batch open on the same table, it is refused.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 from collections.abc import Sequence
@@ -43,6 +43,7 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
 
     Raises:
         MisuseError: called from a Trio program, where it is ``await runtime.run(calls, state)``; nothing was run.
+        BatchClosed: a Trio program in another thread has a batch open on the same claim table; nothing was run.
         DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
         KeyboardInterrupt: Ctrl-C; the calls that ran were cancelled, and their effects may have landed.
 
@@ -61,10 +62,27 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
             "run_sync was called in a worker thread of a running Trio loop: use "
             "`trio.from_thread.run(runtime.run, calls, state)` there"
         )
-    with contextlib.ExitStack() as turns:
+    return trio.run(_in_turn, runtime, calls, state)
+
+
+#: Seconds between two looks at whether Ctrl-C was pressed, while the main thread waits for its turn.
+_LOOK = 0.1
+
+
+@trio.lowlevel.enable_ki_protection
+async def _in_turn(runtime: Runtime, calls: Sequence[ToolCall], state: State | None) -> BatchOutcome:
+    """Run the batch once all tables are this thread's; nothing else is in this Trio run, so its wait may block."""
+    patience = _LOOK if threading.current_thread() is threading.main_thread() else -1
+    taken: list[threading.Lock] = []
+    try:
         for lock in _locks_of(runtime):
-            turns.enter_context(lock)
-        return trio.run(runtime.run, calls, state)
+            while not lock.acquire(timeout=patience):  # noqa: ASYNC110  another thread's lock: Trio knows no event of it
+                await trio.lowlevel.checkpoint()
+            taken.append(lock)
+        return await runtime.run(calls, state)
+    finally:
+        for lock in reversed(taken):
+            lock.release()
 
 
 def _is_trio_worker_thread() -> bool:

@@ -8,17 +8,17 @@ hold::
     for violation in invariants.check(execution.trace):
         print(violation)
 
-`LAWS` has the fourteen laws of the design by name; it is never changed.  Laws of your own are made with `law` and
+`LAWS` has the seventeen laws of the design by name; it is never changed.  Laws of your own are made with `law` and
 handed to `check`.  Whether a law could see anything at all is shown by the mutants (`toolrt.invariants.mutants`):
 small broken variants of the runtime, at least one for each law, which that law alone must catch.
 """
 
 from toolrt.invariants import script
-from toolrt.invariants._check import LAWS, check, require
+from toolrt.invariants._check import LAWS, check, require, verdicts
 from toolrt.invariants._equality import trace_digest
 from toolrt.invariants._executed_by import Executor, executed_by
 from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
-from toolrt.invariants._law import Law, Predicate, Violation, law
+from toolrt.invariants._law import Law, LawVerdict, Predicate, Violation, law
 from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
 from toolrt.invariants._mix import Ending, Mix, simulate
 from toolrt.invariants._mutant import Mutant, patched
@@ -35,6 +35,7 @@ __all__ = [
     "Exhausted",
     "FalseAlarm",
     "Law",
+    "LawVerdict",
     "Mix",
     "Mutant",
     "Predicate",
@@ -55,4 +56,5 @@ __all__ = [
     "simulate",
     "table",
     "trace_digest",
+    "verdicts",
 ]

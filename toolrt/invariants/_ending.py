@@ -25,8 +25,8 @@ def nothing_left(story: Story, trace: Trace) -> Iterator[Found]:
             if count:
                 yield Found(f"expected no {what} to be left, got {count}", batch.id, None, batch.left.seq)
         for call in batch.calls.values():
-            if call.ticket is not None and (call.ended is None or call.ended.seq > batch.left.seq):
-                yield Found("took a ticket and never gave it back", batch.id, call.index, call.ticket.seq)
+            if call.placed is not None and (call.ended is None or call.ended.seq > batch.left.seq):
+                yield Found("took a ticket and never gave it back", batch.id, call.index, call.placed.seq)
     for note in ("temp_files", "open_handles", "claims_left"):
         for name in trace.notes.get(note, ()):
             yield Found(f"expected no {note.replace('_', ' ')}, got {name}")

@@ -3,7 +3,7 @@
 Both need something from outside the trace, kept in its notes: ``notes["oracle"]`` (what one call at a time gives:
 ``results``, ``state``, ``files``, the ``versions`` each file ever had, and whether the plan is ``exact``),
 ``notes["files"]`` (the files as this execution left them), ``notes["replay_digest"]`` (the digest of another
-execution of the same schedule).  Without them these laws have nothing to say.
+execution of the same schedule).  Without them these laws are not checked.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from toolrt.invariants._law import Found, told
 from toolrt.invariants._story import BatchStory, Story
 from toolrt.trace import Event, Trace, plain
 
-__all__ = ["same_as_oracle", "same_schedule_same_trace", "trace_digest"]
+__all__ = ["compared_results", "same_as_oracle", "same_schedule_same_trace", "trace_digest"]
 
 #: How a call ended that neither a cancel nor the clock cut short.
 _FINISHED = ("ok", "error", "denied", "invalid")
 
 
-@told(7, "same_as_oracle", "Every schedule ends like the oracle: same results, same state, same files.")
+def _has_oracle(trace: Trace) -> bool:
+    return isinstance(trace.notes.get("oracle"), Mapping)
+
+
+@told(7, "same_as_oracle", "Every schedule ends like the oracle: same results, same state, same files.", _has_oracle)
 def same_as_oracle(story: Story, trace: Trace) -> Iterator[Found]:
     """The oracle is the same plan, one call at a time."""
     oracle = trace.notes.get("oracle")
@@ -32,7 +36,8 @@ def same_as_oracle(story: Story, trace: Trace) -> Iterator[Found]:
     if batch is None or batch.left is None:
         return
     exact = bool(oracle.get("exact", True)) and batch.cancelled is None
-    yield from _results(batch, batch.left, oracle.get("results"), exact)
+    if oracle.get("results") is not None:
+        yield from compared_results(batch, batch.left, oracle["results"], exact, "the oracle")
     if exact and "state" in oracle and batch.left.fields["state"] != plain(oracle["state"]):
         text = f"state: expected {plain(oracle['state'])!r}, got {batch.left.fields['state']!r}"
         yield Found(text, batch.id, None, batch.left.seq)
@@ -41,16 +46,15 @@ def same_as_oracle(story: Story, trace: Trace) -> Iterator[Found]:
         yield from _files(batch, files, oracle, exact)
 
 
-def _results(batch: BatchStory, left: Event, expected: Any, exact: bool) -> Iterator[Found]:
-    if expected is None:
-        return
+def compared_results(batch: BatchStory, left: Event, expected: Any, exact: bool, who: str) -> Iterator[Found]:
+    """Where the results in `left` are not those `expected` by `who`; unless `exact`, of finished calls alone."""
     got = {result["call_index"]: result for result in left.fields["results"]}
     for want in plain(expected):
         index = want["call_index"]
         result = got.get(index)
         if result is None:
             if exact:
-                yield Found("expected a result as the oracle has, got none", batch.id, index, left.seq)
+                yield Found(f"expected a result as {who} has, got none", batch.id, index, left.seq)
             continue
         if not exact and not {result["outcome"], want["outcome"]} <= set(_FINISHED):
             continue
@@ -75,7 +79,11 @@ def _files(batch: BatchStory, files: Mapping[str, Any], oracle: Mapping[str, Any
             yield Found(text, batch.id, None, None)
 
 
-@told(14, "same_schedule_same_trace", "Same schedule, same trace: byte for byte, in every process.")
+def _has_digest(trace: Trace) -> bool:
+    return trace.notes.get("replay_digest") is not None
+
+
+@told(14, "same_schedule_same_trace", "Same schedule, same trace: byte for byte, in every process.", _has_digest)
 def same_schedule_same_trace(story: Story, trace: Trace) -> Iterator[Found]:
     """The trace equals that of another execution of its schedule, whose digest is in the notes."""
     expected = trace.notes.get("replay_digest")

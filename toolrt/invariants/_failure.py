@@ -87,6 +87,9 @@ def cancel_truthful(story: Story, trace: Trace) -> Iterator[Found]:
             last = call.settled[-1]
             if outcome == "interrupted" and call.started is None:
                 yield Found("interrupted, although it never started", batch.id, call.index, last.seq)
+            if outcome == "interrupted" and call.again is None and call.ended is not None and call.ended.seq < last.seq:
+                text = "interrupted, although its tool had returned; expected ok or error"
+                yield Found(text, batch.id, call.index, last.seq)
             if outcome == "not_started" and call.started is not None:
                 yield Found("said not to have started, and it had", batch.id, call.index, last.seq)
         if batch.cancelled is not None:
@@ -151,11 +154,13 @@ def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterat
     """A call that ran on, in virtual time, though nothing says that it may."""
     if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
         return
-    settled = call.settled[0]
-    late = call.started.seq < cancelled.seq < settled.seq and settled.time > cancelled.time
+    over = call.over
+    if over is None:
+        return
+    late = call.started.seq < cancelled.seq < over.seq and over.time > cancelled.time
     if late and not _takes_its_time(call):
         text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
-        yield Found(f"{text} {settled.time:g} s", batch.id, call.index, settled.seq)
+        yield Found(f"{text} {over.time:g} s", batch.id, call.index, over.seq)
 
 
 def _after_leaving(batch: BatchStory) -> Iterator[Found]:
@@ -223,12 +228,13 @@ def _timed_out(batch: BatchStory, call: CallStory, settled: Event, slack: float)
 def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Found]:
     """A call that is still unanswered when its timeout has passed."""
     timeout = None if call.started is None else call.started.fields.get("timeout")
-    if call.started is None or timeout is None or not call.settled:
+    over = call.over
+    if call.started is None or timeout is None or over is None or not call.settled or call.again is not None:
         return
-    ran, settled = call.settled[0].time - call.started.time, call.settled[0]
+    ran = over.time - call.started.time
     if ran > timeout * (1 + 1e-9) + 1e-9 and not _takes_its_time(call):
         text = f"ran for {ran:g} s and its timeout is {timeout:g} s; expected timed_out then"
-        yield Found(text, batch.id, call.index, settled.seq)
+        yield Found(text, batch.id, call.index, over.seq)
 
 
 def _held_by_threads(story: Story) -> Iterator[Found]:

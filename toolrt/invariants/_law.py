@@ -6,6 +6,7 @@ that breaks it, and it never needs the runtime that made the trace: a trace read
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +16,21 @@ from toolrt.errors import DefinitionRefused
 from toolrt.invariants._story import Story, story_of
 from toolrt.trace import Trace
 
-__all__ = ["Found", "Law", "Predicate", "Violation", "law", "told"]
+__all__ = ["Found", "Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
+
+
+class LawVerdict(enum.StrEnum):
+    """What a law says of one trace."""
+
+    #: It found nothing wrong, and the trace has what it compares with.
+    HELD = "held"
+    #: It found at least one violation.
+    BROKEN = "broken"
+    #: The trace lacks what the law compares with, such as the serial run of the same calls.
+    NOT_CHECKED = "not checked"
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 @attrs.frozen
@@ -56,6 +71,10 @@ class Violation:
 Predicate = Callable[[Trace], "list[Violation]"]
 
 
+def _always(trace: Trace) -> bool:
+    return True
+
+
 @attrs.frozen
 class Law:
     """A named predicate over one trace; calling it gives every violation found, in trace order."""
@@ -68,9 +87,17 @@ class Law:
     predicate: Predicate = attrs.field(repr=False)
     #: Its number among the laws of the design, or None for a law of a user's own.
     number: int | None = None
+    #: Says whether a trace has what the law compares with; where it has not, the law is not checked.
+    sees: Callable[[Trace], bool] = attrs.field(default=_always, repr=False)
 
     def __call__(self, trace: Trace) -> list[Violation]:
         return self.predicate(trace)
+
+    def verdict(self, trace: Trace) -> LawVerdict:
+        """Whether the law holds in `trace`, is broken there, or could not be checked."""
+        if self.predicate(trace):
+            return LawVerdict.BROKEN
+        return LawVerdict.HELD if self.sees(trace) else LawVerdict.NOT_CHECKED
 
     def violation(
         self, detail: str, batch: str | None = None, call: int | None = None, seq: int | None = None
@@ -88,14 +115,16 @@ class Found(NamedTuple):
     seq: int | None = None
 
 
-def told(number: int, name: str, sentence: str) -> Callable[[Callable[[Story, Trace], Iterator[Found]]], Law]:
-    """Make one of the laws of the design of a function over the trace's story."""
+def told(
+    number: int, name: str, sentence: str, sees: Callable[[Trace], bool] = _always
+) -> Callable[[Callable[[Story, Trace], Iterator[Found]]], Law]:
+    """Make one of the laws of the design of a function over the trace's story; `sees` as of `Law`."""
 
     def decorate(function: Callable[[Story, Trace], Iterator[Found]]) -> Law:
         def predicate(trace: Trace) -> list[Violation]:
             return [Violation(name, sentence, *found) for found in function(story_of(trace), trace)]
 
-        return Law(name, sentence, predicate, number)
+        return Law(name, sentence, predicate, number, sees)
 
     return decorate
 

@@ -20,8 +20,8 @@ from toolrt.invariants.workloads import WORKLOADS
 
 __all__ = ["FalseAlarm", "Row", "Table", "table"]
 
-#: The law that may always see what another one sees: it looks at the end of everything.
-_ORACLE = "same_as_oracle"
+#: The laws that may always see what another one sees: they look at the end of everything.
+_OF_THE_END = ("same_as_oracle", "same_as_serial")
 
 #: Enough steps for every workload of ours, few enough to tell a mutant that never ends.
 _STEP_LIMIT = 3_000
@@ -44,8 +44,8 @@ class Row:
 
     @property
     def alone(self) -> bool:
-        """Whether its law caught it and no other law did, the oracle's apart."""
-        others = [law for law, count in self.tripped.items() if count and law not in (self.mutant.law, _ORACLE)]
+        """Whether its law caught it and no other law did, those that look at the end of everything apart."""
+        others = [law for law, count in self.tripped.items() if count and law not in (self.mutant.law, *_OF_THE_END)]
         return self.caught and not others
 
 
@@ -84,7 +84,7 @@ class Table:
 
     @property
     def shadowed(self) -> tuple[str, ...]:
-        """Laws without a mutant that they alone catch (law 7 apart): another law could take their place."""
+        """Laws without a mutant that they alone catch (laws 7 and 15 apart): another law could take their place."""
         seen = {row.mutant.law for row in self.rows if row.alone}
         return tuple(law for law in self.laws if law not in seen)
 

@@ -23,6 +23,7 @@ from toolrt.invariants._world import World
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.invariants.script import Brief, Scripted
 from toolrt.model import Observer, State
+from toolrt.model._watched_state import parts_json
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 from toolrt.runtime import Batch, Runtime
 
@@ -257,23 +258,35 @@ class Mix(Brief):
 
     def oracle(self) -> dict[str, Any]:
         """What one call at a time gives: results, state, files, and every version each file had."""
+        return self._asked()[0]
+
+    def serial(self) -> dict[str, Any] | None:
+        """What `serial` gives on the same calls, with what each call sets of the state; None: no law asks for it.
+
+        It is run once for a mix, whatever the number of schedules.
+        """
+        return self._asked()[1]
+
+    def _asked(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
         found = _oracles.get(id(self))
         if found is None:
-            found = _oracles[id(self)] = self._ask_oracle()
+            in_lanes = self._one_by_one(_POLICIES[self.lanes])
+            found = in_lanes, self._one_by_one(serial) if self.lanes == "by_claims" else None
+            _oracles[id(self)] = found
             weakref.finalize(self, _oracles.pop, id(self), None)
         return found
 
-    def _ask_oracle(self) -> dict[str, Any]:
+    def _one_by_one(self, policy: LanePolicy) -> dict[str, Any]:
         world = World(self.calls, self.files)
         approve = world.approve if self.approves else None
 
         async def run() -> dict[str, Any]:
-            policy = _POLICIES[self.lanes]
             found = await run_one_by_one(
                 world.calls(), world.registry(), State(self.state), lanes=policy, approve=approve
             )
             return {
                 "results": [result.to_json() for result in found.results],
+                "sets": [parts_json(parts) for parts in found.sets],
                 "state": found.state.to_json(),
                 "files": dict(world.files),
                 "versions": world.versions,
@@ -296,7 +309,7 @@ class Mix(Brief):
 
 
 #: What the oracle said of mixes that are still alive.
-_oracles: dict[int, dict[str, Any]] = {}
+_oracles: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
 
 
 async def _cancel(batch: Batch, scope: trio.CancelScope, after: float, outside: bool) -> None:
@@ -312,6 +325,9 @@ def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
     notes = execution.trace.notes
     if mix.has_oracle:
         notes["oracle"] = mix.oracle()
+        in_turn = mix.serial()
+        if in_turn is not None:
+            notes["serial"] = in_turn
     if isinstance(execution.value, Ending):
         notes["files"] = dict(execution.value.files)
     return execution

@@ -211,7 +211,7 @@ ORDER: tuple[Mutant, ...] = (
         "results_in_call_order",
         "The reader gets results in the order in which calls finish.",
         lambda: patched(Cursor, "next", _as_they_come),
-        _TWO_SPEEDS,
+        Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(1)], says="safe")]),
     ),
     Mutant(
         "results at the end",
@@ -239,7 +239,11 @@ ORDER: tuple[Mutant, ...] = (
         "same_as_oracle",
         "When one modifier raises, the lane leaves the state as it was.",
         lambda: patched(_lane, "merged", _forgotten),
-        Mix([Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")], state={"x": "0"}),
+        Mix(
+            [Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")],
+            lanes="by_safety",
+            state={"x": "0"},
+        ),
     ),
     Mutant(
         "files are not ordered",
@@ -297,6 +301,7 @@ ORDER: tuple[Mutant, ...] = (
         lambda: patched(ToolContext, "__init__", _stale),
         Mix(
             [Scripted([ChangeState("x", "a")], says="nothing"), Scripted([SeeState("x")], says="safe")],
+            lanes="by_safety",
             state={"x": "0"},
         ),
     ),

@@ -12,7 +12,7 @@ import trio
 from toolrt.invariants._mix import Mix
 from toolrt.invariants._mutant import Mutant, patched
 from toolrt.invariants._mutants_of_order import Function, _taking
-from toolrt.invariants.script import AddCell, Fail, Pause, ReadCell, Say, Scripted, Sleep
+from toolrt.invariants.script import AddCell, ChangeState, Fail, LeaveOpen, Pause, ReadCell, Say, Scripted, Sleep
 from toolrt.model import Claim, Outcome
 from toolrt.order import ClaimTable, Cursor, Status, TrackedCall
 from toolrt.runtime import _execution
@@ -92,6 +92,16 @@ def _keeps_finished(skip: Function) -> Function:
     return keeps_finished
 
 
+def _stops_the_rest(close: Function) -> Function:
+    async def stops_the_rest(call: TrackedCall, *args: Any) -> BaseException:
+        error: BaseException = await close(call, *args)
+        lane: Any = call.runs_in
+        lane.batch.ending.stop(call)
+        return error
+
+    return stops_the_rest
+
+
 # Law 10
 
 
@@ -113,6 +123,19 @@ def _lets_them_run(cancel: Function) -> Function:
             lane.nursery = nursery
 
     return lets_them_run
+
+
+def _interrupts_who_returned(cancel: Function) -> Function:
+    def interrupts_who_returned(self: LaneSequence, *args: Any) -> None:
+        lane: Any = self.running
+        for call in () if lane is None else lane.calls:
+            if call.undecided is not None and call.result is None and call.runs_in is None:
+                lane.modified.remove(call)
+                call.modifiers = ()
+                self.batch.settle(call, Outcome.INTERRUPTED, None, "interrupted")
+        cancel(self, *args)
+
+    return interrupts_who_returned
 
 
 # Law 11
@@ -236,6 +259,12 @@ RUNTIME: tuple[Mutant, ...] = (
         lambda: patched(Ending, "_skip", _keeps_finished),
         Mix([Scripted([Sleep(1), Fail()], stops=True), Scripted([ReadCell("a")])]),
     ),
+    _in_law("failure_contained")(
+        "what is left open stops the rest",
+        "A call whose tool leaves a nursery or a scope open skips what follows.",
+        lambda: patched(_execution, "close_left_open", _stops_the_rest),
+        Mix([Scripted([LeaveOpen()], says="safe"), Scripted([Sleep(1)], says="safe")]),
+    ),
     _in_law("cancel_truthful")(
         "denies that it ran",
         "An interrupted call is reported as not started, though its effects may have landed.",
@@ -247,6 +276,15 @@ RUNTIME: tuple[Mutant, ...] = (
         "A cancel starts nothing new, and lets what runs come to its end.",
         lambda: patched(LaneSequence, "cancel", _lets_them_run),
         _CANCELLED,
+    ),
+    _in_law("cancel_truthful")(
+        "interrupts who returned",
+        "A call that has returned and waits for earlier calls is reported as interrupted by a cancel.",
+        lambda: patched(LaneSequence, "cancel", _interrupts_who_returned),
+        Mix(
+            [Scripted([Sleep(2)], says="safe"), Scripted([ChangeState("x", "a")], says="safe")],
+            cancel_after=1.25,
+        ),
     ),
     _in_law("timeout_own_time")(
         "timeouts count waiting",

@@ -49,7 +49,7 @@ class Rerun:
             lines.append(f"recorded steps that did not come: {len(self.left)}")
         ended = self.execution.value if self.execution.error is None else stable_text(self.execution.error)
         lines.append(f"it ended: {ended}")
-        lines += [str(violation) for violation in self.violations] or ["all laws hold"]
+        lines += [str(violation) for violation in self.violations] or ["no law is broken"]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ def rerun(mix: Mix, schedule: sim.Schedule | sim.Execution | str) -> Rerun:
         11 of 19 recorded steps went as they were; the execution has 21
         they part at step 11: the schedule has main, the program could run main.0.0.0
         it ended: ok ok; f='ab', g='c'
-        all laws hold
+        no law is broken
     """
     if not isinstance(mix, Mix):
         raise DefinitionRefused("rerun(mix)", "a Mix", mix)

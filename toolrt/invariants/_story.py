@@ -37,6 +37,10 @@ class CallStory:
     index: int
     submitted: Event | None = None
     ticket: Event | None = None
+    #: That it took tickets for what its claims look at, before these were known.
+    awaited: Event | None = None
+    #: Where its claims turned out not to be those it holds.
+    stale: list[Event] = attrs.field(factory=list)
     asked: Event | None = None
     answered: Event | None = None
     started: Event | None = None
@@ -47,6 +51,11 @@ class CallStory:
     result_delivered: list[Event] = attrs.field(factory=list)
     #: Effects and file events the tool reported.
     touched: list[Event] = attrs.field(factory=list)
+    #: Why its modifiers were refused: one of them set an old value.
+    refused: Event | None = None
+    #: When its tool ran again, because the call was stale and the tool is pure; `first_end`: when it had ended before.
+    again: Event | None = None
+    first_end: Event | None = None
     #: The sub-batches that its tool opened.
     sub_batches: list[BatchStory] = attrs.field(factory=list, repr=False)
     _claims: tuple[Claim, ...] | None = None
@@ -62,9 +71,22 @@ class CallStory:
             else:
                 self._claims = tuple(
                     Claim(tuple(parts), Mode(mode), subtree)
-                    for mode, parts, subtree in self.ticket.fields.get("claims", ())
+                    for name in ("claims", "after")
+                    for mode, parts, subtree in self.ticket.fields.get(name, ())
                 )
         return self._claims
+
+    @property
+    def placed(self) -> Event | None:
+        """The event that shows its place in the order of tickets."""
+        return self.ticket if self.awaited is None else self.awaited
+
+    @property
+    def known(self) -> int:
+        """The place in the trace from which on its claims are known, or it has ended without; NEVER: neither."""
+        if self.ticket is not None:
+            return self.ticket.seq
+        return NEVER if self.ended is None else self.ended.seq
 
     @property
     def shared(self) -> bool:
@@ -95,7 +117,27 @@ class CallStory:
     @property
     def lane(self) -> int | None:
         """The lane's index, or None for a call that has none."""
-        return None if self.ticket is None else self.ticket.fields.get("lane")
+        placed = self.ticket or self.awaited
+        return None if placed is None else placed.fields.get("lane")
+
+    @property
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """The places in the trace between which it holds a slot."""
+        if self.started is None:
+            return
+        ended = NEVER if self.ended is None else self.ended.seq
+        if self.first_end is None:
+            yield self.started.seq, ended
+            return
+        yield self.started.seq, self.first_end.seq
+        if self.again is not None:
+            yield self.again.seq, ended
+
+    @property
+    def over(self) -> Event | None:
+        """When it was answered, or had ended and waited for earlier calls to be answered; None if neither."""
+        known = [event for event in (*self.settled[:1], self.ended) if event is not None]
+        return min(known, key=_seq_of, default=None)
 
     @property
     def outcome(self) -> str | None:
@@ -331,6 +373,13 @@ def _ticket(batch: BatchStory, event: Event) -> None:
         batch.stops_from = call.index
 
 
+def _awaited(batch: BatchStory, event: Event) -> None:
+    call = batch.call(event.fields["call"])
+    if call.awaited is None:
+        call.awaited = event
+    batch.lane(event.fields["lane"]).calls[call.index] = None
+
+
 def _lane_started(batch: BatchStory, event: Event) -> None:
     lane = batch.lane(event.fields["lane"])
     lane.started = event
@@ -358,6 +407,17 @@ def _merge_delivered(batch: BatchStory, event: Event) -> None:
     batch.delivered.append(event)
 
 
+def _ended(batch: BatchStory, event: Event) -> None:
+    call = batch.call(event.fields["call"])
+    if call.ended is not None:
+        call.first_end = call.ended
+    call.ended = event
+
+
+def _refused(batch: BatchStory, event: Event) -> None:
+    batch.call(event.fields["call"]).refused = event
+
+
 def _of_call(batch: BatchStory, event: Event) -> None:
     """Events that happen once to a call: the field of its story is the last word of the kind."""
     setattr(batch.call(event.fields["call"]), event.kind.split(".")[1], event)
@@ -380,17 +440,21 @@ _TELLERS: dict[str, Any] = {
     "batch.stopped": _stopped,
     "reader.asked": _reader_asked,
     "ticket.taken": _ticket,
+    "claims.awaited": _awaited,
+    "claims.stale": _listed("stale"),
     "lane.started": _lane_started,
     "lane.merged": _lane_merged,
     "services.told": _services_told,
     "services.heard": _services_heard,
     "state.applied": _applied,
+    "state.refused": _refused,
     "merge.delivered": _merge_delivered,
     "call.submitted": _of_call,
     "approval.asked": _of_call,
     "approval.answered": _of_call,
     "call.started": _of_call,
-    "call.ended": _of_call,
+    "call.ended": _ended,
+    "call.again": _of_call,
     "call.settled": _listed("settled"),
     "progress.sent": _listed("sent"),
     "progress.delivered": _listed("progress_delivered", delivered=True),

@@ -20,7 +20,7 @@ from typing import Any
 
 from toolrt.invariants._law import Found, told
 from toolrt.invariants._story import NEVER, BatchStory, CallStory, Story
-from toolrt.model import WRITE, Claim
+from toolrt.model import EVERYTHING, WRITE, Claim
 from toolrt.trace import Event, Trace
 
 __all__ = ["no_needless_wait"]
@@ -40,7 +40,7 @@ def no_needless_wait(story: Story, trace: Trace) -> Iterator[Found]:
         families.setdefault(0 if batch.parent is None else id(batch.parent), []).extend(batch.calls.values())
     ready: dict[int, int] = {}
     for family in families.values():
-        tickets = sorted((call.ticket.seq, at, call) for at, call in enumerate(family) if call.ticket is not None)
+        tickets = sorted((call.placed.seq, at, call) for at, call in enumerate(family) if call.placed is not None)
         ready |= _ready_times([call for _, _, call in tickets])
     # Where the step limit cut an execution off, its last instant had not ended.
     instants = story.instants[:-1] if trace.meta.get("ended") == "StepLimit" else story.instants
@@ -67,8 +67,8 @@ class _Slots:
         self._starts.sort(key=_place_of)
         changes: list[tuple[int, int]] = []
         for call in (one for top in batch.calls.values() for one in top.family):
-            if call.started is not None:
-                changes += [(call.started.seq, 1), (_seq(call.ended), -1)]
+            for began, ended in call.runs:
+                changes += [(began, 1), (ended, -1)]
         for places, counts in self._children.values():
             extra = 0
             for place, count in zip(places, counts, strict=True):
@@ -98,8 +98,8 @@ class _Slots:
                 step
                 for inner in call.sub_batches
                 for child in inner.calls.values()
-                if child.started is not None
-                for step in ((child.started.seq, 1), (_seq(child.ended), -1))
+                for began, ended in child.runs
+                for step in ((began, 1), (ended, -1))
             )
             places: list[int] = []
             counts: list[int] = []
@@ -203,8 +203,10 @@ def _ready_times(calls: list[CallStory]) -> dict[int, int]:
     control: dict[int, list[int]] = {}
     ready: dict[int, int] = {}
     for call in calls:
-        assert call.ticket is not None
-        at = call.ticket.seq
+        # Until its claims are known all later calls wait behind it.
+        at = call.known
+        if call.awaited is not None:
+            ends.add(EVERYTHING, at)
         if call.asked is not None:
             at = max(at, _seq(call.answered))
         for claim in call.claims:
@@ -223,7 +225,9 @@ def _ready_times(calls: list[CallStory]) -> dict[int, int]:
             ends.add(claim, ended)
         if call.stops or may_be_stopped:
             kind = 0 if call.stops else 1
-            stoppers[kind] = max(stoppers[kind], ended)
+            # One that may stop the batch lets later calls go when its result is known, too.
+            known = call.settled[0].seq if call.stops and call.settled else ended
+            stoppers[kind] = max(stoppers[kind], ended, known)
     return ready
 
 
@@ -311,9 +315,9 @@ class _Watch:
             gone = min(began, settled, _seq(call.ended))
             if call.submitted is not None:
                 yield call.submitted.seq, self._queue, index
-                yield min(_seq(call.ticket), gone), self._unqueue, index
-            if call.ticket is not None:
-                yield call.ticket.seq, self._hold, index
+                yield min(_seq(call.placed), gone), self._unqueue, index
+            if call.placed is not None:
+                yield call.placed.seq, self._hold, index
                 yield _seq(call.ended), self._release, index
             if self._ready[index] < gone:
                 yield self._ready[index], self._make_ready, index

@@ -16,12 +16,16 @@ import trio
 from toolrt import probe
 from toolrt.invariants._failure import SHIELD
 from toolrt.invariants.script import (
+    POINTED_AT,
     Action,
     AddCell,
     AppendFile,
     BreakState,
     ChangeState,
     Fail,
+    Follow,
+    LeaveOpen,
+    OverwriteState,
     Pause,
     ReadCell,
     ReadFile,
@@ -34,7 +38,19 @@ from toolrt.invariants.script import (
     SubBatch,
     WriteFile,
 )
-from toolrt.model import BatchOutcome, Claim, Modifier, Progress, Registry, State, Tool, ToolCall, ToolOutput
+from toolrt.model import (
+    READ,
+    WRITE,
+    BatchOutcome,
+    Claim,
+    Modifier,
+    Progress,
+    Registry,
+    State,
+    Tool,
+    ToolCall,
+    ToolOutput,
+)
 from toolrt.runtime import ToolContext
 
 if TYPE_CHECKING:
@@ -117,6 +133,19 @@ class World:
         places = {id(batch): f"{prefix}{index}.{number}." for number, batch in enumerate(call.sub_batches)}
 
         async def act(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+            left: list[LeaveOpen] = []
+            if isinstance(ctx, ToolContext):
+                return await follow(ctx, note, left)
+            # The oracle: it enters nothing, and gives the error of what would be left open.
+            try:
+                output = await follow(ctx, note, left)
+            except Exception as error:
+                raise _left_open(left, error) from None
+            if left:
+                raise _left_open(left)
+            return output
+
+        async def follow(ctx: _Context, note: str, left: list[LeaveOpen]) -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
             self.vouch()
@@ -127,6 +156,10 @@ class World:
                 elif isinstance(action, Pause):
                     await trio.lowlevel.checkpoint()
                     self.vouch()
+                elif isinstance(action, LeaveOpen):
+                    left.append(action)
+                    if isinstance(ctx, ToolContext):
+                        await _enter(action)
                 elif isinstance(action, Shield):
                     _effect(ctx, SHIELD)
                     with trio.CancelScope(shield=True):
@@ -137,6 +170,13 @@ class World:
                     await trio.lowlevel.checkpoint()
                     self.vouch()
                     self._set_cell(ctx, action.cell, before + action.text)
+                elif isinstance(action, Follow):
+                    cell = self._pointed_at(action.cell)
+                    before = self._look_at_cell(cell)
+                    await trio.lowlevel.checkpoint()
+                    self.vouch()
+                    self._set_cell(ctx, cell, before + action.text)
+                    seen.append([cell, before])
                 elif isinstance(action, WriteFile | AppendFile):
                     await self._write(ctx, action)
                 elif isinstance(action, SubBatch):
@@ -154,27 +194,43 @@ class World:
             for action in call.does:
                 if isinstance(action, AddCell):
                     self._set_cell(ctx, action.cell, self._look_at_cell(action.cell) + action.text)
+                elif isinstance(action, Follow):
+                    cell = self._pointed_at(action.cell)
+                    before = self._look_at_cell(cell)
+                    self._set_cell(ctx, cell, before + action.text)
+                    seen.append([cell, before])
                 elif isinstance(action, WriteFile | AppendFile):
                     self._write_at_once(ctx, action)
                 else:
                     self._at_once(ctx, action, seen, modifiers)
             return _output(call, seen, modifiers)
 
-        claims = call.claims
+        claims, follows = call.claims, call.follows
+        if any(
+            child.follows for batch in call.sub_batches if batch.claimed for one in batch.calls for child in one.family
+        ):
+            follows = ()  # it lends all that cells may point at
+        looked_at = tuple(Claim(("cell", cell), READ) for cell in follows) if call.says == "after" else None
         declared: ClaimsOf | tuple[Claim, ...] | None = claims
 
         def claims_of(input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-            return claims if input["index"] == index else ()
+            if input["index"] != index:
+                return ()
+            if not follows:
+                return claims
+            known = [claim for claim in claims if claim.resource != (POINTED_AT,)]
+            return (*known, *(Claim((POINTED_AT, self._pointed_at(cell)), WRITE) for cell in follows))
 
         if call.says == "nothing" or (call.says == "safe" and not claims):
             declared = None
-        elif call.says == "by input":
+        elif call.says == "by input" or follows or call.says == "after":
             declared = claims_of
         return Tool(
             name=f"tool{prefix}{index}",
             function=act_at_once if call.sync else act,
             safe=_is_safe if call.says == "by input" else call.says == "safe",
             claims=declared,
+            claims_after=looked_at if callable(declared) else None,
             timeout=call.timeout,
             stops_batch=call.stops,
             interrupt=call.interrupt,
@@ -222,6 +278,8 @@ class World:
             seen.append(ctx.state.get(action.key))
         elif isinstance(action, ChangeState):
             modifiers.append(_adding(action))
+        elif isinstance(action, OverwriteState):
+            modifiers.append(_setting(action.key, ctx.state.get(action.key, "") + action.text))
         elif isinstance(action, BreakState):
             modifiers.append(_breaking)
         elif isinstance(action, Fail):
@@ -230,6 +288,10 @@ class World:
     def _look_at_cell(self, name: str) -> str:
         probe.access(("cell", name), False)
         return self._cells.get(name, "")
+
+    def _pointed_at(self, name: str) -> str:
+        """The name of the cell that this one points at: every text points at another one."""
+        return f"{POINTED_AT} {self._look_at_cell(name)}"
 
     def _set_cell(self, ctx: _Context, name: str, text: str) -> None:
         probe.access(("cell", name), True)
@@ -284,6 +346,25 @@ def _calls(prefix: str, calls: Sequence[Scripted]) -> list[ToolCall]:
     ]
 
 
+async def _enter(action: LeaveOpen) -> None:
+    """Enter what the action names, for good."""
+    if action.what == "scope":
+        trio.CancelScope().__enter__()
+    else:
+        nursery = await trio.open_nursery().__aenter__()
+        nursery.start_soon(trio.sleep_forever, name="left open")
+
+
+def _left_open(left: Sequence[LeaveOpen], *errors: Exception) -> Exception:
+    """What a call fails with that raised these `errors`, if any, and left that open."""
+    if not left:
+        return errors[0]
+    words = {"nursery": "a nursery", "scope": "a cancel scope"}
+    what = ", ".join(dict.fromkeys(words[action.what] for action in reversed(left)))
+    wrong = RuntimeError(f"the tool left {what} open: leave what it enters before it ends, with `with` or `async with`")
+    return ExceptionGroup("a tool that left something open", [wrong, *errors]) if errors else wrong
+
+
 def _is_safe(input: Mapping[str, Any]) -> bool:
     return bool(input.get("index", 0) % 2 == 0)
 
@@ -299,6 +380,14 @@ def _adding(action: ChangeState) -> Modifier:
         return state.set(action.key, state.get(action.key, "") + action.text)
 
     return add
+
+
+def _setting(key: str, text: str) -> Modifier:
+    def set_it(state: State) -> State:
+        probe.vouch()
+        return state.set(key, text)
+
+    return set_it
 
 
 def _breaking(state: State) -> State:

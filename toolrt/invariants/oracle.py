@@ -5,13 +5,17 @@ Rules.
        state keys (RULES 2 to 5).  A lane's calls all see the state it starts with.
     2. Within a lane the calls run in call order, one after the other, each under its own timeout; the modifiers
        of those that returned apply at the lane's end.
-    3. A call that stops the batch and fails skips everything after it.
-    4. There is no limit, no ticket, no reader and no cancel.
-    5. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
+    3. A call whose modifiers would set from an old value what an earlier call of its lane has changed is an error, and
+       none of its modifiers apply.
+    4. A call that stops the batch and fails skips everything after it.
+    5. There is no limit, no ticket, no reader and no cancel.
+    6. Where a call declares what its claims look at, they are asked for when all calls before it are over.  Others are
+       asked as the lane begins, and again at their turn; one that claims something else by then is refused (law 17).
+    7. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
 
 Theory.  Deterministic ordering promises that every schedule is equal to this one (Thomson et al., SIGMOD 2012).
-So this is written from the rules, and shares with the runtime the values of the model, the plan's lane policies,
-and nothing else: no batch, no lane, no ticket, no cursor of the runtime is used.
+So this is written from the rules, and shares with the runtime the values of the model, the plan's lane policies, the
+rule of stale writes, and nothing else: no batch, no lane, no ticket, no cursor of the runtime is used.
 
 Limits.  Error texts of the runtime's own (a timeout, a refusal) are not reproduced: of those calls only the
 outcome is compared.
@@ -43,7 +47,22 @@ from toolrt.model import (
     ToolResult,
     covers,
 )
-from toolrt.order import LanePolicy, StateKeys, by_claims, claims_of, shares_a_lane, touched_by
+from toolrt.model._watched_state import Part, StateReads, bare_state
+from toolrt.order import (
+    LanePolicy,
+    MergedCall,
+    StateKeys,
+    applied,
+    by_claims,
+    claims_of,
+    looked_at_by,
+    may_go_stale,
+    shares_a_lane,
+    stale_claims_text,
+    stale_part,
+    stale_text,
+    touched_by,
+)
 from toolrt.runtime import Allow, ApprovalRequest, Deny, Rewrite
 
 __all__ = ["OracleContext", "Sequential", "run_one_by_one"]
@@ -62,6 +81,8 @@ class Sequential:
     state: State
     #: The modifiers that were applied, in order.
     modifiers: tuple[Modifier, ...] = ()
+    #: For each call the parts of the state that its modifiers set.
+    sets: tuple[frozenset[Part], ...] = ()
 
 
 @attrs.define
@@ -148,7 +169,7 @@ class OracleContext:
     def isolate(self, **fields: Any) -> OracleContext:
         """The same call with a working directory and budgets of its own, changed by `fields`."""
         state = self.state.replace(**fields)
-        budget = state.context_budget
+        budget = bare_state(state).context_budget
         return attrs.evolve(self, state=state, read_budget=None if budget is None else max(2000, budget // 5))
 
 
@@ -202,7 +223,8 @@ class _Plan:
     def read_budget(self, calls: Sequence[ToolCall], state: State) -> int | None:
         """A fifth of what is left, in as many parts as there are reads, at least 2,000 (RULES 23)."""
         reads = self.registry.reads_in(calls) if self.expected_reads is None else self.expected_reads
-        return None if state.context_budget is None else max(2000, state.context_budget // (5 * reads))
+        left = bare_state(state).context_budget
+        return None if left is None else max(2000, left // (5 * reads))
 
     async def run(
         self, calls: Sequence[ToolCall], state: State, batch_id: str, held: tuple[Claim, ...] | None
@@ -210,27 +232,52 @@ class _Plan:
         """Run `calls` one by one; in a sub-batch each must be covered by what its parent `held`."""
         waiting = [_looked_up(index, call, self.registry, self.lanes) for index, call in enumerate(calls)]
         results: dict[int, ToolResult] = {}
-        applied: list[Modifier] = []
+        handed_on: list[Modifier] = []
+        sets: dict[int, frozenset[Part]] = {}
         budget = self.read_budget(calls, state)
-        while waiting:
-            lane, waiting = _next_lane(waiting, state, held)
-            modifiers: list[Modifier] = []
-            for place, call in enumerate(lane):
-                result, mine = await _run(call, state, self, batch_id, budget)
+        at = 0
+        while at < len(waiting):
+            known = bare_state(state)
+            for call in waiting[at:]:
+                if not _asked_first(call, known):
+                    break
+            keys, so_far = StateKeys(), state
+            merges: list[tuple[int, str, MergedCall]] = []
+            shared: bool | None = None
+            while at < len(waiting):
+                call = waiting[at]
+                if call.tool is not None and call.arguments is not None:
+                    if shared is not None and not (shared and call.shared):
+                        break
+                    if not _enters(call, call.tool, known, held, keys):
+                        break
+                    shared = call.shared
+                at += 1
+                reads = StateReads()
+                result, mine = await _run(call, reads.watching(state), self, batch_id, budget)
+                merge = applied(mine, so_far, call.tool)
+                stale = stale_part(merge, reads, state)
+                if stale is not None and call.tool is not None and call.tool.pure:
+                    result, mine = await _run(call, StateReads().watching(so_far), self, batch_id, budget)
+                    merge, stale = applied(mine, so_far, call.tool), None
+                if stale is None:
+                    so_far = merge.after
+                    merges.append((call.index, call.call.name, merge))
+                    sets[call.index] = frozenset(part for one in merge.modifiers for part in one.sets)
+                    done = zip(mine, merge.modifiers, strict=True)
+                    handed_on += [modifier for modifier, one in done if one.refused is None]
+                else:
+                    result = call.result(Outcome.ERROR, None, stale_text(stale, state, merges))
                 results[call.index] = result
-                modifiers += mine
                 if call.stops and result.outcome in _STOPPING:
-                    for skipped in (*lane[place + 1 :], *waiting):
+                    for skipped in waiting[at:]:
                         text = f"skipped: call {call.index} failed"
                         results[skipped.index] = skipped.result(Outcome.SKIPPED, None, text)
-                    waiting = []
-                    break
-            for modifier in modifiers:
-                after = _applied(modifier, state)
-                if after is not None:
-                    state = after
-                    applied.append(modifier)
-        return Sequential(tuple(results[index] for index in range(len(calls))), state, tuple(applied))
+                    at = len(waiting)
+            state = so_far
+        every = range(len(calls))
+        parts = tuple(sets.get(index, frozenset()) for index in every)
+        return Sequential(tuple(results[index] for index in every), state, tuple(handed_on), parts)
 
 
 @attrs.define
@@ -246,6 +293,8 @@ class _Call:
     shared: bool = False
     stops: bool = False
     claims: tuple[Claim, ...] = ()
+    #: What these look at, as declared.
+    after: tuple[Claim, ...] = ()
     #: What of that it may touch.
     touched: tuple[Claim, ...] = ()
     #: Whether that is more than its parent holds.
@@ -298,30 +347,25 @@ def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy
     return known
 
 
-def _next_lane(waiting: list[_Call], state: State, held: tuple[Claim, ...] | None) -> tuple[list[_Call], list[_Call]]:
-    """The calls up to the lane's last, those that belong to no lane among them, and the rest."""
-    keys = StateKeys()
-    lane: list[_Call] = []
-    shared: bool | None = None
-    for place, call in enumerate(waiting):
-        if call.tool is not None and call.arguments is not None:
-            if shared is not None and not (shared and call.shared):
-                return lane, waiting[place:]
-            call.claims = claims_of(call.tool, call.input, state, call.shared)
-            call.touched = call.claims
-            if held is not None:
-                touched = touched_by(call.tool, call.input, state)
-                call.touched = call.claims if touched is None else touched
-                call.uncovered = not all(covers(held, claim) for claim in call.touched)
-            if call.uncovered:
-                shared = call.shared
-                lane.append(call)
-                continue
-            if not keys.admits(call.claims):
-                return lane, waiting[place:]
-            shared = call.shared
-        lane.append(call)
-    return lane, []
+def _asked_first(call: _Call, state: State) -> bool:
+    """Ask for the call's claims as a lane begins; False if no later call can share that lane."""
+    if call.tool is None or call.arguments is None:
+        return True
+    call.claims = claims_of(call.tool, call.input, state, call.shared)
+    return call.shared
+
+
+def _enters(call: _Call, tool: Tool, state: State, held: tuple[Claim, ...] | None, keys: StateKeys) -> bool:
+    """Whether the call, whose turn has come, may share the lane of those before it."""
+    call.after = looked_at_by(tool, call.input, state, call.shared)
+    if call.after:
+        call.claims = claims_of(tool, call.input, state, call.shared)
+    call.touched = call.claims
+    if held is not None:
+        touched = touched_by(tool, call.input, state)
+        call.touched = call.claims if touched is None else touched
+        call.uncovered = not all(covers(held, claim) for claim in call.touched)
+    return call.uncovered or keys.admits((*call.claims, *call.after))
 
 
 async def _run(
@@ -334,6 +378,11 @@ async def _run(
         refusal = await _refusal(call, tool, state, plan.approve, batch_id)
         if refusal is not None:
             return call.result(Outcome.DENIED, None, refusal), ()
+    if may_go_stale(tool, call.shared):
+        now = claims_of(tool, call.input, bare_state(state), call.shared)
+        missing = [claim for claim in now if not covers((*call.claims, *call.after), claim)]
+        if missing:
+            return call.result(Outcome.ERROR, None, stale_claims_text(call.claims, missing[0])), ()
     services = plan.services.filled_from(getattr(tool.owner, "services", NO_SERVICES))
     context = OracleContext(
         call.call.call_id,
@@ -368,7 +417,7 @@ async def _refusal(
     call: _Call, tool: Tool, state: State, approve: Callable[[ApprovalRequest], Any], batch_id: str
 ) -> str | None:
     """Why the call may not run, or None; a rewrite replaces its arguments."""
-    request = ApprovalRequest(call.call.call_id, call.call.name, call.input, call.index, batch_id, state)
+    request = ApprovalRequest(call.call.call_id, call.call.name, call.input, call.index, batch_id, bare_state(state))
     try:
         answer = approve(request)
         if inspect.isawaitable(answer):
@@ -383,18 +432,10 @@ async def _refusal(
         arguments = tool.decode(answer)
         if isinstance(arguments, list):
             return "the rewritten input does not fit"
-        wanted = claims_of(tool, answer, state, call.shared)
-        if not all(any(held.covers(claim) for held in call.claims) for claim in wanted):
+        looked_at = looked_at_by(tool, answer, bare_state(state), call.shared)
+        wanted = (*claims_of(tool, answer, bare_state(state), call.shared), *looked_at)
+        if not all(covers((*call.claims, *call.after), claim) for claim in wanted):
             return "the rewritten input claims more"
         call.arguments, call.input = arguments, answer
         return None
     return answer.reason if isinstance(answer, Deny) else str(answer)
-
-
-def _applied(modifier: Modifier, state: State) -> State | None:
-    """The state after the modifier; None if it changes nothing because it failed."""
-    try:
-        after = modifier(state)
-    except Exception:
-        return None
-    return after if isinstance(after, State) else None

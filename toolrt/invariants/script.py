@@ -21,6 +21,9 @@ __all__ = [
     "BreakState",
     "ChangeState",
     "Fail",
+    "Follow",
+    "LeaveOpen",
+    "OverwriteState",
     "Pause",
     "Promise",
     "ReadCell",
@@ -34,6 +37,10 @@ __all__ = [
     "SubBatch",
     "WriteFile",
 ]
+
+
+#: What a call can leave open.
+_LEFT_OPEN = ("nursery", "scope")
 
 
 def brief(record: Any) -> str:
@@ -103,6 +110,14 @@ class AddCell(Brief):
 
 
 @attrs.frozen(repr=False)
+class Follow(Brief):
+    """Look at a cell, and add a text to what it points at, with a checkpoint between: which is known by then only."""
+
+    cell: str
+    text: str
+
+
+@attrs.frozen(repr=False)
 class ReadFile(Brief):
     """Look at a file; what is there is part of the answer."""
 
@@ -141,6 +156,16 @@ class ChangeState(Brief):
 
 
 @attrs.frozen(repr=False)
+class OverwriteState(Brief):
+    """Look at a key of the state, and return a modifier that sets it to what was there and a text."""
+
+    key: str
+    text: str
+    #: Whether the call claims the key; else the call is refused where an earlier one of its lane changed it.
+    claimed: bool = False
+
+
+@attrs.frozen(repr=False)
 class BreakState(Brief):
     """Return a modifier that raises."""
 
@@ -157,6 +182,14 @@ class Refuse(Brief):
     """Return an error with this text; the modifiers still apply."""
 
     text: str = "not so"
+
+
+@attrs.frozen(repr=False)
+class LeaveOpen(Brief):
+    """Enter a nursery, with a task in it that never ends, or a cancel scope, and never leave it.  No sync call does."""
+
+    #: Which of the two is entered.
+    what: Literal["nursery", "scope"] = attrs.field(default="nursery", validator=attrs.validators.in_(_LEFT_OPEN))
 
 
 @attrs.frozen(repr=False)
@@ -194,11 +227,14 @@ Action = (
     | Say
     | ReadCell
     | AddCell
+    | Follow
+    | LeaveOpen
     | ReadFile
     | WriteFile
     | AppendFile
     | SeeState
     | ChangeState
+    | OverwriteState
     | BreakState
     | Fail
     | Refuse
@@ -206,8 +242,12 @@ Action = (
     | SubBatch
 )
 
-#: What the call's tool says: its claims; that it is safe; nothing; or its claims and safety as functions of the input.
-Promise = Literal["claims", "safe", "nothing", "by input"]
+#: What the call's tool says: its claims; that it is safe; nothing; its claims and safety as functions of the input; or
+#: its claims and what these look at.
+Promise = Literal["claims", "safe", "nothing", "by input", "after"]
+
+#: What cells point at, as a resource.
+POINTED_AT = "pointed at"
 
 
 def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
@@ -250,21 +290,33 @@ class Scripted(Brief):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What covers all it touches: each cell and file once, WRITE where it may change it."""
+        """What covers all it may touch: each cell and file once, WRITE where it may change it."""
         modes: dict[tuple[Any, ...], bool] = {}
         for action in self.does:
             if isinstance(action, SubBatch):
                 for claim in (claim for call in action.calls if action.claimed for claim in call.claims):
                     modes[claim.resource] = modes.get(claim.resource, False) or claim.mode is WRITE
                 continue
-            if isinstance(action, ReadCell | AddCell):
+            if isinstance(action, Follow):
+                modes[(POINTED_AT,)] = True
+            if isinstance(action, ReadCell | AddCell | Follow):
                 resource, writes = ("cell", action.cell), isinstance(action, AddCell)
             elif isinstance(action, ReadFile | WriteFile | AppendFile):
                 resource, writes = ("file", action.file), not isinstance(action, ReadFile)
+            elif isinstance(action, OverwriteState) and action.claimed:
+                resource, writes = ("state", action.key), True
             else:
                 continue
             modes[resource] = modes.get(resource, False) or writes
-        return tuple(Claim(resource, WRITE if writes else READ) for resource, writes in modes.items())
+        return tuple(
+            Claim(resource, WRITE if writes else READ, subtree=resource == (POINTED_AT,))
+            for resource, writes in modes.items()
+        )
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """The cells of which it must know what they point at to know what it touches."""
+        return tuple(dict.fromkeys(action.cell for action in self.does if isinstance(action, Follow)))
 
     @property
     def seconds(self) -> float:
@@ -284,6 +336,8 @@ class Scripted(Brief):
     def __attrs_post_init__(self) -> None:
         if self.sync and self.sub_batches:
             raise DefinitionRefused("a scripted call with a sub-batch", "an async call", "sync=True")
+        if self.sync and any(isinstance(action, LeaveOpen) for action in self.does):
+            raise DefinitionRefused("a scripted call that leaves something open", "an async call", "sync=True")
 
     def lasting(self, seconds: float) -> Scripted:
         """The same call, sleeping so many seconds in one piece: where it first slept, or at its start."""

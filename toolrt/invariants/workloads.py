@@ -9,6 +9,7 @@ from toolrt.invariants.script import (
     BreakState,
     ChangeState,
     Fail,
+    Follow,
     Pause,
     ReadCell,
     ReadFile,
@@ -104,6 +105,16 @@ _INSIDE = (
     Scripted([SeeState("x")], says="safe"),
 )
 
+#: Calls whose claims depend on what earlier calls change: declared so, inside another one, and behind.
+_POINTERS = (
+    Scripted([AddCell("a", "x"), Sleep(1)]),
+    Scripted([Follow("a", "1"), Sleep(1)], says="after"),
+    Scripted([Follow("a", "2")], says="after"),
+    Scripted([AddCell("a", "y"), Follow("b", "3")], says="after"),
+    Scripted([ReadCell("b"), Sleep(2)], says="safe"),
+    Scripted([SubBatch([Scripted([AddCell("b", "z")]), Scripted([Follow("b", "4")], says="after")]), Follow("a", "5")]),
+)
+
 #: Each is small, together they reach every outcome, policy and reader.
 WORKLOADS: tuple[Mix, ...] = (
     Mix(_FILES, files={"f": "start "}),
@@ -120,6 +131,10 @@ WORKLOADS: tuple[Mix, ...] = (
     Mix(_ASKING),
     Mix(_ASKING, lanes="serial", limit=1),
     Mix(_TWO_CLAIMS, limit=3),
+    Mix(_POINTERS),
+    Mix(_POINTERS, limit=1, reader="slow"),
+    Mix([call for call in _POINTERS if call.says == "after" or not call.follows], delays=(0, 0.5, 1, 0)),
+    Mix(_POINTERS, lanes="parallel", cancel_after=1.0),
     Mix(_MANY, limit=3),
     Mix(_MANY, lanes="by_safety", reader="slow"),
     Mix(_MANY, cancel_after=1.25, cancel_outside=True),

@@ -79,10 +79,18 @@ class Grade:
         Raises:
             MisuseError: there is none.
         """
-        found = next((one.evidence for one in self.findings if not one.good and one.evidence is not None), None)
-        if found is None:
+        found = next((one for one in self.findings if not one.good and one.evidence is not None), None)
+        if found is None or found.evidence is None:
             raise MisuseError(f"exercise {self.exercise}: no execution shows what is wrong; print the grade")
-        return view.show(found, title=self.exercise)
+        execution = found.evidence
+        about = [
+            ("FAIL", found.what),
+            *([("Violation", found.detail)] if found.detail else []),
+            ("Value" if execution.error is None else "Error", stable_text(execution.error or execution.value)),
+            ("Program", f"your answer to {self.exercise}"),
+            ("Schedule", execution.schedule.short),
+        ]
+        return view.show(execution, title=self.exercise, about=about)
 
     def __str__(self) -> str:
         if self.status is Status.UNANSWERED:

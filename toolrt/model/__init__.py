@@ -1,6 +1,6 @@
 """Calls, results, state, claims, tools: values that know neither Trio nor time."""
 
-from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite, decision
+from toolrt.model._approval import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite, Withheld, decision
 from toolrt.model._call import Modifier, Outcome, ToolCall, ToolOutput, ToolResult
 from toolrt.model._claim import EVERYTHING, READ, WRITE, Claim, Mode, covers
 from toolrt.model._event import (
@@ -63,6 +63,7 @@ __all__ = [
     "ToolResult",
     "ToolTelemetry",
     "Update",
+    "Withheld",
     "WorkingDir",
     "covers",
     "decision",

@@ -18,7 +18,11 @@ from toolrt.model._claim import Claim
 from toolrt.model._state import State
 from toolrt.model._tool import Tool
 
-__all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "ParentCall", "Rewrite", "decision"]
+__all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "ParentCall", "Rewrite", "Withheld", "decision"]
+
+#: Says why a call may not touch a resource that it found, or None where it may; see `Allow.withheld`.  It is given the
+#: resource as a claim has it, and the number of names that the file has (1 or more; 1 for what is no file).
+Withheld = Callable[[tuple[Any, ...], int], str | None]
 
 
 @attrs.frozen
@@ -65,6 +69,9 @@ class Allow:
 
     #: None leaves the call all that it holds.
     within: tuple[Claim, ...] | None = None
+    #: What the call leaves out of that, for a tool that can (`Tool.leaves_out`): gives the reason why it may not touch
+    #: a resource, or None where it may.  None leaves out nothing.
+    withheld: Withheld | None = None
 
 
 @attrs.frozen
@@ -84,6 +91,7 @@ class Rewrite:
     input: Mapping[str, Any]
     #: As of `Allow`.
     within: tuple[Claim, ...] | None = None
+    withheld: Withheld | None = None
 
 
 Answer = Allow | Deny | Rewrite | ToolCall | bool | str | Mapping[str, Any]

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused
 from toolrt.model._call import ToolCall
 from toolrt.model._tool import Tool
@@ -42,7 +43,8 @@ class Registry:
 
     def get(self, name: object) -> Tool | None:
         """The tool of that name, or None."""
-        return self._tools.get(name) if isinstance(name, str) else None
+        # A kind of text may have a hash of its own.
+        return self._tools.get(str.__str__(name)) if isinstance(name, str) else None
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -65,7 +67,7 @@ class Registry:
 
     def nearest(self, name: object) -> list[str]:
         """Up to three names that look most like `name`, best first."""
-        return difflib.get_close_matches(str(name), self._tools, n=3, cutoff=0.5)
+        return difflib.get_close_matches(stable_text(name, str), self._tools, n=3, cutoff=0.5)
 
     def __repr__(self) -> str:
         return f"Registry({', '.join(self._tools)})"

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.errors import DefinitionRefused, MissingExtra
+from toolrt.model._hints import refuse_field_default, understood
 from toolrt.model._plain_check import NOTHING, wrong_with
 
 __all__ = ["BareValidator", "DerivedValidator", "GivenValidator", "Mismatch", "Validator"]
@@ -172,7 +173,9 @@ class DerivedValidator:
         self._msgspec = msgspec
         fields: list[Any] = []
         for name in (*self._parameters.positional, *self._parameters.named_only):
-            hint = _hint(signature.parameters[name].annotation, function, tool)
+            where = f"parameter {name} of tool {tool!r}"
+            refuse_field_default(self._parameters.defaults.get(name), where)
+            hint = understood(_hint(signature.parameters[name].annotation, function, tool), where, msgspec.Meta)
             if name in self._parameters.required:
                 fields.append((name, hint))
             else:

@@ -13,12 +13,13 @@ from typing import Any
 from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["State", "WorkingDir"]
+__all__ = ["FIELDS", "State", "WorkingDir"]
 
 #: A working directory as callers give it; None is the workspace's own.
 WorkingDir = PurePath | str | None
 
-_FIELDS = ("working_dir", "context_budget", "error_signatures", "hints")
+#: The typed fields.
+FIELDS = ("working_dir", "context_budget", "error_signatures", "hints")
 
 
 def _checked_working_dir(value: object) -> PurePath | None:
@@ -98,7 +99,7 @@ class State(Mapping[str, Any]):
         raise AttributeError("a State never changes: use delete(key) for a new one")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._values, {field: getattr(self, field) for field in _FIELDS})
+        return _restored, (self._values, {field: getattr(self, field) for field in FIELDS})
 
     def __getitem__(self, key: str) -> Any:
         return self._values[key]
@@ -112,14 +113,14 @@ class State(Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, State):
             return NotImplemented
-        return self._values == other._values and all(getattr(self, field) == getattr(other, field) for field in _FIELDS)
+        return self._values == other._values and all(getattr(self, field) == getattr(other, field) for field in FIELDS)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         parts = [repr(self._values)] if self._values else []
         defaults = State._empty()
-        for field in _FIELDS:
+        for field in FIELDS:
             value = getattr(self, field)
             if value != getattr(defaults, field):
                 parts.append(f"{field}={str(value) if field == 'working_dir' else value!r}")
@@ -160,12 +161,12 @@ class State(Mapping[str, Any]):
             DefinitionRefused: there is no such field, or the value does not fit it.
         """
         for name in fields:
-            if name not in _FIELDS:
-                raise DefinitionRefused("State.replace", f"one of {', '.join(_FIELDS)}", name)
+            if name not in FIELDS:
+                raise DefinitionRefused("State.replace", f"one of {', '.join(FIELDS)}", name)
         return self._with(self._values, **fields)
 
     def _with(self, values: Mapping[str, Any], **fields: Any) -> State:
-        kept = {field: getattr(self, field) for field in _FIELDS}
+        kept = {field: getattr(self, field) for field in FIELDS}
         return State(values, **(kept | fields))
 
     def to_json(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import attrs
 
+from toolrt._plain import at_once
 from toolrt.errors import DefinitionRefused, asks_to_exit, error_text
 from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._schema import (
@@ -89,6 +90,16 @@ class Tool:
     shares_read_budget: bool = attrs.field(default=False, kw_only=True)
     #: Whether its calls have a lane to themselves, though it says what it touches: that is what counts in a sub-batch.
     alone: bool = attrs.field(default=False, kw_only=True)
+    #: Whether it leaves out what its approval withholds (`ToolContext.withheld`): then a rule about a part of what it
+    #: claims need not deny the call.
+    leaves_out: bool = attrs.field(default=False, kw_only=True)
+    #: Whether its calls have no effect but their content and modifiers, and so may run again on another state.
+    pure: bool = attrs.field(default=False, kw_only=True)
+    #: What `claims` looks at: it is asked when these claims are granted; None says that it looks at nothing that an
+    #: earlier call may change.
+    claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, kw_only=True)
+    #: Whether the function, first thing, compares what its input means with what the call holds.
+    looks_again: bool = attrs.field(default=False, kw_only=True)
     #: Whether the function is a coroutine function; others run in a worker thread.
     is_async: bool = attrs.field(init=False, repr=False)
     _validator: Validator | None = attrs.field(init=False, default=None, repr=False)
@@ -113,6 +124,17 @@ class Tool:
         if isinstance(self.claims, tuple) and not all(isinstance(claim, Claim) for claim in self.claims):
             raise DefinitionRefused(f"{what}: claims", "claims, or a function of input and state", self.claims)
         _require_sync(f"{what}: claims", self.claims)
+        after = self.claims_after
+        expected = "claims, or a function of input and state"
+        if isinstance(after, tuple) and not all(isinstance(claim, Claim) for claim in after):
+            raise DefinitionRefused(f"{what}: claims_after", expected, after)
+        if after is not None and not (isinstance(after, tuple) or callable(after)):
+            raise DefinitionRefused(f"{what}: claims_after", expected, after)
+        if after is not None and not callable(self.claims):
+            raise DefinitionRefused(
+                f"{what}: claims_after", "claims= too, as a function of input and state", self.claims
+            )
+        _require_sync(f"{what}: claims_after", after)
         signature = inspect.signature(self.function)
         parameters = list(signature.parameters.values())
         if not parameters or parameters[0].kind not in (
@@ -141,13 +163,20 @@ class Tool:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def rebound(self, function: Callable[..., Any], *, claims: ClaimsOf | None, owner: Any) -> Tool:
-        """The same tool for another owner: with a function of the same signature and kind, and other claims.
+    def rebound(
+        self,
+        function: Callable[..., Any],
+        *,
+        claims: ClaimsOf | None,
+        owner: Any,
+        claims_after: ClaimsOf | None = None,
+    ) -> Tool:
+        """The same tool for another `owner`: a `function` of the same signature and kind, `claims` and `claims_after`.
 
         Nothing is looked at again, so this is cheap: what was derived from the signature is shared.
         """
         tool = copy.copy(self)
-        tool.function, tool.claims, tool.owner = function, claims, owner
+        tool.function, tool.claims, tool.owner, tool.claims_after = function, claims, owner, claims_after
         return tool
 
     @property
@@ -195,14 +224,14 @@ class Tool:
         if isinstance(self.safe, bool):
             return self.safe
         safe = self.safe
-        return self._asked(lambda: safe(self.complete(input)), None) is True
+        return self._asked(lambda: at_once(safe(self.complete(input))), None) is True
 
     def may_stop(self, input: Mapping[str, Any]) -> bool:
         """Whether its failure stops the batch for this input; True when its author's function fails."""
         if isinstance(self.stops_batch, bool):
             return self.stops_batch
         stops = self.stops_batch
-        return self._asked(lambda: bool(stops(self.complete(input))), True)
+        return self._asked(lambda: bool(at_once(stops(self.complete(input)))), True)
 
     @staticmethod
     def _asked(ask: Callable[[], T], otherwise: T) -> T:
@@ -236,12 +265,16 @@ class Tool:
 
     def claims_for(self, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
         """What it will touch for this `input` and the lane's `state`; everything when its author's function fails."""
-        if self.claims is None:
-            return ()
-        if isinstance(self.claims, tuple):
-            return self.claims
-        ask = self.claims
-        claims: tuple[Claim, ...] = self._asked(lambda: (*ask(self.complete(input), state),), (EVERYTHING,))
+        return () if self.claims is None else self._claimed(self.claims, input, state)
+
+    def claims_after_for(self, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        """What `claims` looks at for this `input` and `state`; everything when its author's function fails."""
+        return () if self.claims_after is None else self._claimed(self.claims_after, input, state)
+
+    def _claimed(self, ask: ClaimsOf | tuple[Claim, ...], input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        if isinstance(ask, tuple):
+            return ask
+        claims: tuple[Claim, ...] = self._asked(lambda: (*at_once(ask(self.complete(input), state)),), (EVERYTHING,))
         for claim in claims:
             if not isinstance(claim, Claim):
                 return (EVERYTHING,)
@@ -275,6 +308,7 @@ def tool(
     name: str | None = ...,
     safe: bool | Callable[[Mapping[str, Any]], bool] = ...,
     claims: ClaimsOf | Iterable[Claim] | None = ...,
+    claims_after: ClaimsOf | Iterable[Claim] | None = ...,
     timeout: float | None = ...,
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = ...,
     interrupt: Literal["cancel", "finish"] = ...,
@@ -283,6 +317,7 @@ def tool(
     owner: Any = ...,
     shares_read_budget: bool = ...,
     alone: bool = ...,
+    pure: bool = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -291,6 +326,7 @@ def tool(
     name: str | None = None,
     safe: bool | Callable[[Mapping[str, Any]], bool] = False,
     claims: ClaimsOf | Iterable[Claim] | None = None,
+    claims_after: ClaimsOf | Iterable[Claim] | None = None,
     timeout: float | None = None,
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = False,
     interrupt: Literal["cancel", "finish"] = "cancel",
@@ -299,6 +335,7 @@ def tool(
     owner: Any = None,
     shares_read_budget: bool = False,
     alone: bool = False,
+    pure: bool = False,
 ) -> Any:
     """Make a tool of a function whose first parameter is the `ToolContext`.
 
@@ -311,6 +348,9 @@ def tool(
             claims nothing.
         claims: what it will touch: claims, or a function of the input (defaults filled in) and the lane's start
             state.  It must not wait, open or write anything.
+        claims_after: what the function `claims` looks at, where an earlier call may change that: claims, or a function
+            of the input and the state.  Tickets for these are taken in call order, `claims` is called when they are
+            granted, and until then every later call waits.
         timeout: seconds of its own execution, above 0; None takes the runtime's default.
         stops_batch: whether its failure skips every later call: a bool, or a function of the input.
         interrupt: "cancel" ends it when the batch is cancelled; "finish" lets it end by itself and keeps its result.
@@ -322,6 +362,8 @@ def tool(
             answers grow with what it reads; it keeps to ``ctx.read_budget`` then.
         alone: whether its calls run alone, although `claims` says what they touch: for a tool whose modifiers later
             calls must see.  In a sub-batch it needs no more than its claims from the parent, and runs alone there.
+        pure: whether its calls have no effect but their content and modifiers.  One whose modifiers would set an old
+            value of the state then runs again, on what the earlier calls of its lane leave, and is not refused.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -336,9 +378,11 @@ def tool(
     def decorate(target: Callable[..., Any]) -> Tool:
         if isinstance(target, Tool):
             raise DefinitionRefused(f"tool {target.name!r}", "a function", "a tool already")
-        if isinstance(claims, Claim):
-            raise DefinitionRefused("a tool's claims", "a list of claims, or a function of input and state", claims)
+        for what, value in (("claims", claims), ("claims_after", claims_after)):
+            if not (value is None or callable(value) or isinstance(value, Iterable)) or isinstance(value, Claim | str):
+                raise DefinitionRefused(f"a tool's {what}", "a list of claims, or a function of input and state", value)
         given = claims if claims is None or callable(claims) else tuple(claims)
+        after = claims_after if claims_after is None or callable(claims_after) else tuple(claims_after)
         known = getattr(target, "__name__", "")
         if name is None and known == "<lambda>":
             raise DefinitionRefused("a tool's name", 'name="..." for a function without a name of its own', known)
@@ -347,6 +391,7 @@ def tool(
             function=target,
             safe=safe,
             claims=given,
+            claims_after=after,
             timeout=timeout,
             stops_batch=stops_batch,
             interrupt=interrupt,
@@ -355,6 +400,7 @@ def tool(
             owner=owner,
             shares_read_budget=shares_read_budget,
             alone=alone,
+            pure=pure,
         )
 
     return decorate if function is None else decorate(function)

@@ -1,5 +1,6 @@
 """The order of everything: claims, tickets, lanes, result slots.  Pure; knows neither Trio nor time."""
 
+from toolrt.order._circle import circle_through
 from toolrt.order._cursor import PROGRESS_BOUND, Cursor, MergingLane
 from toolrt.order._lanes import (
     STATE_KEY,
@@ -9,15 +10,19 @@ from toolrt.order._lanes import (
     by_claims,
     by_safety,
     claims_of,
+    looked_at_by,
+    may_go_stale,
     parallel,
     partition,
     serial,
     shares_a_lane,
+    stale_claims_text,
     touched_by,
 )
-from toolrt.order._merge import merged
+from toolrt.order._merge import MergedCall, applied, has_changed, merged, stale_part
+from toolrt.order._stale import stale_text
 from toolrt.order._tickets import ClaimTable, Ticket, give_back, next_batch
-from toolrt.order._tracked import TRANSITIONS, Happening, LanePlace, Status, TrackedCall
+from toolrt.order._tracked import TRANSITIONS, Happening, LanePlace, Siblings, Status, TrackedCall
 
 __all__ = [
     "PROGRESS_BOUND",
@@ -29,20 +34,30 @@ __all__ = [
     "Lane",
     "LanePlace",
     "LanePolicy",
+    "MergedCall",
     "MergingLane",
+    "Siblings",
     "StateKeys",
     "Status",
     "Ticket",
     "TrackedCall",
+    "applied",
     "by_claims",
     "by_safety",
+    "circle_through",
     "claims_of",
     "give_back",
+    "has_changed",
+    "looked_at_by",
+    "may_go_stale",
     "merged",
     "next_batch",
     "parallel",
     "partition",
     "serial",
     "shares_a_lane",
+    "stale_claims_text",
+    "stale_part",
+    "stale_text",
     "touched_by",
 ]

@@ -20,6 +20,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import at_once
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, Registry, State, Tool, ToolCall
 
 __all__ = [
@@ -30,10 +31,13 @@ __all__ = [
     "by_claims",
     "by_safety",
     "claims_of",
+    "looked_at_by",
+    "may_go_stale",
     "parallel",
     "partition",
     "serial",
     "shares_a_lane",
+    "stale_claims_text",
     "touched_by",
 ]
 
@@ -67,7 +71,7 @@ def serial(tool: Tool, input: Mapping[str, Any]) -> bool:
 def shares_a_lane(policy: LanePolicy, tool: Tool, input: Mapping[str, Any]) -> bool:
     """Whether `policy` lets a call of `tool` with this `input` share a lane; False when the policy fails."""
     try:
-        return bool(policy(tool, input))
+        return bool(at_once(policy(tool, input)))
     except Exception:
         return False
 
@@ -82,6 +86,23 @@ def claims_of(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) 
     if tool.claims is not None:
         return tool.claims_for(input, state)
     return () if tool.is_safe(input) else _EXCLUSIVE
+
+
+def looked_at_by(tool: Tool, input: Mapping[str, Any], state: State, shared: bool) -> tuple[Claim, ...]:
+    """What the claims of a call of `tool` with this `input`, `state` and `shared` look at, as the tool declares."""
+    return tool.claims_after_for(input, state) if shared and not tool.alone else ()
+
+
+def may_go_stale(tool: Tool, shared: bool) -> bool:
+    """Whether the runtime refuses a call of `tool`, `shared` or not, for claims that it does not hold by now."""
+    return shared and not tool.alone and not tool.looks_again and callable(tool.claims)
+
+
+def stale_claims_text(held: Sequence[Claim], missing: Claim) -> str:
+    """What a call is told that `held` claims and is refused, because it would claim `missing` by now."""
+    holds = ", ".join(map(str, held)) or "nothing"
+    remedy = "nothing was run: send the call again; its tool can say what its claims look at (claims_after)"
+    return f"when it was ordered its claims were {holds}; now that it could start it claims {missing} too; {remedy}"
 
 
 def touched_by(tool: Tool, input: Mapping[str, Any], state: State) -> tuple[Claim, ...] | None:
@@ -110,8 +131,8 @@ class StateKeys:
         self._keys: dict[tuple[Any, ...], Mode] = {}
         self._subtrees: list[Claim] = []
 
-    def admits(self, claims: Iterable[Claim]) -> bool:
-        """Whether a call with `claims` may join; if so, its claims count from now on.
+    def admits(self, claims: Iterable[Claim], record: bool = True) -> bool:
+        """Whether a call with `claims` may join; if so, its claims count from now on, unless `record` is False.
 
         A call that claims everything always may: it stays in its lane, and those behind it are kept apart.
         """
@@ -122,7 +143,7 @@ class StateKeys:
             return True
         if any(claim.resource and self._conflicts(claim) for claim in mine):
             return False
-        for claim in mine:
+        for claim in mine if record else ():
             if claim.subtree:
                 if claim not in self._subtrees:
                     self._subtrees.append(claim)
@@ -180,7 +201,7 @@ def partition(
         if tool is None or isinstance(tool.decode(call.input), list):
             continue
         shared = shares_a_lane(policy, tool, call.input)
-        claims = claims_of(tool, call.input, state, shared)
+        claims = (*claims_of(tool, call.input, state, shared), *looked_at_by(tool, call.input, state, shared))
         if not (lanes and shared and lanes[-1][0] and keys.admits(claims)):
             lanes.append((shared, []))
             keys = StateKeys(apart)

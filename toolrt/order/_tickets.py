@@ -5,11 +5,15 @@ Rules.
     2. A ticket waits for every earlier ticket that it conflicts with, and for nothing else.
     3. A ticket waits for earlier tickets only, so no cycle can form and no deadlock is possible.
     4. A ticket that ends before its turn leaves as if it had never been there.
+    5. A ticket may be *open*: what it is to hold is not known before it is granted what it holds now.  Until its owner
+       has closed it, every later ticket waits outside the order, and enters behind what it holds in the end.
 
 Theory.  This is deterministic locking: the requests of a transaction enter the lock queues in a preset order
 before any transaction runs (Thomson et al., "Calvin", SIGMOD 2012; Gelashvili et al., "Block-STM", PPoPP
 2023).  Claims that are granted and end together form a group; a group that waits counts its predecessors, and the
 one whose end brings the count to zero grants it.  Which they are is found in a tree of resources (`ClaimTree`).
+An open ticket is a dependent transaction: its read set is looked at before its write set is known (Calvin, 3.2.1).  It
+keeps its place because nothing later is in the tree while it is open, so rule 3 still holds and it is never restarted.
 
 Limits.  A ticket that ends before its turn (denied, cancelled while waiting) breaks the shortcut that "waiting
 for the last one means waiting for all before it".  While such a *ghost* still has its place, newcomers are
@@ -37,7 +41,7 @@ class Ticket:
     Make one with `ClaimTable.take`; give it back with `release`, exactly once.
     """
 
-    __slots__ = ("_groups", "_missing", "_on_ready", "_serial", "owner", "released", "table")
+    __slots__ = ("_groups", "_missing", "_on_ready", "_outside", "_serial", "open", "owner", "released", "table")
 
     def __init__(self, table: ClaimTable, serial: int, owner: Any, on_ready: Callable[[Any], None] | None) -> None:
         #: The table it belongs to.
@@ -50,6 +54,10 @@ class Ticket:
         self.owner = owner
         #: Whether it has been given back.
         self.released = False
+        #: What it will claim, while it waits outside the order; None once it is in it.
+        self._outside: Sequence[Claim] | None = None
+        #: Whether what it is to hold is not known yet.
+        self.open = False
 
     @property
     def ready(self) -> bool:
@@ -73,6 +81,8 @@ class Ticket:
     def waits_for(self) -> list[Any]:
         """The owners of the tickets it waits for, each once, in the order they asked."""
         found: dict[int, Any] = {}
+        if self._outside is not None and self.table._open is not None:
+            return [self.table._open.owner]
         for group in self._groups:
             for predecessor in sorted(group.predecessors, key=by_serial):
                 for ticket in predecessor.tickets:
@@ -100,11 +110,35 @@ class ClaimTable:
         self._batches = 0
         #: How many groups that ended before their turn still have their place.
         self._ghosts = 0
+        #: The ticket whose claims are not known yet, and those that wait for it outside the order.
+        self._open: Ticket | None = None
+        self._outside: dict[Ticket, None] = {}
+        #: Whose batches take tickets here now; the runtime's own affair.
+        self.tenure: Any = None
+
+    def clear(self) -> None:
+        """Forget every ticket: those who took them are gone, and will give none back."""
+        self._tree = ClaimTree()
+        self._ghosts = 0
+        self._open = None
+        self._outside = {}
 
     @property
     def busy(self) -> bool:
         """Whether somebody holds a ticket, or waits with one."""
-        return bool(self._tree.living)
+        return bool(self._tree.living) or self._open is not None
+
+    def delays(self, claims: Sequence[Claim]) -> bool:
+        """Whether a ticket for `claims`, taken now, would have to wait."""
+        if self._open is not None:
+            return True
+        if not self._tree.living:
+            return False
+        for claim in claims:
+            joined, wait = self._predecessors(claim, False)
+            if wait or (joined is not None and joined.predecessors):
+                return True
+        return False
 
     def statistics(self) -> dict[str, int]:
         """How much the table holds: ``groups``, ``waiting`` groups, ``ghosts`` and ``nodes`` below the root.
@@ -116,18 +150,68 @@ class ClaimTable:
         nodes = self._tree.count_nodes()
         return {"groups": len(groups), "waiting": waiting, "ghosts": self._ghosts, "nodes": nodes}
 
-    def take(self, claims: Sequence[Claim], owner: Any = None, on_ready: Callable[[Any], None] | None = None) -> Ticket:
+    def take(
+        self,
+        claims: Sequence[Claim],
+        owner: Any = None,
+        on_ready: Callable[[Any], None] | None = None,
+        is_open: bool = False,
+    ) -> Ticket:
         """Take a ticket for all of `claims`, behind every earlier ticket that conflicts with one of them.
 
         Args:
             claims: what will be touched; none at all gives a ticket that is ready.
             owner: whom the ticket is for.
             on_ready: called with `owner` when the ticket becomes ready; not when it is ready at once.
+            is_open: whether it is to hold other claims once it is ready: see `close`.
 
         Ordering: tickets that conflict come in the order of the calls of this, and of nothing else.
         """
+        ticket = Ticket(self, self._tree.serial, owner, on_ready)
+        ticket.open = is_open
+        if self._open is not None:
+            ticket._outside = claims
+            ticket._missing = 1
+            self._outside[ticket] = None
+        else:
+            self._enter(ticket, claims)
+        return ticket
+
+    def close(self, ticket: Ticket, claims: Sequence[Claim], still_open: bool = False) -> None:
+        """Let an open `ticket`, which is ready, hold `claims` at its place in the order; it may have to wait again.
+
+        Those that wait for it stay outside the order until `go_on`; or longer, if the ticket is `still_open`.
+        """
+        for group in ticket._groups:
+            del group.tickets[ticket]
+            if not group.tickets:
+                self._tree.forget(group)
+        ticket.open = still_open
+        self._enter(ticket, claims)
+
+    def go_on(self) -> None:
+        """Let those enter the order that waited outside it for a ticket which is open no more."""
+        ready: list[Ticket] = []
+        self._let_enter(ready)
+        _tell(ready)
+
+    def _let_enter(self, ready: list[Ticket]) -> None:
+        if self._open is not None and not (self._open.open and not self._open.released):
+            self._open = None
+        while self._outside and self._open is None:
+            ticket = next(iter(self._outside))
+            del self._outside[ticket]
+            claims, ticket._outside = ticket._outside or (), None
+            ticket._serial, ticket._missing = self._tree.serial, 0
+            self._enter(ticket, claims)
+            if ticket._missing == 0:
+                ready.append(ticket)
+
+    def _enter(self, ticket: Ticket, claims: Sequence[Claim]) -> None:
+        """Give the ticket its place in the order, behind all that is in it."""
         tree = self._tree
-        ticket = Ticket(self, tree.serial, owner, on_ready)
+        if ticket.open:
+            self._open = ticket
         if len(claims) == 1 and not self._ghosts:
             # The same as below, for what is by far the most common.
             claim = claims[0]
@@ -155,7 +239,6 @@ class ClaimTable:
             ticket._groups = tuple(groups)
         if probe.sink is not None:
             self._report(ticket)
-        return ticket
 
     def release(self, tickets: Iterable[Ticket]) -> None:
         """Give several tickets back as one step: see `Ticket.release`.
@@ -168,10 +251,17 @@ class ClaimTable:
         """Take tickets out of the order; gives those that become ready, in the order they asked."""
         ended: list[Group] = []
         ghosts: list[Group] = []
-        for ticket in tickets:
-            if ticket.released:
+        tickets = tuple(tickets)
+        known: set[Ticket] = set()
+        for ticket in tickets:  # before any of them is taken out
+            if ticket.released or ticket in known:
                 raise InternalError(f"a ticket of {ticket.owner!r} was given back twice")
+            known.add(ticket)
+        for ticket in tickets:
             ticket.released = True
+            if ticket._outside is not None:
+                del self._outside[ticket]
+                ticket._outside = None
             for group in ticket._groups:
                 del group.tickets[ticket]
                 if group.tickets:
@@ -195,6 +285,8 @@ class ClaimTable:
                 dependent.predecessors.remove(group)
                 if not dependent.predecessors:
                     self._granted(dependent, ready, ended)
+        if self._open is not None and self._open.released:
+            self._let_enter(ready)
         if len(ready) > 1:
             ready.sort(key=_ticket_serial)
         return ready

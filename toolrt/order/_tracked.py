@@ -8,16 +8,31 @@ story of that call.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import InternalError
-from toolrt.model import Arguments, Claim, FileChanged, Modifier, Tool, ToolCall, ToolResult, reads_only
+from toolrt.model import (
+    Arguments,
+    Claim,
+    FileChanged,
+    Modifier,
+    State,
+    Tool,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    Withheld,
+    reads_only,
+)
 
 if TYPE_CHECKING:
+    from toolrt.model._watched_state import StateReads
+    from toolrt.order._merge import MergedCall
     from toolrt.order._tickets import Ticket
 
-__all__ = ["TRANSITIONS", "Happening", "LanePlace", "Status", "TrackedCall"]
+__all__ = ["TRANSITIONS", "Happening", "LanePlace", "Siblings", "Status", "TrackedCall"]
 
 
 class Status(enum.StrEnum):
@@ -74,6 +89,17 @@ class LanePlace:
         self.index = index
 
 
+class Siblings(list["TrackedCall"]):
+    """All calls of one batch, by call_index: a list that knows the batch's limit.
+
+    Args:
+        iterable: the first of them; none by default.
+    """
+
+    #: How many of them run at once.
+    limit: float = math.inf
+
+
 class TrackedCall:
     """One call of a batch: what the model asked for, where it is, and what it has given so far."""
 
@@ -90,6 +116,8 @@ class TrackedCall:
     outermost: TrackedCall | None = None
     #: The lane that it runs in, while it does.
     runs_in: Any = None
+    #: The batches that its tool has open, sub-batches and others.
+    opened: tuple[Any, ...] = ()
     #: What it lends to the sub-batches that its tool opens, once it has opened one.
     inside: Any = None
     arguments: Arguments | None = None
@@ -99,8 +127,20 @@ class TrackedCall:
     admitted: bool = False
     #: What it claims, once its lane's start state is known.
     claims: tuple[Claim, ...] = ()
-    #: What its approval left of that; None is all of it.
+    #: What these look at, as its tool declares.
+    after: tuple[Claim, ...] = ()
+    #: Whether its claims are not known yet: it holds tickets for what they look at, and waits for these.
+    asking: bool = False
+    #: What its tool claimed as its lane began, while the lane stands still before it; None: it was not asked.
+    asked: tuple[Claim, ...] | None = None
+    #: Whether its claims are to be asked for again before it starts: it waited, or its input is another one.
+    asks_again: bool = False
+    #: Whether its approval gave it another input.
+    rewritten: bool = False
+    #: What its approval left of its claims; None is all of them.
     allowed: tuple[Claim, ...] | None = None
+    #: What its approval says that it has to leave out of that; None: nothing.
+    withheld: Withheld | None = None
     #: Its places in the order, while it holds them.
     tickets: tuple[Ticket, ...] = ()
     #: Whether its failure stops the batch.
@@ -117,6 +157,16 @@ class TrackedCall:
     result: ToolResult | None = None
     #: Modifiers of a call that returned, until its lane has ended.
     modifiers: tuple[Modifier, ...] = ()
+    #: What it read of its ``ctx.state``; None: it was given none.
+    reads: StateReads | None = None
+    #: What its tool returned, while earlier calls of its lane may still make that stale.
+    undecided: ToolOutput | None = None
+    #: Whether it is to run again, because it was stale and its tool is pure.
+    again: bool = False
+    #: The state that it is shown when it runs again; None: that of its lane's start.
+    saw: State | None = None
+    #: What its modifiers did, once all earlier calls of its lane have their results.
+    merged: MergedCall | None = None
     #: Progress not yet handed to the reader.
     pending_progress: list[Any] | tuple[Any, ...] = ()
     #: How many progress messages it has sent.
@@ -131,11 +181,11 @@ class TrackedCall:
     _ended_at: float | None = None
 
     def __init__(
-        self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float, siblings: Sequence[TrackedCall] = ()
+        self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float, siblings: Siblings | None = None
     ) -> None:
         self.call = call
         #: All calls of its batch.
-        self.siblings = siblings
+        self.siblings = Siblings() if siblings is None else siblings
         self.batch_id = batch_id
         #: Its place in the batch, from 0.
         self.call_index = call_index

@@ -26,6 +26,7 @@ from toolrt.errors import asks_to_exit, error_text
 from toolrt.model import WRITE, AfterLane, FileChanged, LaneChanges
 from toolrt.order import TrackedCall
 from toolrt.runtime._cancellation import split_cancelled
+from toolrt.runtime._interrupts import asked, awaited
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -95,13 +96,13 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseExce
         probe.sink.event("services.told", fields | {"unknown": changes.unknown})
     cut = batch.ending.cancel_reason is not None
     try:
-        awaitable = hook(changes)
+        awaitable = asked(hook, changes)
         if isinstance(awaitable, Awaitable):
             # Shielded when it is cut short: else a scope further out would claim the Cancelled for itself.
             with trio.CancelScope(shield=cut) as batch.ending.hook_scope:
                 if cut:
                     batch.ending.hook_scope.cancel()
-                await awaitable
+                await awaited(awaitable)
     except BaseException as error:  # noqa: ASYNC103  a Cancelled that is due is re-raised
         if isinstance(error, GeneratorExit):
             raise

@@ -22,8 +22,10 @@ from toolrt import probe
 from toolrt._plain import json_copy
 from toolrt.errors import asks_to_exit
 from toolrt.model import Allow, ApprovalRequest, Approve, Claim, Deny, Outcome, Rewrite, Tool, covers, decision
-from toolrt.order import Status, TrackedCall, claims_of, touched_by
+from toolrt.model._watched_state import bare_state
+from toolrt.order import Status, TrackedCall, claims_of, looked_at_by, may_go_stale, touched_by
 from toolrt.runtime._cancellation import split_cancelled
+from toolrt.runtime._interrupts import asked, awaited, protected
 
 if TYPE_CHECKING:
     from toolrt.runtime._lane import LaneRun
@@ -66,7 +68,7 @@ class Approval:
             shown,
             call.call_index,
             call.batch_id,
-            lane.state,
+            bare_state(lane.state),
             call.claims if call.allowed is None else call.allowed,
             call.tool,
             None if inside is None else inside.asked_as,
@@ -75,8 +77,8 @@ class Approval:
         try:
             if self._check is None:
                 of_lane = getattr(self._approve, "for_lane", None)
-                self._check = self._approve if of_lane is None else cast(Approve, of_lane())
-            answer = self._check(request)
+                self._check = self._approve if of_lane is None else cast(Approve, asked(of_lane))
+            answer = asked(self._check, request)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             if asks_to_exit(error) is not None:
                 lane.batch.ending.abort(error)
@@ -88,6 +90,7 @@ class Approval:
         else:
             self._answered(call, decision(answer))
 
+    @protected
     async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
         scope = call.scope
         batch = self._lane.batch
@@ -96,7 +99,7 @@ class Approval:
             batch.teller.waits_for_approval(call)
         try:
             with scope:
-                verdict = decision(await answer)
+                verdict = decision(await awaited(answer))
         except BaseException as error:  # noqa: ASYNC103  the Cancelled in it is re-raised
             if isinstance(error, GeneratorExit) and not trio.lowlevel.in_trio_task():
                 raise
@@ -129,13 +132,14 @@ class Approval:
         if not isinstance(verdict, Deny):
             refusal = self._rewrite(call, verdict) if isinstance(verdict, Rewrite) else None
             refusal = refusal or self._narrow(call, verdict.within)
+            call.withheld = verdict.withheld
             if refusal is not None:
                 verdict = Deny(refusal)
         if isinstance(verdict, Deny):
             batch.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
-            lane.finish(call)
             if call.stops:
                 batch.ending.stop(call)
+            lane.finish(call)
         else:
             lane.ready_if_granted(call)
 
@@ -166,13 +170,25 @@ class Approval:
         if isinstance(arguments, list):
             return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
         lane = self._lane
-        wanted, held = claims_of(tool, rewritten, lane.state, lane.shared), call.claims
+        state = bare_state(lane.state)
+        if may_go_stale(tool, lane.shared):
+            # Asked for when the call is granted: what its claims look at may change until then.
+            wanted: tuple[Claim, ...] = ()
+            held = call.claims
+            call.rewritten = call.asks_again = True
+        else:
+            wanted, held = claims_of(tool, rewritten, state, lane.shared), call.claims
         if call.allowed is not None:
-            wanted, held = touched_by(tool, rewritten, lane.state) or (), call.allowed
+            wanted, held = touched_by(tool, rewritten, state) or (), call.allowed
+        if call.allowed is not None:
+            wanted, held = touched_by(tool, rewritten, bare_state(lane.state)) or (), call.allowed
         for claim in wanted:
             if not covers(held, claim):
                 holds = ", ".join(map(str, held)) or "nothing"
                 return f"the rewritten input claims {claim}, the call holds {holds}"
+        for claim in looked_at_by(tool, rewritten, state, lane.shared):
+            if not covers((*call.after, *call.claims), claim):
+                return f"the claims of the rewritten input look at {claim}, which the call does not hold"
         stops = tool.may_stop(rewritten)
         if stops and not call.stops:
             return "the rewritten input stops the batch when it fails, the call's own does not"

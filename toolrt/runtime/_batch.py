@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from toolrt import probe
-from toolrt._plain import plain
+from toolrt._plain import plain, stable_text
 from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
 from toolrt.model import BatchOutcome, Claim, Outcome, State, Tool, ToolCall, ToolResult, Update
-from toolrt.order import ClaimTable, Happening, TrackedCall
+from toolrt.model._watched_state import bare_state, parts_json
+from toolrt.order import ClaimTable, Happening, Siblings, Status, TrackedCall
 from toolrt.runtime import _bookkeeping
 from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._decoding import decoded, refusal, unknown_tool
@@ -29,6 +30,8 @@ from toolrt.runtime._ending import Ending
 from toolrt.runtime._execution import RUNNING_CALL
 from toolrt.runtime._home import share_of
 from toolrt.runtime._inside import Inside, refuse_inside
+from toolrt.runtime._interrupts import protected
+from toolrt.runtime._one_run import enter_tables, refuse_other_run
 from toolrt.runtime._reader import Reader
 from toolrt.runtime._sequence import LaneSequence
 from toolrt.runtime._telemetry import Teller
@@ -75,17 +78,18 @@ class Batch:
         #: How many reads its author expects; fixes the read budget while the batch runs.
         self.expected_reads = expected_reads
         #: How many tokens one read may answer; None is any number.  Fixed here (RULES 23).
-        self.read_budget = share_of(state.context_budget, expected_reads)
+        self.read_budget = share_of(bare_state(state).context_budget, expected_reads)
         #: Whether its reader wants the events of toolrt's own tools.
         self.events = events
         #: The tools its calls may name.
         self.registry = runtime.registry
         #: The calls so far, by call_index.
-        self.calls: list[TrackedCall] = []
+        self.calls = Siblings()
         self.approve = runtime.approve
         self.timeout = runtime.timeout
         #: How many calls run at once; a sub-batch has no limit of its own, but the slots that its parent lends.
         self.limit = math.inf if runtime.limit is None or inside is not None else runtime.limit
+        self.calls.limit = self.limit
         self.tables = runtime.tables if inside is None else tuple(map(inside.table, runtime.tables))
         #: Its lanes, and the state between them.
         self.sequence = LaneSequence(self, state)
@@ -103,7 +107,8 @@ class Batch:
         self._threads: trio.CapacityLimiter | None = None
         self._manager: Any = None
         self._opened = False
-        self._opener: TrackedCall | None = None
+        #: The call whose tool opened it, as a sub-batch or otherwise; None where none did.
+        self.opener: TrackedCall | None = None
 
     @property
     def state(self) -> State:
@@ -115,21 +120,38 @@ class Batch:
         """The call inside which it runs; None for a batch that is no sub-batch."""
         return None if self.inside is None else self.inside.call
 
-    def _open(self) -> None:
+    def _enter(self) -> None:
+        """Let the batch begin, or refuse it and change nothing; what comes after this has to end in `Ending.leave`."""
+        refuse_other_run(self.reader.token, self.batch_id, "be entered")
         if self._opened:
             raise BatchClosed(self.batch_id, "be entered", "it was entered before: open another one")
         if self.inside is not None:
             self.inside.entered(self)
-            self._opener = self.inside.call
+            self.opener = self.inside.call
         else:
-            self._opener = RUNNING_CALL.get()
-            refuse_inside(self._opener, self.batch_id, self.tables)
+            self.opener = RUNNING_CALL.get()
+            refuse_inside(self.opener, self.batch_id, self.tables)
+            enter_tables(self.tables, self.batch_id)
+        if self.opener is not None:
+            self.opener.opened += (self,)
         self._opened = True
+
+    def _refuse_own_tools(self, action: str) -> None:
+        """Refuse what would wait for the very call that asks for it."""
+        call = RUNNING_CALL.get()
+        while call is not None:
+            if call.siblings is self.calls and call.status is Status.EXECUTING:
+                why = f"call {call.call_index} ({call.name}) asks for it, and it waits for that call to end"
+                raise BatchClosed(self.batch_id, action, f"{why}: do it outside the batch's own tools")
+            call = call.parent
+
+    def _begin(self) -> None:
+        """Tell that the batch is open."""
         if probe.sink is not None:
             policy = getattr(self.runtime.lanes, "__name__", "policy")
             parent = None if self.inside is None else [self.inside.call.batch_id, self.inside.call.call_index]
             fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": parent}
-            probe.sink.event("batch.opened", {**fields, "state": self.state.to_json()})
+            probe.sink.event("batch.opened", {**fields, "state": bare_state(self.state).to_json()})
         self.teller = self.runtime.teller(self.batch_id)
         if self.teller is not None:
             self.teller.opened(getattr(self.runtime.lanes, "__name__", "policy"), self.runtime.limit)
@@ -138,6 +160,7 @@ class Batch:
 
     # Submitting
 
+    @protected
     def submit(self, call: ToolCall) -> TrackedCall:
         """Add a call; its place in the batch is fixed when this returns.
 
@@ -145,13 +168,14 @@ class Batch:
             The runtime's record of the call.
 
         Raises:
-            BatchClosed: the batch was sealed or left; nothing was changed.
+            BatchClosed: the batch was sealed or left, or belongs to another Trio run; nothing was changed.
             DefinitionRefused: `call` is no `ToolCall`; nothing was changed.
 
         Checkpoint: never.
 
         Ordering: calls are in the order in which this is called; so are their tickets and their results.
         """
+        refuse_other_run(self.reader.token, self.batch_id, "submit a call")
         if not self._opened:
             raise BatchClosed(self.batch_id, "submit a call", "it is not entered: use it with async with")
         if self._sealed or self.ending.outcome is not None:
@@ -163,16 +187,34 @@ class Batch:
 
     def _submit(self, call: ToolCall) -> TrackedCall:
         tracked = TrackedCall(call, len(self.calls), self.batch_id, self._now, self.calls)
-        if self._opener is not None:
-            tracked.parent = self._opener
+        if self.opener is not None:
+            tracked.parent = self.opener
             if self.inside is not None:
-                tracked.outermost = self._opener.outermost or self._opener
+                tracked.outermost = self.opener.outermost or self.opener
         self.calls.append(tracked)
+        try:
+            self._place(tracked, call)
+        except BaseException as error:  # noqa: ASYNC103  it is not async: no cancel comes up in it
+            if tracked.result is not None or tracked.place is not None:
+                raise
+            if isinstance(error, Exception):
+                what = f"a call whose name and input can be read (one raised {type(error).__name__})"
+                self.settle(tracked, Outcome.INVALID, None, f"invalid call: expected {what}")
+                return tracked  # noqa: ASYNC104
+            # An exit in a function of the tool's author, or Ctrl-C there: as in the tool itself.
+            self.ending.abort(error)
+            raise
+        return tracked
+
+    def _place(self, tracked: TrackedCall, call: ToolCall) -> None:
+        """Give the call its lane, or its answer."""
         if probe.implied is not None:
             _bookkeeping.changes(self.batch_id)
         if probe.sink is not None:
-            fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": str(call.call_id)}
-            probe.sink.event("call.submitted", {**fields, "name": str(call.name), "input": plain(call.input)})
+            fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": stable_text(call.call_id, str)}
+            probe.sink.event(
+                "call.submitted", {**fields, "name": stable_text(call.name, str), "input": plain(call.input)}
+            )
         tool = self.runtime.registry.get(call.name)
         tracked.tool = tool
         if self.teller is not None:
@@ -192,15 +234,19 @@ class Batch:
             self.sequence.place(tracked, tool)
             if self.teller is not None and not tracked.admitted and self.sequence.is_behind_others(tracked):
                 self.teller.waits_for_lane(tracked)
-        return tracked
 
+    @protected
     def seal(self) -> None:
         """Say that no further call will come.  Sealing twice is no harm.
+
+        Raises:
+            BatchClosed: the batch belongs to another Trio run; nothing was changed.
 
         Checkpoint: never.
         """
         if self._sealed:
             return
+        refuse_other_run(self.reader.token, self.batch_id, "be sealed")
         self._sealed = True
         if probe.implied is not None:
             _bookkeeping.changes(self.batch_id)
@@ -245,16 +291,20 @@ class Batch:
         how: Happening = Happening.SETTLE,
     ) -> None:
         """Fix the call's result: its `outcome`, the `content` or the `error`, and `how` it came to that."""
+        call.happen(how)
+        if how is Happening.SKIP:
+            call.modifiers = ()
         if probe.implied is not None:
             _bookkeeping.settles(call)
         asked = call.call
         call.result = ToolResult(
             asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
         )
-        call.happen(how)
         if probe.sink is not None:
             fields: dict[str, Any] = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
             fields |= {"content": plain(content), "error": error, "modifiers": len(call.modifiers)}
+            if call.reads is not None:
+                fields["reads"] = parts_json(call.reads.parts)
             probe.sink.event("call.settled", fields)
         if self.teller is not None:
             self.teller.settled(call)
@@ -272,6 +322,7 @@ class Batch:
         """Whether a cancel was asked, from inside or outside."""
         return self.ending.cancel_reason is not None
 
+    @protected
     def cancel(self, reason: str = "no reason given") -> None:
         """Let nothing start any more, and interrupt what runs.
 
@@ -280,12 +331,14 @@ class Batch:
         a batch that is over changes nothing.
 
         Raises:
+            BatchClosed: the batch belongs to another Trio run; nothing was changed.
             DefinitionRefused: the reason is no text; nothing was changed.
 
         Checkpoint: never.
         """
         if not isinstance(reason, str):
             raise DefinitionRefused("a cancel's reason", "a string", reason)
+        refuse_other_run(self.reader.token, self.batch_id, "be cancelled")
         self.ending.cancel(reason, outside=False)
 
     # Reading
@@ -293,17 +346,21 @@ class Batch:
     def __aiter__(self) -> Batch:
         return self
 
+    @protected
     async def __anext__(self) -> Update:
         """The next update; the iteration ends when every call is answered and the batch is sealed or cancelled.
 
         Raises:
-            BatchClosed: somebody else is waiting for the next update; nothing was changed.
+            BatchClosed: another task is waiting for the next update, or one of the batch's own tools asked for it;
+                nothing was changed.
 
         Checkpoint: always.
 
         Ordering: results by call_index, the progress of a call in its order and before its result, and a lane's
         `StateMerged` after its last result.
         """
+        refuse_other_run(self.reader.token, self.batch_id, "hand out its updates")
+        self._refuse_own_tools("hand out its updates")
         return await self.reader.next(self.is_complete)
 
     def is_complete(self) -> bool:
@@ -323,6 +380,7 @@ class Batch:
             raise BatchClosed(self.batch_id, "give its outcome", "it is not over: leave its block first")
         return self.ending.outcome
 
+    @protected
     async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome:
         """Run all of `calls` in the caller's task.
 
@@ -334,12 +392,13 @@ class Batch:
         for call in calls:
             if not isinstance(call, ToolCall):
                 raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
-        self._open()
-        for call in calls:
-            self._submit(call)
-        self.seal()
         ending = self.ending
+        self._enter()
         try:
+            self._begin()
+            for call in calls:
+                self._submit(call)
+            self.seal()
             if self.sequence.lanes:
                 await self.sequence.drive()
             else:
@@ -357,6 +416,7 @@ class Batch:
             await trio.lowlevel.checkpoint_if_cancelled()
         return self.outcome
 
+    @protected
     async def __aenter__(self) -> Batch:
         """Open the batch: from here on its calls run.
 
@@ -365,21 +425,31 @@ class Batch:
 
         Checkpoint: always.
         """
-        self._open()
+        self._enter()
+        try:
+            self._begin()
+        except BaseException as error:
+            self.ending.give_up(error)
+            self.ending.leave()
+            raise
         self._manager = trio.open_nursery()
         nursery: trio.Nursery = await self._manager.__aenter__()
         self.ending.block_scope = nursery.cancel_scope
         nursery.start_soon(self.sequence.drive, name=f"batch {self.batch_id}")
         return self
 
+    @protected
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
+        if not isinstance(error, GeneratorExit):  # that one comes where the whole Trio run is torn down
+            refuse_other_run(self.reader.token, self.batch_id, "be left")
+            self._refuse_own_tools("be left")
         if error is None:
             self.seal()
         else:
             self.ending.cancelled_from_outside()
-            self.cancel(f"its block was left by {type(error).__name__}")
+            self.ending.cancel(f"its block was left by {type(error).__name__}", outside=False)
         raised: BaseException | None = None
         try:
             await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102  it is the nursery's own exit

@@ -28,9 +28,11 @@ __all__ = [
     "cancels",
     "changes",
     "looks",
+    "looks_at_result",
     "looks_at_slots",
     "merges",
     "progresses",
+    "returns",
     "settles",
     "starts",
     "starts_lane",
@@ -52,6 +54,16 @@ def settles(call: TrackedCall) -> None:
     """A call's result is fixed."""
     _touches("status", call.batch_id, call.call_index, True)
     _touches("slot", call.batch_id, call.call_index, True)
+
+
+def returns(call: TrackedCall) -> None:
+    """A call's tool has returned, and its result waits for those of earlier calls."""
+    _touches("slot", call.batch_id, call.call_index, True)
+
+
+def looks_at_result(call: TrackedCall) -> None:
+    """Another call's result depends on whether this call has one."""
+    _touches("slot", call.batch_id, call.call_index, False)
 
 
 def starts(call: TrackedCall) -> None:

@@ -25,11 +25,14 @@ from toolrt.model import (
     State,
     ToolCall,
     ToolTelemetry,
+    Withheld,
     WorkingDir,
 )
+from toolrt.model._watched_state import StateReads, bare_state
 from toolrt.order import TrackedCall
 from toolrt.runtime._home import Alone, Apart, Home, share_of
 from toolrt.runtime._inside import Inside, inside_of
+from toolrt.runtime._interrupts import protected
 from toolrt.runtime._observer import desk_of
 from toolrt.runtime._telemetry import Teller
 
@@ -56,15 +59,24 @@ class ToolContext:
     It belongs to the call: what it says stays the same while the call runs.
     """
 
-    __slots__ = ("_call", "_home", "state")
-
-    #: The state as of the call's lane's start.
-    state: State
+    __slots__ = ("_call", "_home", "_state")
 
     def __init__(self, call: TrackedCall, state: State, home: Home) -> None:
         self._call = call
         self._home = home
-        self.state = state
+        self._state = state
+
+    @property
+    def state(self) -> State:
+        """The state as of the start of the call's lane.
+
+        The runtime notes which keys and fields the tool reads of it: a modifier that sets one of them from this old
+        value, where an earlier call of the lane has changed it, is refused (law `no_write_lost`).
+        """
+        call = self._call
+        if call.reads is None:
+            call.reads = StateReads()
+        return call.reads.watching(self._state)
 
     @classmethod
     def standalone(
@@ -147,6 +159,14 @@ class ToolContext:
         return call.claims if call.allowed is None else call.allowed
 
     @property
+    def withheld(self) -> Withheld | None:
+        """What the call has to leave out of its claims, if its approval says so: see `Allow.withheld`.
+
+        Only a tool that says it `leaves_out` is allowed to run with such an answer of `Permissions`.
+        """
+        return self._call.withheld
+
+    @property
     def alone(self) -> bool:
         """Whether no other call of the batch shares its lane, so that `state` has all that came before it."""
         return not self._call.safe
@@ -209,6 +229,7 @@ class ToolContext:
 
     # Sub-batches
 
+    @protected
     async def run(
         self, calls: Sequence[ToolCall], state: State | None = None, *, registry: Registry | None = None
     ) -> BatchOutcome:
@@ -246,6 +267,7 @@ class ToolContext:
         start = self.state if state is None else state
         return await runtime.sub_batch(inside, start, registry, None, reads, False).run(calls)
 
+    @protected
     def open_batch(
         self,
         state: State | None = None,
@@ -308,7 +330,7 @@ class ToolContext:
         if not isinstance(context_budget, _Same):
             fields["context_budget"] = context_budget
         state = self.state.replace(**fields)
-        return ToolContext(self._call, state, Apart(self._home, share_of(state.context_budget, 1)))
+        return ToolContext(self._call, state, Apart(self._home, share_of(bare_state(state).context_budget, 1)))
 
     # Telling
 
@@ -320,6 +342,7 @@ class ToolContext:
         """
         return self._home.events
 
+    @protected
     def progress(self, message: Any) -> None:
         """Say what the call is doing, to whoever reads the batch's updates.
 
@@ -330,6 +353,7 @@ class ToolContext:
         """
         self._home.send(self._call, message)
 
+    @protected
     def emit(self, event: Event) -> None:
         """Say something that programs understand, with the call's identity filled in.
 
@@ -352,6 +376,7 @@ class ToolContext:
             self._home.teller.emitted(self._call, event)
         self._home.send(self._call, event)
 
+    @protected
     def note(self, kind: Callable[..., Event], *values: Any) -> None:
         """Emit ``kind(*values)`` as toolrt's own tools do: only a batch opened with ``events=True`` hands it over.
 
@@ -372,6 +397,7 @@ class ToolContext:
         if home.events:
             home.send(call, event)
 
+    @protected
     def changes_no_file(self) -> None:
         """Say that this call changes no file but those it names in events.
 

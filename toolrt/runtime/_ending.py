@@ -18,8 +18,10 @@ import trio
 
 from toolrt import probe
 from toolrt.model import BatchOutcome, Outcome, ToolResult
-from toolrt.order import Happening, Status, TrackedCall
+from toolrt.model._watched_state import bare_state
+from toolrt.order import Happening, Status, Ticket, TrackedCall, give_back
 from toolrt.runtime import _bookkeeping
+from toolrt.runtime._one_run import leave_tables
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -145,7 +147,6 @@ class Ending:
         self.batch.settle(call, Outcome.NOT_STARTED, None, why)
 
     def _skip(self, call: TrackedCall, by: TrackedCall) -> None:
-        call.modifiers = ()
         why = f"skipped: call {by.call_index} ({by.name}, id {by.call_id!r}) failed and stops the batch"
         if call.dropped and call.tool is not None and not (call.tool.is_async or probe.threads_inline):
             why += "; its thread cannot be stopped and still runs"
@@ -158,11 +159,17 @@ class Ending:
         batch = self.batch
         if probe.implied is not None:
             _bookkeeping.stops(batch.batch_id, batch.calls)
+        if batch.opener is not None:
+            batch.opener.opened = tuple(other for other in batch.opener.opened if other is not batch)
         if batch.inside is not None:
             batch.inside.ended(batch)
+        else:
+            leave_tables(batch.tables, batch.reader.token)
         batch.reader.drop_unread()
         results = []
+        tickets: list[Ticket] = []
         for call in batch.calls:
+            tickets += call.tickets
             if call.result is None:
                 # Ctrl-C came up in the very submission of the call.
                 self._settle_not_started(call)
@@ -172,6 +179,10 @@ class Ending:
             if call.status is _COMPLETED:
                 call.status = _YIELDED
             results.append(result)
+        kept = [ticket for ticket in tickets if not ticket.released]
+        if kept:
+            # An exception in the bookkeeping kept them from going back: the next batch must not wait for them.
+            give_back(kept, lambda call: cast(int, call.call_index))
         sequence = batch.sequence
         self.outcome = BatchOutcome(tuple(results), sequence.state, tuple(sequence.applied))
         if probe.sink is not None:
@@ -180,10 +191,10 @@ class Ending:
                 {
                     "batch": batch.batch_id,
                     "results": [result.to_json() for result in results],
-                    "state": sequence.state.to_json(),
+                    "state": bare_state(sequence.state).to_json(),
                     "left": {
                         "tasks": sum(lane.unfinished for lane in sequence.lanes),
-                        "tickets": sum(len(call.tickets) for call in batch.calls),
+                        "tickets": len(tickets),
                         "slots": sum(lane.running for lane in sequence.lanes),
                         "progress": len(batch.reader.unread),
                     },

@@ -25,15 +25,17 @@ import trio
 from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.model import Outcome, Tool, ToolOutput
-from toolrt.order import Happening, Status, TrackedCall
+from toolrt.order import Happening, Status, TrackedCall, may_go_stale
 from toolrt.runtime._bookkeeping import starts
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
+from toolrt.runtime._interrupts import asked, awaited, protected
+from toolrt.runtime._left_open import check_answer, close_left_open, stands_of
 
 if TYPE_CHECKING:
     from toolrt.runtime._lane import LaneRun
 
-__all__ = ["RUNNING_CALL", "execute"]
+__all__ = ["RUNNING_CALL", "execute", "execute_again", "fix_result"]
 
 #: Looked up once: an attribute of an enumeration costs as much as a call.
 _QUEUED, _START, _OK = Status.QUEUED, Happening.START, Outcome.OK
@@ -46,9 +48,10 @@ def _is_stepped() -> bool:
     """Whether Trio steps a call's task now; it does not when a coroutine is closed from elsewhere."""
     if not trio.lowlevel.in_trio_task():
         return False
-    return trio.lowlevel.current_task().coro.cr_code is execute.__code__
+    return trio.lowlevel.current_task().coro.cr_code in (execute.__code__, execute_again.__code__)
 
 
+@protected
 async def execute(lane: LaneRun, call: TrackedCall) -> None:
     """The task of one call: run its tool, fix its result, give everything back.
 
@@ -67,29 +70,72 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     tool: Any = call.tool
     RUNNING_CALL.set(call)
     call.runs_in = lane
-    context = ToolContext(call, lane.state, batch)
-    now = call._started_at = trio.current_time()
     call.happen(_START)
+    now = call._started_at = trio.current_time()
     timeout = batch.timeout if tool.timeout is None else tool.timeout
     if probe.sink is not None:
+        if may_go_stale(tool, lane.shared):
+            # Nothing is decided by it: the answer at this instant depends on the schedule.
+            lane.stale_claims(call, refused=False)
         threaded = not (tool.is_async or probe.threads_inline)
         fields = {"batch": call.batch_id, "call": call.call_index, "lane": lane.index, "thread": threaded}
         probe.sink.event("call.started", {**fields, "timeout": timeout, "interrupt": tool.interrupt})
     if batch.teller is not None:
         batch.teller.started(call, lane.index, not (tool.is_async or probe.threads_inline), timeout)
-    positional, named = call.arguments or ((), {})
-    if timeout is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
-        await _execute_guarded(lane, call, tool, context, now, timeout)
-        return
+    await _attempt(lane, call, tool, now, timeout)
+
+
+@protected
+async def execute_again(lane: LaneRun, call: TrackedCall) -> None:
+    """The task of one call of a pure tool that was stale: run it on the state that the earlier calls leave.
+
+    Checkpoint: as the tool does.
+    """
     try:
-        value = await tool.function(context, *positional, **named)
+        await trio.lowlevel.checkpoint_if_cancelled()
+    except trio.Cancelled:
+        lane.batch.ending.cancelled_from_outside()
+        raise
+    if not lane.starts_again(call):
+        return
+    tool: Any = call.tool
+    RUNNING_CALL.set(call)
+    call.runs_in = lane
+    timeout = lane.batch.timeout if tool.timeout is None else tool.timeout
+    await _attempt(lane, call, tool, trio.current_time(), timeout)
+
+
+async def _attempt(lane: LaneRun, call: TrackedCall, tool: Tool, now: float, seconds: float | None) -> None:
+    """Run the tool, fix the call's result as far as it is known, and give everything back."""
+    if call.again and probe.sink is not None:
+        probe.sink.event("call.again", {"batch": call.batch_id, "call": call.call_index, "lane": lane.index})
+    call.again = False
+    context = ToolContext(call, lane.state if call.saw is None else call.saw, lane.batch)
+    positional, named = call.arguments or ((), {})
+    if seconds is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
+        await _execute_guarded(lane, call, tool, context, now, seconds)
+        return
+    task: Any = trio.lowlevel.current_task()
+    status = task._cancel_status
+    coroutine = None
+    try:
+        # What `_answer` does, without a coroutine of its own: this is what by far the most calls go through.
+        coroutine = tool.function(context, *positional, **named)
+        value = await awaited(coroutine)
+        if task._cancel_status is not status or task._child_nurseries:
+            raise await close_left_open(call, task, status, None)
+        check_answer(value.content if isinstance(value, ToolOutput) else value)
     except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
+        error = await _tidied(call, task, status, coroutine, error)  # noqa: ASYNC102  what was left open ends
         await _failed(lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
         return  # noqa: ASYNC104  no Cancelled that is due gets here
     _returned(lane, call, value)
     if call.inside is not None:
         await call.inside.wait_ended()
-    lane.finish(call)
+    if call.again:
+        await _attempt(lane, call, tool, trio.current_time(), seconds)
+    else:
+        lane.finish(call)
 
 
 async def _execute_guarded(
@@ -103,35 +149,74 @@ async def _execute_guarded(
     if not tool.is_async and not probe.threads_inline:
         thread = _Thread(lane.batch.thread_limiter)
     positional, named = call.arguments or ((), {})
+    returned = False
     try:
         with scope:
-            value = await _call(tool, thread, lambda: tool.function(context, *positional, **named))
+            value = await _call(call, tool, thread, lambda: tool.function(context, *positional, **named))
             _returned(lane, call, value)
             if call.inside is not None:
                 await call.inside.wait_ended()
-            lane.finish(call)
-            return
+            if not call.again:
+                lane.finish(call)
+            returned = True
     except BaseException as error:  # noqa: ASYNC103  as above
         await _failed(lane, call, error, seconds if scope.cancelled_caught else None, thread)  # noqa: ASYNC102
         return  # noqa: ASYNC104
-    await _failed(lane, call, None, seconds, thread)
+    if not returned:
+        await _failed(lane, call, None, seconds, thread)
+    elif call.again:
+        await _attempt(lane, call, tool, trio.current_time(), seconds)
 
 
-async def _call(tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
+async def _call(call: TrackedCall, tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
     if thread is not None:
         # In a list, because Trio has an error of its own for a function that gives a coroutine.
         limiter = cast(trio.CapacityLimiter, thread)
         [value] = await trio.to_thread.run_sync(lambda: [function()], abandon_on_cancel=True, limiter=limiter)
+    elif tool.is_async:
+        return await _answer(call, function())
     else:
-        value = function()
-        if tool.is_async:
-            return await value
+        value = asked(function)
     if isinstance(value, Awaitable):
-        close = getattr(value, "close", None)
-        if close is not None:
-            close()
+        _close(value)
         raise TypeError("a plain def returned an awaitable: make the tool async def")
+    check_answer(value.content if isinstance(value, ToolOutput) else value)
     return value
+
+
+async def _answer(call: TrackedCall, coroutine: Any) -> Any:
+    """What the tool's coroutine returns; its task is as it was before, whatever the tool did.
+
+    Checkpoint: as the tool does.
+    """
+    task: Any = trio.lowlevel.current_task()
+    status = task._cancel_status
+    try:
+        value = await awaited(coroutine)
+    except BaseException as error:
+        raise await _tidied(call, task, status, coroutine, error) from None  # noqa: ASYNC102, ASYNC104  they end
+    if not stands_of(task, status):
+        raise await close_left_open(call, task, status, None)
+    check_answer(value.content if isinstance(value, ToolOutput) else value)
+    return value
+
+
+async def _tidied(call: TrackedCall, task: Any, status: Any, coroutine: Any, error: BaseException) -> BaseException:
+    """What the call failed with, once nothing of its tool is open: `error`, if nothing was.
+
+    Checkpoint: if a nursery was left open.
+    """
+    _close(coroutine)
+    if stands_of(task, status) or not _is_stepped():
+        return error
+    return await close_left_open(call, task, status, error)
+
+
+def _close(coroutine: Any) -> None:
+    """Close a tool's coroutine that is over, or has not begun: Ctrl-C may have come before its first step."""
+    close = getattr(coroutine, "close", None)
+    if close is not None:
+        close()
 
 
 def _returned(lane: LaneRun, call: TrackedCall, value: Any) -> None:
@@ -142,12 +227,22 @@ def _returned(lane: LaneRun, call: TrackedCall, value: Any) -> None:
         if value.modifiers:
             call.modifiers = value.modifiers
             lane.modified.append(call)
-        outcome = _OK if value.error is None else Outcome.ERROR
-        lane.batch.settle(call, outcome, value.content, value.error)
-        if value.error is not None and call.stops:
-            lane.batch.ending.stop(call)
+            if lane.shared:
+                lane.decide_later(call, value)
+                return
+        fix_result(lane, call, value)
     else:
         lane.batch.settle(call, _OK, value, None)
+        if lane.undecided:
+            lane.decide()
+
+
+def fix_result(lane: LaneRun, call: TrackedCall, output: ToolOutput) -> None:
+    """Fix the result of a call that returned `output`."""
+    outcome = _OK if output.error is None else Outcome.ERROR
+    lane.batch.settle(call, outcome, output.content, output.error)
+    if output.error is not None and call.stops:
+        lane.batch.ending.stop(call)
 
 
 async def _failed(
@@ -187,6 +282,8 @@ async def _failed(
     result = call.result
     if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
         batch.ending.stop(call)
+    if lane.undecided:
+        lane.decide()
     if call.inside is not None:
         call.inside.cancel("has ended")
     if thread is not None and thread.running:

@@ -27,6 +27,7 @@ from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
 from toolrt.order import ClaimTable, Status, TrackedCall
+from toolrt.runtime._one_run import refuse_other_run
 
 if TYPE_CHECKING:
     from toolrt.runtime._batch import Batch
@@ -117,11 +118,12 @@ class Inside:
         """Take note that calls of `batch` may run from now on.
 
         Raises:
-            BatchClosed: the call has ended, or too many sub-batches are open around it.
+            BatchClosed: the call has ended or runs in another Trio run, or too many sub-batches are open around it.
         """
         if self.call.status is not Status.EXECUTING or self.call.runs_in is None:
             why = f"call {self.call.call_index} of batch {self.call.batch_id}, which would lend its claims, has ended"
             raise BatchClosed(batch.batch_id, "be opened inside a call", why)
+        refuse_other_run(self.batch.reader.token, batch.batch_id, "be opened inside a call")
         if self.depth > DEEPEST:
             why = f"{DEEPEST} sub-batches are open around it, the most there may be: let fewer tools open batches"
             raise BatchClosed(batch.batch_id, "be opened inside a call", why)

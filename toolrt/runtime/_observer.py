@@ -32,7 +32,7 @@ class Desk:
         #: How often the observer raised.
         self.failures = 0
 
-    def failed(self, observer: object, kind: str, error: Exception) -> None:
+    def failed(self, observer: object, kind: str, error: BaseException) -> None:
         """Count what `observer` raised; say it, the first time."""
         self.failures += 1
         if self.failures == 1:

@@ -17,6 +17,7 @@ from toolrt.errors import BatchClosed
 from toolrt.model import Progress, ResultReady, Update
 from toolrt.order import PROGRESS_BOUND, Cursor, MergingLane, Status, TrackedCall
 from toolrt.runtime._bookkeeping import looks, progresses
+from toolrt.runtime._interrupts import protected
 
 __all__ = ["Reader"]
 
@@ -38,7 +39,8 @@ class Reader:
         self._calls = calls
         self._cursor = Cursor(calls, lanes)
         self._listens = listens
-        self._token = trio.lowlevel.current_trio_token()
+        #: The Trio run that the batch belongs to.
+        self.token = trio.lowlevel.current_trio_token()
         self._news: trio.Event | None = None
         self._reading = False
 
@@ -88,15 +90,16 @@ class Reader:
         if self._news is not None:
             self._news.set()
 
+    @protected
     def send(self, call: TrackedCall, message: Any) -> None:
         """Take a call's progress, from whatever thread."""
         # A tool's thread may have a Trio run of its own.
-        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self._token:
+        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self.token:
             self._take(call, message)
             return
         # A thread may outlive the whole run: then nobody is left to count for.
         with contextlib.suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self._take, call, message)
+            self.token.run_sync_soon(self._take, call, message)
 
     def _take(self, call: TrackedCall, message: Any) -> None:
         if probe.implied is not None and self._listens:

@@ -22,6 +22,7 @@ from toolrt.model import (
 )
 from toolrt.order import ClaimTable, LanePolicy, by_claims, next_batch
 from toolrt.runtime._batch import Batch
+from toolrt.runtime._interrupts import protected
 from toolrt.runtime._observer import desk_of
 from toolrt.runtime._telemetry import Teller
 
@@ -128,6 +129,7 @@ class Runtime:
             return self._services_of_nobody
         return self._services_by_owner.get(id(owner), self.services)
 
+    @protected
     async def run(self, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
 

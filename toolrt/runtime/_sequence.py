@@ -17,9 +17,11 @@ import trio
 
 from toolrt import probe
 from toolrt.model import Modifier, State, Tool
+from toolrt.model._watched_state import bare_state
 from toolrt.order import LanePlace, TrackedCall, shares_a_lane
 from toolrt.runtime import _bookkeeping
 from toolrt.runtime._after_lane import tell_services
+from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lane import LaneRun
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class LaneSequence:
     def place(self, call: TrackedCall, tool: Tool) -> None:
         """Give a valid `call` of `tool` its lane."""
         batch, lanes = self.batch, self.lanes
-        shared = shares_a_lane(batch.runtime.lanes, tool, call.input)
+        call.safe = shared = shares_a_lane(batch.runtime.lanes, tool, call.input)
         last = lanes[-1] if lanes else None
         if last is not None and not last.closed:
             if shared:
@@ -131,6 +133,7 @@ class LaneSequence:
 
     # Driving
 
+    @protected
     async def drive(self) -> None:
         """Run lane after lane until the batch is sealed or cancelled and nothing runs any more.
 
@@ -198,7 +201,7 @@ class LaneSequence:
             batch.inside.note_changes(batch.path, lane)
         if probe.sink is not None:
             merge: Any = lane.merge
-            fields = {"batch": batch.batch_id, "lane": lane.index, "state": self.state.to_json()}
+            fields = {"batch": batch.batch_id, "lane": lane.index, "state": bare_state(self.state).to_json()}
             rejected = [[one.call_index, one.position] for one in merge.rejected]
             probe.sink.event("lane.merged", fields | {"applied": list(map(list, merge.applied)), "rejected": rejected})
         if batch.teller is not None:

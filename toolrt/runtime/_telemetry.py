@@ -94,7 +94,8 @@ class Teller:
             told = {"time": self._clock.now(), "batch": self._batch_id, "number": self._number, **fields}
             try:
                 self._observer.event(kind, told)
-            except Exception as error:
+            except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+                # An exit, too: it comes up in the middle of the bookkeeping.  Ctrl-C itself waits.
                 desk.failed(self._observer, kind, error)
 
     # The batch
@@ -136,7 +137,7 @@ class Teller:
         self._lanes[lane] = True
         self._tell("lane.began", {"lane": lane, "shared": shared, "calls": len(calls)})
         for call in calls:
-            if call.admitted:
+            if call.admitted and not call.asking:
                 self.joined(call)
 
     def lane_ended(self, lane: int, applied: int, rejected: int) -> None:

@@ -35,7 +35,7 @@ from toolrt.sim.strategies._tree import _Tree
 __all__ = ["Checkpoint", "State"]
 
 # Another one for each change of what is kept.
-_VERSION = 3
+_VERSION = 4
 
 _OWN = (PCT, POS, URW, Choices, Fifo, RandomWalk, _Lengths, _Measured, _Sample, _Strand, _Tree, _Turns, Recorded, Tally)
 _OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Node, SharedTree, _Path, _Place)

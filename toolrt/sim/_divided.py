@@ -24,6 +24,7 @@ from toolrt.sim._interrupts import one_interrupt_noted
 from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Judgement, judge
 from toolrt.sim._progress import Progress
+from toolrt.sim._repeats import Repeats
 from toolrt.sim._tally import Recorded, Tally
 from toolrt.sim._workers import Answer, Here, Order, Task, Workers
 from toolrt.sim.policies import Choices
@@ -61,8 +62,8 @@ class Found:
     outcomes: dict[Any, int]
     #: The first failures, run again.
     failures: list[tuple[Execution, Judgement]]
-    #: The first schedule, as it was and run again; None when that was not asked for.
-    first: tuple[Execution, Execution] | None
+    #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
+    contradiction: str | None
     #: Why this is not all; None when it is, as far as is known here.
     doubt: str | None
     #: True when Ctrl-C ended it.
@@ -202,7 +203,6 @@ class Divided:
                 self.search.take_back(answer.part)
                 self._tally.add(answer.tally)
                 self._broke = self._broke or answer.broke
-                self._doubt = self._doubt or answer.difference
             else:
                 self._doubt = f"a process came to its end ({answer}) and what it was to run was not run"
                 if lent is not None:
@@ -298,11 +298,31 @@ class Divided:
                 failures.append((execution, judgement))
             else:
                 self._doubt = self._doubt or "an execution failed in another process, and not here"
-        again = None
-        if not (tally.failed or tally.undecided or self._doubt or self.search.unfinished()):
-            execution = yield from self._run(Recorded((), 0, first.choices))
-            again = first, execution
-        return Found(tally, outcomes, failures, again, self._doubt, self._interrupted)
+        repeats = Repeats()
+        repeats.compare(first, (yield from self._run(Recorded((), 0, first.choices))))
+        tally.difference = tally.difference or repeats.difference
+        contradiction: str | None = None
+        if not (tally.failed or tally.undecided or tally.difference or self._doubt or self.search.unfinished()):
+            contradiction = yield from self._hold_against_samples(outcomes, failures)
+        return Found(tally, outcomes, failures, contradiction, self._doubt, self._interrupted)
+
+    def _hold_against_samples(
+        self, outcomes: dict[Any, int], failures: list[tuple[Execution, Judgement]]
+    ) -> Driver[str | None]:
+        held = self.search.hold_against_samples(outcomes)
+        try:
+            policy = next(held)
+            while True:
+                execution = yield Job(self._program, policy, self._task.step_limit, self._tally.executions)
+                judgement = judge(execution, self._task.check)
+                if judgement.failed:
+                    self._tally.executions += 1
+                    self._tally.failed += 1
+                    failures.append((execution, judgement))
+                policy = held.send(execution)
+        except StopIteration as stop:
+            answer: str | None = stop.value
+            return answer
 
     def _compare(self, recorded: Recorded, execution: Execution) -> None:
         if execution.choices != recorded.choices:

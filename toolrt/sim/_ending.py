@@ -3,9 +3,10 @@
 Rules.
 - It ends when its root task ends, whatever its children did: an exception that leaves a child is the program's own
   affair, which its parent may catch, and what follows is scheduled like anything else.
-- A deadlock, the step limit, a policy that raises and Ctrl-C end it too.  From then on nothing is recorded, no
-  policy is asked and the program is cancelled; it unwinds by choice 0 under a limit of its own, and what has not
-  ended by then is closed by force.  Value, error, schedule and trace are those of the moment it ended.
+- A deadlock, the step limit, a step that would leave the simulation, a policy that raises and Ctrl-C end it too.  From
+  then on nothing is recorded, no policy is asked and the program is cancelled; it unwinds by choice 0 under a limit of
+  its own, and what has not ended by then is closed by force.  Value, error, schedule and trace are those of the moment
+  it ended.
 - Nothing raises through Trio's loop.  What a policy raises is kept in `fault`.
 """
 
@@ -160,6 +161,11 @@ class Ending(Record):
         self.fault = fault
         if not self.given_up:
             self._give_up(None)
+
+    def refuse(self, refusal: BaseException) -> None:
+        """End the execution in the running step, which asked for what is not simulated; that is its error."""
+        if not self.given_up:
+            self._give_up(refusal)
 
     def _give_up(self, error: BaseException | None) -> None:
         self._freeze(None, error)

@@ -37,6 +37,7 @@ class Execution:
         events: Sequence[RawEvent],
         stopped: bool,
         index: int,
+        beside: str | None = None,
     ) -> None:
         #: What the program returned; None when there is an error.
         self.value = value
@@ -44,6 +45,8 @@ class Execution:
         self.error = error
         #: Its place among the executions of one exploration, from 0.
         self.index = index
+        #: What ran beside the program's tasks, in an order that no schedule holds (system tasks, callbacks); or None.
+        self.beside = beside
         self._raw_steps = steps
         self._raw_events = events
         self._stopped = stopped

@@ -19,7 +19,12 @@ from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
 from toolrt.sim._places import Places
 from toolrt.trace import Race, Step, parting_of, race_between, stable_text
 
-__all__ = ["Story", "explain"]
+__all__ = ["Story", "about", "explain"]
+
+_NOT_REPRODUCED = (
+    "Not reproduced: the same choices did not fail the same way when they were run again.\n"
+    "The program depends on something the simulator does not control; what follows is the execution as it was found."
+)
 
 # Longer executions show their first and last steps.
 _MAX_ROWS = 200
@@ -47,6 +52,8 @@ class Story:
     #: What the program is called, and what judges it: None when only errors count.
     program: str = "program"
     check: str | None = None
+    #: False when the same choices did not fail the same way when they were run again.
+    reproduced: bool = True
 
 
 def explain(story: Story) -> str:
@@ -57,14 +64,18 @@ def explain(story: Story) -> str:
     if count and story.fewest:
         head += "; with fewer it does not fail"
     parts = [head, ""]
+    if not story.reproduced:
+        parts += [_NOT_REPRODUCED, ""]
     parts += _columns(schedule.steps, story.places)
+    if story.places is None:
+        parts.append("(No source lines: run again to find them, the program took another course.)")
     parts.append("")
     parts += _wrong(story.execution, story.violations)
     if isinstance(story.execution.error, Deadlock) and story.execution.error.waits_on:
         parts += ["", *_wait_for_graph(story.execution.error)]
     if story.passing is not None:
         parts += ["", *_why(story, story.passing)]
-    parts += ["", *_again(story, schedule.short)]
+    parts += ["", *_again(story)]
     return "\n".join(line.rstrip() for line in parts)
 
 
@@ -116,19 +127,52 @@ def _runs(step: Step, places: Places | None) -> str:
 
 
 def _wrong(execution: Execution, violations: Sequence[Any]) -> list[str]:
-    error = execution.error
     lines = []
+    for kind, text in _findings(execution, violations):
+        lines.append(text if kind == "error" else f"{kind}: {text}")
+        if kind == "error" and execution.error is not None:
+            lines += [f"  {stable_text(inner)}" for inner in _leaves(execution.error) if inner is not execution.error]
+    return lines
+
+
+def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str, str]]:
+    """Give what is wrong as pairs: the error, each violation, and the value where there is no error."""
+    error = execution.error
+    found = []
     if error is not None:
         # A stop's text holds the list of who waits for what.
-        text = str(error) if isinstance(error, SimulationStopped) else stable_text(error)
-        lines.append(f"{type(error).__name__}: {text}" if isinstance(error, SimulationStopped) else text)
-        lines += [f"  {stable_text(inner)}" for inner in _leaves(error) if inner is not error]
+        is_stop = isinstance(error, SimulationStopped)
+        found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(error)))
     for violation in violations:
         text = str(violation) if isinstance(violation, str | AssertionError) else stable_text(violation)
-        lines.append(f"violation: {text or type(violation).__name__}")
+        found.append(("violation", text or type(violation).__name__))
     if error is None:
-        lines.append(f"value: {stable_text(execution.value)}")
-    return lines
+        found.append(("value", stable_text(execution.value)))
+    return found
+
+
+def about(story: Story, where: str) -> tuple[tuple[str, str], ...]:
+    """Give what a page says of a failure above its steps; the first pair is the verdict and what comes first of it.
+
+    Args:
+        where: the program's name, and where it is defined.
+    """
+    # A law's violation has a text of its own for people.
+    violations = [str(each) if hasattr(each, "law") else each for each in story.violations]
+    found = _findings(story.execution, violations)
+    wrong = [text for kind, text in found if kind != "value"]
+    return (
+        ("FAIL", wrong[0] if wrong else "the execution is wrong"),
+        *((kind.capitalize(), text) for kind, text in found),
+        ("Program", where),
+        ("Schedule", story.execution.schedule.short),
+        ("Run it again", _replay_line(story)),
+    )
+
+
+def _replay_line(story: Story) -> str:
+    """Give the call that runs the execution again."""
+    return f'sim.replay(program, "{story.execution.schedule.short}"{story.arguments})'
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -232,7 +276,7 @@ def _short(tasks: Sequence[str]) -> str:
 # ---------------------------------------------------------------------- once more
 
 
-def _again(story: Story, short: str) -> list[str]:
+def _again(story: Story) -> list[str]:
     choices = list(story.execution.choices)
     while choices and not choices[-1]:
         choices.pop()
@@ -240,7 +284,7 @@ def _again(story: Story, short: str) -> list[str]:
     policy = f"sim.Choices({choices})" if choices else "sim.Choices()"
     return [
         "Run it again:",
-        f'    sim.replay(program, "{short}"{story.arguments})',
+        f"    {_replay_line(story)}",
         "",
         "Or as a test, which a repair that moves checkpoints does not break:",
         f"    def test_{_identifier(story.program)}_in_this_order() -> None:",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Awaitable, Callable
-from math import inf
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
@@ -19,21 +17,21 @@ from toolrt.sim._actors import (
     with_clock,
 )
 from toolrt.sim._checkpoint import Checkpoint
-from toolrt.sim._divided import PROGRESS_EVERY, Budget, Divided
+from toolrt.sim._conclusion import Doubts, Evidence, concluded
+from toolrt.sim._divided import Budget, Divided
 from toolrt.sim._execution import Execution
 from toolrt.sim._host import simulate
 from toolrt.sim._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
-from toolrt.sim._judge import Check, judge
+from toolrt.sim._judge import Check
 from toolrt.sim._places import Places
 from toolrt.sim._progress import Progress
-from toolrt.sim._repeats import beginning_of, begins_otherwise, difference_between, step_in_words, told_by
+from toolrt.sim._repeats import step_in_words, told_by
 from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
-from toolrt.sim._tally import FAILURES_KEPT, fingerprint
+from toolrt.sim._sequence import exploration
 from toolrt.sim._workers import Task
-from toolrt.sim.policies import Choices, Fifo, Policy, Replay
-from toolrt.sim.strategies import Portfolio, Redundant, Shared, Strategy
-from toolrt.trace import stable_text
+from toolrt.sim.policies import Fifo, Policy, Replay
+from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
 __all__ = ["explore", "replay", "run"]
 
@@ -173,9 +171,10 @@ def explore(
     Args:
         program: an async function without arguments.
         strategy: picks the executions; None is ``Portfolio(1000)``.
-        check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False or
-            violations; ``None`` and ``[]`` are no complaint, but an execution with an error is then a failure;
-            exactly ``True`` says that all is well.  None: an execution fails when it has an error.
+        check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False, a
+            text that says what is wrong, or violations; ``None`` and ``[]`` are no complaint, but an execution with an
+            error is then a failure; exactly ``True`` says that all is well.  None: an execution fails when it has an
+            error, and what comes out of it is not judged.
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
         jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`, `DPOR`,
             `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the
@@ -235,7 +234,7 @@ def explore(
         kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))
         report = _divided(task, strategy, jobs, budget, progress, kept, arguments)
     else:
-        report = simulate(_exploration(task, strategy, budget, progress, arguments))
+        report = simulate(exploration(task, strategy, budget, progress, arguments))
     named = cancel_at not in (None, "any")
     if named and report.verdict is Verdict.PASS and not enters_scope(program, str(cancel_at), step_limit):
         # A name that is nobody's is cancelled nowhere.
@@ -264,25 +263,22 @@ def _divided(
             strategy,
         )
     search.divide()
-    exploration = Divided(task, search, jobs, budget, progress, checkpoint)
-    found = exploration.run()
-    search, tally = exploration.search, found.tally
-    unfinished = found.doubt or search.unfinished()
-    difference = None if found.first is None else difference_between(*found.first)
-    distinct = len(tally.schedules) if search.repeats else tally.executions
-    program = task.bound()
-    return Report(
-        verdict=_verdict(tally.failed, tally.undecided or unfinished or difference),
-        claim=f"uncontrolled(n={tally.executions})" if difference else search.claim(tally.executions, distinct),
-        executions=tally.executions,
-        distinct=distinct,
-        complete=search.complete() and not (difference or found.doubt),
-        outcomes=found.outcomes,
-        failed=tally.failed,
-        undecided=tally.undecided,
-        failures=[Failure(program, task.check, task.step_limit, *each, arguments) for each in found.failures],
-        unfinished=unfinished or difference,
-        interrupted=found.interrupted,
+    divided = Divided(task, search, jobs, budget, progress, checkpoint)
+    found = divided.run()
+    tally = found.tally
+    return concluded(
+        task,
+        divided.search,
+        Evidence(
+            tally.executions,
+            len(tally.schedules) if divided.search.repeats else tally.executions,
+            found.outcomes,
+            tally.failed,
+            tally.undecided,
+            [Failure(task.bound(), task.check, task.step_limit, *each, arguments) for each in found.failures],
+        ),
+        Doubts(tally.difference, tally.beside, found.contradiction, found.doubt),
+        found.interrupted,
     )
 
 
@@ -293,98 +289,3 @@ def _whose(task: Task, strategy: Strategy, made_from: str) -> str:
     actors = f"cancel_at={task.cancel_at}, clock={task.clock}, clock_moves={task.clock_moves}"
     made = f" made from {made_from}" if made_from else ""
     return f"{strategy!r} of {module}.{name}{made}, step_limit={task.step_limit}, {actors}"
-
-
-def _verdict(failed: int, doubtful: object) -> Verdict:
-    if failed:
-        return Verdict.FAIL
-    return Verdict.INCONCLUSIVE if doubtful else Verdict.PASS
-
-
-def _exploration(
-    task: Task,
-    strategy: Strategy,
-    budget: Budget,
-    progress: Callable[[Progress], object] | None,
-    arguments: str,
-) -> Driver[Report]:
-    program, check, step_limit = task.bound(), task.check, task.step_limit
-    search = strategy.begin()
-    executions = failed = undecided = 0
-    outcomes: dict[Any, int] = {}
-    schedules: set[tuple[int, ...] | bytes] = set()
-    failures: list[Failure] = []
-    first: Execution | None = None
-    difference: str | None = None
-    alone = check is None and search.asks_nobody and progress is None
-    # When nobody is shown an execution, what its steps touched is for the policy alone.
-    shown = check is not None or not search.asks_nobody
-    began = time.perf_counter()
-    told, end = began, inf if budget.seconds is None else began + budget.seconds
-
-    def tell(now: float) -> None:
-        if progress is not None:
-            expected = search.expected(executions, ()) if isinstance(search, Shared) else None
-            spent = max(now - began, 1e-9)
-            progress(Progress(executions, failed, expected, spent, executions / spent))
-
-    while budget.executions is None or executions < budget.executions:
-        if executions and (end < inf or progress is not None):
-            now = time.perf_counter()
-            if now >= end:
-                break
-            if now - told > PROGRESS_EVERY:
-                told = now
-                tell(now)
-        policy = search.policy()
-        if policy is None:
-            break
-        try:
-            # The first is held against another run of it at the end.
-            reports = shown or first is None or getattr(policy, "reads_accesses", True)
-            execution = yield Job(program, policy, step_limit, executions, alone, reports)
-        except Redundant:
-            continue
-        search.learn(execution)
-        if first is None:
-            first, beginning = execution, beginning_of(execution)
-        elif difference is None:
-            difference = begins_otherwise(beginning, execution)
-        executions += 1
-        choices = execution.choices
-        schedules.add(fingerprint(choices))
-        key = execution.outcome
-        try:
-            outcomes[key] = outcomes.get(key, 0) + 1
-        except TypeError:
-            key = stable_text(key)
-            outcomes[key] = outcomes.get(key, 0) + 1
-        judgement = judge(execution, check)
-        undecided += judgement.undecided
-        failed += judgement.failed
-        if judgement.failed and len(failures) < FAILURES_KEPT:
-            if not reports:
-                again = yield Job(program, Choices(choices), step_limit, execution.index, alone)
-                if again.choices == choices and again.outcome == execution.outcome:
-                    execution = again
-            failures.append(Failure(program, check, step_limit, execution, judgement, arguments))
-    tell(time.perf_counter())
-    unfinished = search.unfinished()
-    if unfinished:
-        difference = None
-    elif first is not None and not (failed or undecided or difference):
-        # A PASS says that schedules decide: so the first is run once more, after all the others.
-        again = yield Job(program, Choices(first.choices), step_limit, 0, alone)
-        difference = difference_between(first, again)
-    return Report(
-        verdict=_verdict(failed, undecided or unfinished or difference or not executions),
-        claim=f"uncontrolled(n={executions})" if difference else search.claim(executions, len(schedules)),
-        executions=executions,
-        distinct=len(schedules),
-        complete=search.complete() and not difference,
-        outcomes=outcomes,
-        failed=failed,
-        undecided=undecided,
-        failures=failures,
-        unfinished=unfinished or difference,
-    )

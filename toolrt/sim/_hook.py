@@ -4,8 +4,8 @@ Rules.
 - One task steps at a time, to its next checkpoint.  Before each step the *enabled* list is made: the task that
   stepped last, if it still can, then the others by path.  The policy picks an index; 0 is the simplest choice.
 - Tasks that are not the program's (see `_turns`) are no choice, and run straight away, in Trio's loop.
-- When nothing can run, the tasks in `wait_all_tasks_blocked` wake; when there are none, the clock jumps to the
-  next deadline; when there is none, that is a deadlock.
+- When nothing can run, the tasks in `wait_all_tasks_blocked` with the least cushion wake after that many seconds,
+  unless a deadline comes first; else the clock jumps to the next deadline; when there is none, that is a deadlock.
 - A task that is `spare` (one that cancels the program, at any moment or never) does not keep time from moving.
   When it alone can run, the choice is between that and its step, and is a step of its own.
 - How an execution ends is said in `_ending`.
@@ -33,7 +33,7 @@ from toolrt.sim._offers import Offers
 from toolrt.sim._paths import CLOCK
 from toolrt.sim._record import checked_choice
 from toolrt.sim._roster import Actor, RawStep, in_order
-from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, Things, begun_under, can_step_inside
+from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, Things, begun_under, can_step_inside, nursery_of
 from toolrt.sim._turns import Turns
 from toolrt.sim.policies._policy import Policy, RunInfo
 
@@ -97,6 +97,8 @@ class Scheduler(Ending):
             attach(self)
         seam.owns = self._actors.__contains__
         seam.key_of = self._key_of
+        seam.refused = self.refuse
+        seam.count_runnable = self._ready.__len__
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -132,7 +134,7 @@ class Scheduler(Ending):
         steps, touched, strangers = self.steps, self._touched, self._strangers
         statuses, implied = self._statuses, self.things.implied
         ready, keys, names, pick = self._ready, self._keys, self._names, self._policy.choose
-        take, pick_any = self._take, self._pick_any
+        take, pick_any, watched = self._take, self._pick_any, self.watched
         handed, self._handed = self._handed, None
         if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
             return
@@ -261,6 +263,8 @@ class Scheduler(Ending):
                     enabled, choice, causes = self._making
                     index = len(steps)
                 noted: tuple[tuple[Resource, bool], ...] = ()
+                if watched:
+                    self.look_at_watched()
                 if touched:
                     noted = tuple(touched) if len(touched) == 1 else in_order(touched)
                     touched.clear()
@@ -277,7 +281,7 @@ class Scheduler(Ending):
             if offers is not None and (more := offers.parks()):
                 self.implied[index] = (*self.implied.get(index, ()), *more)
             if how == ENDED:
-                nursery: Any = task.parent_nursery
+                nursery = nursery_of(task)
                 owner = actors.get(nursery.parent_task)
                 if owner is not None:
                     owner.exits.setdefault(nursery, []).append(index)
@@ -315,7 +319,8 @@ class Scheduler(Ending):
     def _hand_over(self, batch: list[Task]) -> None:
         """Have Trio step the tasks that are not the program's, and call what is to be called."""
         self._count_pass_of_others()
-        self.others_ran = self.others_ran or (bool(self.steps) and not self._ended)
+        if self.beside is None:
+            self.beside = self._seam.foreign_among(self._strangers)
         # Whatever Trio does before it asks again is nobody's step.
         self._origin = -1
         self._spawner = None
@@ -341,8 +346,14 @@ class Scheduler(Ending):
         self._origin = -1
         # Who wakes now has not just been running: all are in path order.
         self._last = None
-        if seam.wake_idle_waiters():
+        cushion = seam.least_cushion()
+        if cushion is not None and cushion < seam.next_deadline() - self._clock.now:
+            # Like Trio, which waits so long to see whether anything happens: no deadline does before.
             self.rests.append(len(self.steps))
+            if cushion:
+                self._clock.now += cushion
+                self._clock_moved_at = len(self.steps)
+            seam.wake_idle_waiters(cushion)
             return
         if seam.next_deadline() < inf:
             self.rests.append(len(self.steps))

@@ -37,6 +37,8 @@ def simulate(driver: Driver[T]) -> T:
 
     What the driver raises, and what a policy raises once the driver lets it pass, is raised as it is.
     """
+    # Before anything else: an old Trio lacks what the lines below ask it.
+    check_supported()
     if is_host_of_guest():
         raise NotSimulated(
             "start in the thread of a Trio run in guest mode",
@@ -52,7 +54,6 @@ def simulate(driver: Driver[T]) -> T:
         jobs, reports = Jobs(driver), Reports()
         jobs.advance(None)
         while jobs.answer is None:
-            check_supported()
             _current.append(Executions(jobs, reports))
             try:
                 _current[-1].run()

@@ -107,7 +107,8 @@ def result_of(job: Job | None, ended: Ending) -> Execution | BaseException:
             fault = raised
     if fault is not None:
         return fault
-    return Execution(ended.value, error, ended.steps, ended.events, isinstance(error, StepLimit), job.index)
+    stopped = isinstance(error, StepLimit)
+    return Execution(ended.value, error, ended.steps, ended.events, stopped, job.index, ended.beside)
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

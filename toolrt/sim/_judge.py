@@ -1,11 +1,11 @@
 """Whether one execution is right: the rules of a *check*.
 
-A check is called with the execution.  It complains by raising AssertionError, by returning False, or by
-returning violations (anything iterable that is not empty).  ``None`` and an empty list are no complaint; then an
-execution that ended with an error is still a failure.  Exactly ``True`` says that all is well, also with an
-error.  An execution that the step limit ended while the clock waited, or a task that was never given a turn,
-decides nothing and is not shown to the check: time only moves when nothing can run, and a schedule may starve a
-task as no scheduler of Trio's does, so it may have been about to end.
+A check is called with the execution.  It complains by raising AssertionError, by returning False, by returning a
+text, which is the violation, or by returning violations (anything iterable that is not empty).  ``None``, an empty
+text and an empty list are no complaint; then an execution that ended with an error is still a failure.  Exactly
+``True`` says that all is well, also with an error.  An execution that the step limit ended while the clock waited, or a
+task that was never given a turn, decides nothing and is not shown to the check: time only moves when nothing can run,
+and a schedule may starve a task as no scheduler of Trio's does, so it may have been about to end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, StepLimit
+from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
 from toolrt.sim._execution import Execution
 
 __all__ = ["Check", "Judgement", "judge"]
@@ -81,12 +81,13 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     except AssertionError as complaint:
         return Judgement(failed=True, violations=(complaint,))
     if answer is True:
-        return _FINE
+        # No check can tell what a program that would have left the simulation would have done.
+        return Judgement(failed=False, undecided=True) if isinstance(error, NotSimulated) else _FINE
     if answer is False:
         return Judgement(failed=True, violations=("the check returned False",))
     if answer is None:
         return _FINE if error is None else _WRONG
-    if isinstance(answer, Iterable) and not isinstance(answer, str | bytes):
-        violations = tuple(answer)
+    if isinstance(answer, Iterable) and not isinstance(answer, bytes):
+        violations = (() if not answer else (answer,)) if isinstance(answer, str) else tuple(answer)
         return Judgement(failed=bool(violations) or error is not None, violations=violations)
-    raise DefinitionRefused("a check's answer", "None, a bool, or an iterable of violations", answer)
+    raise DefinitionRefused("a check's answer", "None, a bool, a text, or an iterable of violations", answer)

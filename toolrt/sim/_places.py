@@ -64,6 +64,8 @@ class Places(trio.abc.Instrument):
         #: For each step, resource and kind what a `Cell` or a watched thing held then, as text; the last of several.
         self.values: dict[tuple[int, Resource, bool], str] = {}
         self._steps: Sequence[Any] = ()
+        #: True while something is noted: to write what a watched thing holds reads it.
+        self.is_noting = False
 
     def collect_from(self, things: Things, steps: Sequence[Any]) -> None:
         """Begin with the execution whose steps are kept in `steps`; call it in its Trio run."""
@@ -126,7 +128,14 @@ class _Noting(list[tuple[Resource, bool]]):
         self._places = places
 
     def append(self, access: tuple[Resource, bool]) -> None:
-        self._places.note(*access)
+        places = self._places
+        if places.is_noting:
+            return
+        places.is_noting = True
+        try:
+            places.note(*access)
+        finally:
+            places.is_noting = False
         super().append(access)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 import trio
 
 from toolrt.errors import DefinitionRefused
-from toolrt.probe import Resource
+from toolrt.probe import ANYTHING, Resource
+from toolrt.sim._below import WATCHED_OUTSIDE, Contents
 from toolrt.sim._clock import VirtualClock
 from toolrt.sim._offers import Offers
 from toolrt.sim._paths import Path
@@ -39,6 +40,7 @@ class Record(Roster, ABC):
         "_policy",
         "_touched",
         "begun_under",
+        "beside",
         "choices_within",
         "cut_within",
         "events",
@@ -46,11 +48,12 @@ class Record(Roster, ABC):
         "given_up",
         "implied",
         "offers",
-        "others_ran",
         "over",
         "rests",
         "steps",
         "things",
+        "watched",
+        "wild_since",
     )
 
     def __init__(
@@ -75,6 +78,14 @@ class Record(Roster, ABC):
         self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
 
         self._touched: list[tuple[Resource, bool]] = things.touched
+        #: What watched containers hold, and the step after which each may have done anything; None: none has.
+        self.watched: list[Contents] = []
+        self.wild_since: int | None = None
+        if WATCHED_OUTSIDE:
+            WATCHED_OUTSIDE[:] = [contents for contents in WATCHED_OUTSIDE if contents.thing() is not None]
+            for contents in WATCHED_OUTSIDE:
+                contents.look()
+            self.watched += WATCHED_OUTSIDE
         #: For an explorer that swaps steps: the cancel status that each step began under, and what each read because
         #: of where it runs.
         self.things = things
@@ -88,10 +99,10 @@ class Record(Roster, ABC):
         #: the execution was given up.
         self.choices_within: list[int] = []
         self.cut_within = False
-        #: For an explorer that swaps steps: the numbers of the steps before which nothing could run, and whether
-        #: others ran too.
+        #: For an explorer that swaps steps: the numbers of the steps before which nothing could run.
         self.rests: list[int] = []
-        self.others_ran = False
+        #: The first system task or callback of the program's that ran, in words; None: none has.
+        self.beside: str | None = None
         # The enabled list, the choice and the causes of the running step; and whether it is the rest of one.
         self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
         self._divided = False
@@ -117,6 +128,18 @@ class Record(Roster, ABC):
         """Keep what the running step touches because of where it runs, unless the execution is over."""
         if not self.over:
             self.things.implied.append((resource, write))
+
+    def reached_below(self) -> None:
+        """Keep that the running step has in hand what is not watched: it may keep that for later."""
+        if self.wild_since is None and not self.over:
+            self.wild_since = len(self.steps)
+
+    def look_at_watched(self) -> None:
+        """See whether the step that has just run changed a watched container without a report."""
+        touched = self._touched
+        for contents in self.watched:
+            if contents.look() and not contents.was_written(touched):
+                touched.append((ANYTHING, True))
 
     def cell_name(self) -> tuple[Any, ...] | None:
         """Name something new by the task that makes it, so that it is called the same in every schedule."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import attrs
 
 from toolrt.sim._compare import passing_beside
 from toolrt.sim._execution import Execution
-from toolrt.sim._explain import Story, explain
+from toolrt.sim._explain import Story, about, explain
 from toolrt.sim._host import simulate
 from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Check, Judgement, judge
 from toolrt.sim._places import Places
+from toolrt.sim._repeats import another_outcome
 from toolrt.sim._schedule import Schedule
 from toolrt.sim._shrink import fewer_preemptions, shrink
 from toolrt.sim.policies._choices import Choices
@@ -76,6 +79,17 @@ class Failure:
         """What the check complained of, in order."""
         return self._judgement.violations
 
+    @cached_property
+    def reproduced(self) -> bool:
+        """Whether the same choices failed with the same outcome when they were run again.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        again, judgement = simulate(self._run(Choices(self.execution.choices)))
+        is_same = again.choices == self.execution.choices and judgement.failed
+        return is_same and another_outcome(self.execution.outcome, again.outcome) is None
+
     @property
     def schedule(self) -> Schedule:
         """The schedule as it was found."""
@@ -89,6 +103,8 @@ class Failure:
     @property
     def minimal(self) -> Schedule:
         """A simpler schedule that fails the same way: fewer preemptions, then shorter; else the one that was found.
+
+        One that was not `reproduced` is the one that was found: nothing can be simplified that chance decides.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
@@ -112,23 +128,54 @@ class Failure:
         places = Places()
         # Nobody has looked at the source so far: to do so while exploring would cost every execution.
         again, _ = simulate(self._run(Choices(execution.choices), places))
-        story = Story(
+        # A program that does something else this time says so when it is replayed.
+        seen = places if again.choices == execution.choices else None
+        return explain(self._story(execution, judgement, seen, self._passing, fewest))
+
+    def _story(
+        self,
+        execution: Execution,
+        judgement: Judgement,
+        places: Places | None = None,
+        passing: Execution | None = None,
+        fewest: bool = False,
+    ) -> Story:
+        return Story(
             execution,
             judgement.violations,
-            # A program that does something else this time says so when it is replayed.
-            places if again.choices == execution.choices else None,
-            self._passing,
+            places,
+            passing,
             fewest,
             self._arguments,
             _called(self._program, "program"),
             None if self._check is None else _called(self._check, "check"),
+            self.reproduced,
         )
-        return explain(story)
+
+    @property
+    def about(self) -> tuple[tuple[str, str], ...]:
+        """What a page says of the execution as it was found: pairs of a name and a text, the verdict first.
+
+        The others are each violation or the error, the value, the program, the schedule, and how to run it again.
+        """
+        return about(self._story(self.execution, self._judgement), _where(self._program))
+
+    @property
+    def about_minimal(self) -> tuple[tuple[str, str], ...]:
+        """The same of the minimal schedule, which `compared` and `show()` have.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        execution, judgement, _ = self._simplest
+        return about(self._story(execution, judgement), _where(self._program))
 
     @cached_property
     def _passing(self) -> Execution | None:
         """The nearest execution found that passes."""
         execution = self._simplest[0]
+        if not self.reproduced:
+            return None
         return simulate(passing_beside(execution, lambda choices: self._run(Choices(choices))))
 
     @cached_property
@@ -153,14 +200,18 @@ class Failure:
         return again.trace
 
     def show(self) -> Any:
-        """Give a page that shows `compared` side by side: a notebook displays it, ``.save(path)`` writes it.
+        """Give a page that shows `compared` side by side, below what failed and how to run it again.
+
+        A notebook displays it, ``.save(path)`` writes it.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
         failing, passing = self.compared
         names = ("fails",) if passing is None else ("fails", "passes")
-        return importlib.import_module("toolrt.view").show(failing, passing, names=names)
+        title = _called(self._program, "program")
+        draw = importlib.import_module("toolrt.view").show
+        return draw(failing, passing, names=names, title=title, about=self.about_minimal)
 
     def _run(self, policy: Policy, places: Places | None = None) -> Driver[tuple[Execution, Judgement]]:
         execution = yield Job(self._program, policy, self._step_limit, places=places)
@@ -169,6 +220,8 @@ class Failure:
     @cached_property
     def _simplest(self) -> tuple[Execution, Judgement, bool]:
         """The simplest execution found, what is to be said of it, and whether none has fewer preemptions."""
+        if not self.reproduced:
+            return self.execution, self._judgement, False
         judgements = {id(self.execution): self._judgement}
 
         def same(execution: Execution, judgement: Judgement) -> bool:
@@ -217,7 +270,8 @@ class Report:
     outcomes: dict[Any, int]
     #: How many executions failed.
     failed: int
-    #: How many decided nothing: the step limit ended them while the clock, or a task, waited.
+    #: How many decided nothing: the step limit ended them while the clock, or a task, waited, or a refusal did and the
+    #: check said that all is well.
     undecided: int
     #: The first failing executions, in the order they were found; at most 100.
     failures: list[Failure]
@@ -225,6 +279,8 @@ class Report:
     unfinished: str | None = None
     #: True when Ctrl-C ended it: this is what was seen so far.
     interrupted: bool = False
+    #: False when there was no check: then an execution failed only when it had an error.
+    checked: bool = True
 
     @property
     def summary(self) -> str:
@@ -232,7 +288,7 @@ class Report:
         return str(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict.name}: {self.claim}"]
+        lines = [f"{self._head}: {self.claim}"]
         if self.interrupted:
             lines.append("Interrupted: this is what was seen so far.")
         if self.unfinished:
@@ -245,12 +301,29 @@ class Report:
         if self.undecided:
             lines.append(
                 f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "
-                "a deadline was pending, or a task never had a turn."
+                "a deadline was pending, a task never had a turn, or a step asked for what is not simulated."
             )
         return "\n".join(lines)
 
+    @property
+    def _head(self) -> str:
+        """The verdict; a PASS of several outcomes that nothing judged is not called one."""
+        if self.verdict is Verdict.PASS and not self.checked and len(self.outcomes) > 1:
+            return f"{len(self.outcomes)} outcomes, nothing was checked"
+        return self.verdict.name
+
     def __repr__(self) -> str:
-        return f"<Report {self.verdict.name} {self.claim}>"
+        return f"<Report {self._head} {self.claim}>"
+
+
+def _where(program: Any) -> str:
+    """Give the name of a program, and the file and line where it begins."""
+    while isinstance(program, partial):
+        program = program.func
+    program = inspect.unwrap(program)
+    code = getattr(program, "__code__", None)
+    name = getattr(program, "__qualname__", type(program).__qualname__)
+    return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
 
 
 def _called(function: Any, otherwise: str) -> str:

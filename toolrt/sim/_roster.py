@@ -18,7 +18,7 @@ from trio.lowlevel import Task
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
 from toolrt.sim._paths import Path, key_of_path
-from toolrt.sim._trio_internals import Seam
+from toolrt.sim._trio_internals import Seam, nursery_of
 from toolrt.sim._waiting import waits_for
 
 __all__ = ["Actor", "RawStep", "Roster", "in_order"]
@@ -145,7 +145,7 @@ class Roster:
 
     def _meet(self, task: Task) -> Actor | None:
         """Name a task seen for the first time; None when it is not the program's."""
-        nursery = task.parent_nursery
+        nursery = nursery_of(task)
         if nursery is None:
             return None
         if not self._actors and nursery is self._nursery:

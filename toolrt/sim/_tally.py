@@ -55,6 +55,9 @@ class Tally:
     schedules: set[tuple[int, ...] | bytes] = attrs.Factory(set)
     #: The first failures, at most `FAILURES_KEPT`.
     failures: list[Recorded] = attrs.Factory(list)
+    #: How two executions differ that must be alike, and what ran beside the program's tasks; None: neither was seen.
+    difference: str | None = None
+    beside: str | None = None
 
     def note(
         self,
@@ -68,6 +71,7 @@ class Tally:
         self.executions += 1
         self.failed += judgement.failed
         self.undecided += judgement.undecided
+        self.beside = self.beside or execution.beside
         choices = execution.choices
         if repeats:
             self.schedules.add(fingerprint(choices))
@@ -96,6 +100,8 @@ class Tally:
             self.outcomes[key] = counted if known is None else _sooner(known, counted)
         for number, (count, first) in other.others.items():
             self._add_other(number, count, first)
+        self.difference = self.difference or other.difference
+        self.beside = self.beside or other.beside
         self.schedules |= other.schedules
         self.failures += other.failures
         self._trim()

@@ -5,25 +5,42 @@ dict's set of keys: two tasks that write different keys that are there do not co
 the order of the keys is then decided.  Lists, sets and deques are one resource each.  Whatever looks at all of a
 container reads all of it.
 
+What is below is not watched.  A step that reaches something that can change below a watched value (a dict in a dict, an
+object in an attribute, ``__dict__``) may have done anything, and so may every step after it in that execution: the
+program may have kept what it reached.  What reports for itself (a `Cell`, what is watched, Trio's primitives) is no
+reason.  A container that is another one after a step in which nothing was reported written to it (``heapq`` and other C
+code work without its methods) was changed by that step, which may then have done anything, too.
+
 Limits.  An object is watched in place: its class is replaced by a subclass that looks and compares the same.  A
 dict, list, set or deque is copied, and so are those among an object's attributes; whoever holds the old one is not
-seen.  C code that does not go through methods (``json``, ``list + list``) is not seen either, nor is ``__dict__``.
+seen.  C code that reads without methods and changes nothing (``heapq.heappushpop`` of the least, ``set.union`` of a
+watched set) is not seen.
 """
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import re
+import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
+
+import trio
 
 from toolrt import probe
 from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import Resource
-from toolrt.sim._cell import OUTSIDE
+from toolrt.sim._below import WATCHED_OUTSIDE, Contents
+from toolrt.sim._cell import OUTSIDE, Cell
 from toolrt.sim._host import current_scheduler
 
 __all__ = ["watch"]
@@ -36,6 +53,48 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset, bool, range, type(N
 
 # What a class has that is no data.
 _NO_DATA = (FunctionType, BuiltinFunctionType, property, classmethod, staticmethod)
+
+# What cannot change, and holds nothing that can.
+_VALUES = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    range,
+    type(None),
+    type(...),
+    type(NotImplemented),
+    enum.Enum,
+    decimal.Decimal,
+    fractions.Fraction,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.tzinfo,
+    uuid.UUID,
+    pathlib.PurePath,
+    re.Pattern,
+    type,
+    FunctionType,
+    ModuleType,
+)
+
+# What says for itself what happens to it.
+_REPORTING = (
+    Cell,
+    trio.Event,
+    trio.Lock,
+    trio.StrictFIFOLock,
+    trio.Semaphore,
+    trio.Condition,
+    trio.CapacityLimiter,
+    trio.CancelScope,
+    trio.MemorySendChannel,
+    trio.MemoryReceiveChannel,
+    trio.lowlevel.ParkingLot,
+    trio.lowlevel.RunVar,
+)
 
 _outside = count()
 
@@ -104,6 +163,13 @@ def _watched(thing: Any, name: Resource) -> Any:
 
 
 def _remember(thing: Any, name: Resource) -> None:
+    if type(thing) in _WATCHED:
+        contents = Contents(thing, name)
+        scheduler = current_scheduler()
+        if scheduler is None:
+            WATCHED_OUTSIDE.append(contents)
+        elif probe.sink is not None:
+            scheduler.watched.append(contents)
     key = id(thing)
     try:
         kept: Any = weakref.ref(thing, lambda _: _names.pop(key, None))
@@ -120,12 +186,63 @@ def _name_of(thing: Any) -> Resource | None:
 
 def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
     """Give the attributes an object has of its own."""
-    yield from list(getattr(thing, "__dict__", {}).items())
+    try:
+        own = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        own = {}
+    yield from list(own.items())
     for cls in type(thing).__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
             if not slot.startswith("__") and hasattr(thing, slot):
                 yield slot, object.__getattribute__(thing, slot)
+
+
+# ---------------------------------------------------------------------- what is below
+
+
+def _reached(value: Any) -> None:
+    """Note that the running step has `value` in hand: something below a watched value."""
+    sink = probe.sink
+    if sink is not None and _can_change(value):
+        sink.access(probe.ANYTHING, True)
+        scheduler = current_scheduler()
+        if scheduler is not None:
+            scheduler.reached_below()
+
+
+def _all_reached(values: Iterable[Any]) -> None:
+    if probe.sink is not None:
+        for value in values:
+            if _can_change(value):
+                _reached(value)
+                return
+
+
+def _can_change(value: Any, depth: int = 0) -> bool:
+    """Say whether what can change and does not report is reached through `value`."""
+    if isinstance(value, _VALUES):
+        return False
+    if isinstance(value, (tuple, frozenset)):
+        # One that holds itself, or is too deep to look into, may hold anything.
+        return depth > _DEPTH_MOST or any(_can_change(item, depth + 1) for item in value)
+    if isinstance(value, (MethodType, BuiltinFunctionType)):
+        return _can_change(value.__self__, depth + 1)
+    if isinstance(value, _REPORTING) or id(value) in _names:
+        return False
+    if depth <= _DEPTH_MOST and _is_frozen(type(value)):
+        return any(_can_change(item, depth + 1) for _, item in _attributes(value))
+    return True
+
+
+_DEPTH_MOST = 20
+
+
+def _is_frozen(cls: Any) -> bool:
+    """Say whether instances of `cls` are values: frozen by dataclasses or attrs."""
+    parameters = getattr(cls, "__dataclass_params__", None)
+    frozen = parameters is not None and parameters.frozen
+    return frozen or (hasattr(cls, "__attrs_attrs__") and cls.__setattr__.__name__ == "_frozen_setattrs")
 
 
 # ---------------------------------------------------------------------- objects
@@ -152,6 +269,10 @@ def _subclass(cls: type) -> type:
     return found
 
 
+# Through these everything an object has is reached.
+_ALL_OF_IT = ("__dict__", "__getstate__", "__reduce__", "__reduce_ex__")
+
+
 def _is_data(cls: type, attribute: str) -> bool:
     if attribute.startswith("__"):
         return False
@@ -171,9 +292,15 @@ def _attribute(thing: Any, attribute: str, write: bool) -> None:
 
 def _getting(cls: Any) -> Callable[[Any, str], Any]:
     def get(self: Any, attribute: str) -> Any:
-        if probe.sink is not None and _is_data(cls, attribute):
+        if probe.sink is None:
+            return cls.__getattribute__(self, attribute)
+        is_data = _is_data(cls, attribute)
+        if is_data:
             _attribute(self, attribute, False)
-        return cls.__getattribute__(self, attribute)
+        value = cls.__getattribute__(self, attribute)
+        if (is_data or attribute in _ALL_OF_IT) and id(self) in _names:
+            _reached(value)
+        return value
 
     return get
 
@@ -212,12 +339,28 @@ def _whole(thing: Any, write: bool) -> None:
             sink.access(name, write)
 
 
+# What puts something in, or moves it, without looking at anything else.
+_BLIND = (
+    "append appendleft insert extend extendleft clear rotate reverse add update __len__ __setitem__ __delitem__ "
+    "__iadd__ __imul__ __ior__"
+)
+# What gives one of the things within.
+_GIVES_ONE = "__getitem__ pop popleft"
+
+
 def _reporting(base: Any, method: str, write: bool) -> Any:
     real = getattr(base, method)
+    one, blind = method in _GIVES_ONE.split(), method in _BLIND.split()
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         _whole(self, write)
-        return real(self, *args, **kwargs)
+        if not (one or blind) and id(self) in _names:
+            _all_reached(base.__iter__(self))
+        value = real(self, *args, **kwargs)
+        if one and id(self) in _names:
+            # A slice is a new list of them.
+            _all_reached(value if type(value) is list else (value,))
+        return value
 
     call.__name__ = method
     return call
@@ -230,6 +373,8 @@ def _iterating(base: Any, method: str) -> Any:
         # It may go on in a later step.
         _whole(self, False)
         for item in real(self):
+            if id(self) in _names:
+                _reached(item)
             yield item
             _whole(self, False)
 
@@ -246,7 +391,7 @@ def _container(base: Any, reads: str, writes: str) -> Any:
     for method in ("__iter__", "__reversed__"):
         if hasattr(base, method):
             namespace[method] = _iterating(base, method)
-    namespace["__reduce_ex__"] = lambda self, protocol: (base, (base(base.__iter__(self)),))
+    namespace["__reduce_ex__"] = lambda self, protocol: (base, (base(iter(self)),))
     return type(base.__name__, (base,), namespace)
 
 
@@ -287,6 +432,11 @@ class _Dict(dict[Any, Any]):
                 # Which keys there are is decided only by who adds or removes one.
                 sink.access(name, not dict.__contains__(self, key))
 
+    def _given(self, value: Any) -> Any:
+        if _name_of(self) is not None:
+            _reached(value)
+        return value
+
     def _remove(self, key: Any) -> None:
         sink = probe.sink
         name = _name_of(self)
@@ -300,16 +450,17 @@ class _Dict(dict[Any, Any]):
         name = _name_of(self)
         if sink is not None and name is not None:
             sink.access(name, False)
-            for key in dict.__iter__(self):
+            for key, value in dict.items(self):
                 sink.access((*name, "key", _plain_key(key)), False)
+                _all_reached((key, value))
 
     def __getitem__(self, key: Any) -> Any:
         self._touch(key, False)
-        return dict.__getitem__(self, key)
+        return self._given(dict.__getitem__(self, key))
 
     def get(self, key: Any, default: Any = None) -> Any:
         self._touch(key, False)
-        return dict.get(self, key, default)
+        return self._given(dict.get(self, key, default))
 
     def __contains__(self, key: object) -> bool:
         self._touch(key, False)
@@ -321,7 +472,7 @@ class _Dict(dict[Any, Any]):
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         self._touch(key, not dict.__contains__(self, key))
-        return dict.setdefault(self, key, default)
+        return self._given(dict.setdefault(self, key, default))
 
     def __delitem__(self, key: Any) -> None:
         self._remove(key)
@@ -329,7 +480,7 @@ class _Dict(dict[Any, Any]):
 
     def pop(self, key: Any, *default: Any) -> Any:
         self._remove(key)
-        return dict.pop(self, key, *default)
+        return self._given(dict.pop(self, key, *default))
 
     def popitem(self) -> Any:
         self._look()
@@ -371,6 +522,7 @@ for _method in (*_LOOKS, "keys", "values", "items", "copy"):
     setattr(_Dict, _method, _looking(_method))
 
 _COPIES: dict[type, Any] = {dict: _Dict, list: _List, set: _Set, deque: _Deque}
+_WATCHED = frozenset(_COPIES.values())
 
 
 def _plain_key(key: Any) -> Any:

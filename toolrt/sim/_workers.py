@@ -32,8 +32,9 @@ from toolrt.sim._host import simulate
 from toolrt.sim._interrupts import interrupts_held
 from toolrt.sim._job import Driver, Job
 from toolrt.sim._judge import Check, judge
-from toolrt.sim._repeats import beginning_of, begins_otherwise
+from toolrt.sim._repeats import Repeats
 from toolrt.sim._tally import Recorded, Tally
+from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
@@ -93,8 +94,6 @@ class Answer:
     tally: Tally = attrs.Factory(Tally)
     #: The execution that the check raised an error on.
     broke: Recorded | None = None
-    #: Where an execution began otherwise than the first of this worker; None: nowhere.
-    difference: str | None = None
 
 
 class Bench(Protocol):
@@ -114,7 +113,8 @@ class _Bench:
         self._told = told
         # The outcomes that are not plain, and their numbers.
         self._numbers: dict[Any, int] = {}
-        self._beginning: tuple[tuple[str, ...], ...] | None = None
+        self._repeats = Repeats()
+        self._made = 0
 
     def do(self, order: Order) -> Answer:
         return simulate(self._doing(order))
@@ -136,9 +136,8 @@ class _Bench:
                 execution = yield Job(self._program, policy, task.step_limit, index, alone, reports)
             except Redundant:
                 continue
-            if self._beginning is None:
-                self._beginning = beginning_of(execution)
-            answer.difference = answer.difference or begins_otherwise(self._beginning, execution)
+            repeats = self._repeats
+            repeats.note(execution, execution.outcome, execution.choices if part.repeats else None)
             place = part.place(execution)
             part.learn(execution)
             try:
@@ -146,7 +145,13 @@ class _Bench:
             except Exception:
                 answer.broke = Recorded(place, index, execution.choices)
                 break
+            if repeats.is_due(self._made):
+                choices = Choices(execution.choices)
+                again = yield Job(self._program, choices, task.step_limit, index, alone, reports)
+                repeats.compare(execution, again, touched=reports)
+            self._made += 1
             tally.note(execution, judgement, place, part.repeats, self._number)
+            tally.difference = repeats.difference
             word, spent = told(), time.perf_counter() - began
             if word == _STOP or spent > (_SHORT if word == _OTHERS_WAIT else _LONG):
                 break

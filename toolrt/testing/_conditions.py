@@ -4,7 +4,8 @@ Rules.
     1. A cancel that reached a tool has to leave it: as `trio.Cancelled`, alone or in a group.  One that found nothing
        to interrupt, because the tool was shielded or about to return, asks for nothing.
     2. A call by itself answers the same under every order of its own tasks, and at every time.
-    3. Two calls whose claims do not conflict answer, and leave the files, as one after the other would.
+    3. Two calls whose claims do not conflict answer, and leave the files and what the tool keeps, as in sequence;
+       neither writes a cell or a watched thing that the other one touches, or changes what the other one claims.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import StepLimit
 from toolrt.model import Arguments, Claim, State, Tool
 from toolrt.testing._stepping import Steps
@@ -26,11 +27,14 @@ from toolrt.testing._trial import (
     answer_of,
     call_of,
     context_of,
+    kept_by,
     made,
+    memory_of,
+    named,
     refuse_unsimulated,
     run,
 )
-from toolrt.trace import plain
+from toolrt.trace import Trace, plain
 
 __all__ = ["Case", "about_cancel", "about_overlap", "about_timing"]
 
@@ -125,8 +129,12 @@ def about_overlap(one: Case, two: Case, executions: int) -> Iterator[Broken]:
                     nursery.start_soon(answer, 1)
             else:
                 await answer(0)
+                # In a step of its own, so that what the two touch can be told apart.
+                await trio.lowlevel.checkpoint()
+                probe.event(_SECOND)
                 await answer(1)
-            return [answers, _files(trial)]
+            kept = {} if isinstance(one.maker, Tool) else kept_by(tool)
+            return [answers, _files(trial), kept]
 
         return both
 
@@ -134,8 +142,47 @@ def about_overlap(one: Case, two: Case, executions: int) -> Iterator[Broken]:
     expected = sim.run(program(False))
     if expected.error is not None:
         return
+    changed = _claims_changed(one, two) or _claims_changed(two, one)
+    if changed is not None:
+        yield "claims_hold", changed
+        return
     what = f"a call with {two.input!r}, with which it has no claim in common"
+    shared = _shared_memory(expected.trace)
+    if shared is not None:
+        yield promise, f"touches {shared} like {what}, and one of the two changes it"
+        return
     yield from _compared(promise, expected.value, program(True), executions, what)
+
+
+#: Tells in the trace that the second of two calls begins.
+_SECOND = "check.second"
+
+
+def _claims_changed(first: Case, then: Case) -> str | None:
+    """How the claims of one call are others once another call has run, which does not conflict with it; or None."""
+    tool, _ = first.tool()
+    if not callable(tool.claims):
+        return None
+    context = context_of(tool, 0, first.state, first.claims, "0")
+    sim.run(lambda: _answered(call_of(tool, first.arguments, context, None)))
+    now = tool.claims_for(then.input, then.state)
+    if now == then.claims:
+        return None
+    before, after = (", ".join(map(str, claims)) or "nothing" for claims in (then.claims, now))
+    return (
+        f"a call with {then.input!r} claims {before}, and {after} once a call with {first.input!r} has run, with which "
+        "it has no claim in common: claim what the claims look at, and declare it with claims_after"
+    )
+
+
+def _shared_memory(trace: Trace) -> str | None:
+    """A cell or watched thing that both of two calls in sequence touched, and one of them changed."""
+    (second,) = trace.of_kind(_SECOND)
+    assert second.step is not None
+    first, then = memory_of(trace.steps[: second.step]), memory_of(trace.steps[second.step :])
+    return next(
+        (named(resource) for resource in first if resource in then and (first[resource] or then[resource])), None
+    )
 
 
 def _compared(promise: str, expected: Any, program: Any, executions: int, what: str) -> Iterator[Broken]:

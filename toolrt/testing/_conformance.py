@@ -7,8 +7,10 @@ Rules.
     2. What is reported was seen to happen; nothing is inferred from the source.
     3. A tool may fail as it likes: an error is an answer, and is compared like one.
 
-Limits.  Only what goes through the workspace's disk, `toolrt.sim.Cell` and the probe is seen.  A tool that
-reads the real clock, the network or a global is caught only where its answers differ.
+Limits.  Only what goes through the workspace's disk, `toolrt.sim.Cell`, `toolrt.sim.watch` and the probe is seen, and
+what a tool that is made anew for each run keeps in its closure or its object.  A tool that reads the real clock, the
+network or a global is caught only where its answers differ.  Which claim means which cell is known by the calls that
+conflict; for claims that look at a cell, by its name.
 """
 
 # The codes in "noqa" are those of flake8-async, which ruff does not know.
@@ -24,11 +26,12 @@ from typing import Any
 
 import attrs
 
+from toolrt import probe
 from toolrt.errors import DefinitionRefused, asks_to_exit
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, covers
 from toolrt.order import by_claims, shares_a_lane
 from toolrt.testing._conditions import Case, about_cancel, about_overlap, about_timing
-from toolrt.testing._trial import Content, Trial, made, run
+from toolrt.testing._trial import Content, Trial, is_memory, made, named, run
 from toolrt.trace import plain
 from toolrt.workspace import Planted, Workspace
 
@@ -44,7 +47,8 @@ Promise = Callable[[str, str], "BrokenPromise"]
 class BrokenPromise:
     """One promise a tool does not keep."""
 
-    #: "input", "safe", "claims", "modifiers", "state", "deterministic", "timing", "cancel", "blocking", "ends".
+    #: "input", "safe", "claims", "claims_hold" (law 17), "modifiers",
+    #: "state", "deterministic", "timing", "cancel", "blocking", "ends".
     promise: str
     #: What was expected and what was seen.
     detail: str
@@ -69,7 +73,9 @@ def check_tool(
 
     What it looks for: a safe tool changes nothing, and what says that it is safe does not raise and says the same
     when asked twice; the claims cover every file it reads or changes, are the same when asked twice and do not
-    raise; calls whose claims do not conflict do not disturb each other; modifiers are pure functions to a `State`;
+    raise; what they look at is claimed or declared; cells and watched things are written by a tool that claims
+    something for writing; calls whose claims do not conflict do not disturb each other, touch no cell that one of
+    them changes, and leave together what they leave one after the other; modifiers are pure functions to a `State`;
     the call's own state and input are left as they were; the same input gives the same answer, the same files and
     the same state, whatever the time and the order of the tool's own tasks; a cancel is passed on; an async tool
     does not hold up the loop.
@@ -231,17 +237,54 @@ def _about_claims(tool: Tool, input: Any, state: State, seen: Trial, promise: Pr
         seen.claims = () if tool.is_safe(input) else (EVERYTHING,)
         return []
     asked = []
+    looked_at: dict[tuple[Any, ...], None] = {}
     for _ in range(2):
         try:
-            asked.append(tuple(tool.claims(tool.complete(input), state)) if callable(tool.claims) else tool.claims)
+            with probe.looking() as looked_at:
+                asked.append(tuple(tool.claims(tool.complete(input), state)) if callable(tool.claims) else tool.claims)
         except BaseException as error:  # noqa: ASYNC103  as above
             _let_exit(error)
             text = f"expected claims, they raised {type(error).__name__}: {error}"
             return [promise("claims", text)]  # noqa: ASYNC104
     if asked[0] != asked[1]:
         return [promise("claims", f"claimed {_listed(asked[0])}, and {_listed(asked[1])} the second time")]
+    if not all(isinstance(claim, Claim) for claim in asked[0]):
+        return [promise("claims", f"expected claims, got {asked[0]!r}")]
     seen.claims = asked[0]
-    return []
+    return _about_looks(tool, input, state, looked_at, promise)
+
+
+def _about_looks(
+    tool: Tool, input: Any, state: State, looked_at: Iterable[tuple[Any, ...]], promise: Promise
+) -> list[BrokenPromise]:
+    """What claims look at: declared, or claimed by its name, or else it may be another one when the call runs."""
+    if tool.claims_after is not None:
+        asked = []
+        for _ in range(2):
+            try:
+                after = tool.claims_after
+                asked.append(tuple(after(tool.complete(input), state)) if callable(after) else after)
+            except BaseException as error:  # noqa: ASYNC103  as above
+                _let_exit(error)
+                text = f"expected claims from claims_after, it raised {type(error).__name__}: {error}"
+                return [promise("claims", text)]  # noqa: ASYNC104
+        if not all(isinstance(claim, Claim) for claim in asked[0]):
+            return [promise("claims", f"expected claims from claims_after, got {asked[0]!r}")]
+        if asked[0] != asked[1]:
+            text = f"claims_after gave {_listed(asked[0])}, and {_listed(asked[1])} the second time"
+            return [promise("claims", text)]
+        return []
+    claimed = [
+        part for claim in tool.claims_for(input, state) for part in claim.resource if isinstance(part, str) and part
+    ]
+    found = [named(resource) for resource in looked_at if is_memory(resource)]
+    open_ones = [name for name in found if not any(part in name for part in claimed)]
+    return [
+        promise(
+            "claims_hold", f"its claims look at {name}, and none of them names it: claim it, and say so by claims_after"
+        )
+        for name in open_ones
+    ]
 
 
 def _about_files(tool: Tool, state: State, seen: Trial, promise: Promise) -> list[BrokenPromise]:
@@ -251,6 +294,9 @@ def _about_files(tool: Tool, state: State, seen: Trial, promise: Promise) -> lis
         # Safe, and nothing claimed: it may touch nothing that others touch.
         found += [promise("safe", f"expected no effect, it changed {name}") for name in changed]
         found += [promise("safe", f"expected no effect, it wrote {cell}") for cell in dict.fromkeys(seen.cells)]
+    elif not any(claim.mode is WRITE for claim in seen.claims):
+        held = _listed(seen.claims)
+        found += [promise("claims", f"wrote {cell}, holding {held}") for cell in dict.fromkeys(seen.cells)]
     if seen.workspace is None or (tool.claims is None and not seen.claims):
         return found
     for name in changed:

@@ -15,7 +15,7 @@ import functools
 import inspect
 import time
 import unittest
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Generator
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -171,8 +171,7 @@ def _explore(
     if report.failures:
         _fail(program, plan, report, saved, again, example)
     if report.verdict is not sim.PASS:
-        advice = _CONTROL_IT if "the simulator does not control" in str(report.unfinished) else _DECIDE_IT
-        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {advice}")
+        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(str(report.unfinished))}")
     return report
 
 
@@ -184,6 +183,28 @@ _CONTROL_IT = (
     "Every execution has to begin alike: what they share (a module-scoped fixture, a global, tmp_path) must not be "
     "changed by the test, and clocks, chance and the order of sets must decide nothing."
 )
+
+
+_KEEP_BESIDE_OUT = (
+    "A task of the program's own (start_soon in a nursery of its own) in place of a system task or callback can be "
+    "explored."
+)
+_REPORT_IT = (
+    "What tasks share has to be seen (sim.Cell, sim.watch), or every order has to be run "
+    '(strategy="exhaustive", strategy="portfolio").'
+)
+
+
+def _advice(why: str) -> str:
+    """Say what would decide an exploration that is unfinished for this reason."""
+    for words, advice in (
+        ("the simulator does not control", _CONTROL_IT),
+        ("ran beside the program's tasks", _KEEP_BESIDE_OUT),
+        ("a random schedule", _REPORT_IT),
+    ):
+        if words in why:
+            return advice
+    return _DECIDE_IT
 
 
 def _replayed(program: Program, plan: Plan, schedule: str) -> sim.Report | None:
@@ -214,7 +235,7 @@ class _UntilFailure:
         assert self._asked is not None
         try:
             answer = self._asked(execution)
-            if answer is not None and not isinstance(answer, bool):
+            if answer is not None and not isinstance(answer, bool | str):
                 answer = list(answer)
         except BaseException:
             self.failed = True
@@ -257,6 +278,9 @@ class _Watched(sim.Search):
 
     def unfinished(self) -> str | None:
         return self._search.unfinished()
+
+    def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[sim.Policy, sim.Execution, str | None]:
+        return self._search.hold_against_samples(outcomes)
 
 
 def _fail(

@@ -64,6 +64,7 @@ def _actions(
         st.builds(script.Say, text, st.integers(1, 3)),
         st.builds(script.ReadCell, cell),
         st.builds(script.AddCell, cell, text),
+        st.builds(script.Follow, cell, text),
     ]
     if files:
         kinds.append(st.builds(script.ReadFile, file))
@@ -72,10 +73,13 @@ def _actions(
     if state:
         kinds.append(st.builds(script.SeeState, key))
         kinds.append(st.builds(script.ChangeState, key, text))
+        kinds.append(st.builds(script.OverwriteState, key, text))
+        kinds.append(st.builds(script.OverwriteState, key, text, st.just(True)))
         kinds.append(st.just(script.BreakState()))
     if failures:
         kinds.append(st.builds(script.Fail, text))
         kinds.append(st.builds(script.Refuse, text))
+        kinds.append(st.builds(script.LeaveOpen, st.sampled_from(["nursery", "scope"])))
     if shields:
         kinds.append(st.builds(script.Shield, st.sampled_from(_SECONDS)))
     return st.lists(st.one_of(kinds), max_size=max_actions)
@@ -83,7 +87,9 @@ def _actions(
 
 # Made once: a strategy made anew for each draw costs more than what it draws.
 _RARELY = st.sampled_from([False, False, False, True])
-_TOUCHING = st.sampled_from(["claims", "by input", "nothing"])
+_TOUCHING = st.sampled_from(["claims", "by input", "nothing", "after"])
+#: A call whose claims look at what others change keeps its promises if it says so, or runs alone.
+_DEPENDENT = st.sampled_from(["after", "after", "nothing"])
 _HARMLESS = st.sampled_from(["safe", "claims", "nothing"])
 _TIMEOUT = st.sampled_from([None, None, None, *_TIMEOUTS])
 _INVALID = st.sampled_from([None, None, None, None, "unknown", "input"])
@@ -113,8 +119,8 @@ def _scripted(
         does = [*does, sub_batch] if draw(st.booleans()) else [sub_batch, *does]
     bare = Scripted(does)
     fields: dict[str, Any] = {
-        "says": draw(_TOUCHING if bare.claims else _HARMLESS),
-        "sync": draw(_RARELY) and not opens,
+        "says": draw(_DEPENDENT if bare.follows else _TOUCHING if bare.claims else _HARMLESS),
+        "sync": draw(_RARELY) and not opens and not any(isinstance(action, script.LeaveOpen) for action in does),
         "interrupt": "finish" if draw(_RARELY) else "cancel",
         "timeout": draw(_TIMEOUT) if timeouts else None,
         "stops": draw(_RARELY) if stops else False,
@@ -207,8 +213,8 @@ def tool_mixes(
         max_calls: the most calls of a batch.
         lanes: names of lane policies.
         files: calls read, write and append to files.
-        state: calls see the state and return modifiers, also one that raises.
-        failures: calls raise, or return an error.
+        state: calls see the state and return modifiers, also one that raises, and one that sets an old value.
+        failures: calls raise, return an error, or leave a nursery or a scope open.
         timeouts: calls have timeouts of their own.
         stops: some calls skip what follows when they fail.
         approvals: some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
 import trio
 
-from toolrt import sim
+from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused, NotSimulated, SimulationStopped
 from toolrt.invariants.oracle import OracleContext
 from toolrt.model import NO_SERVICES, Arguments, Claim, State, Tool, ToolOutput
 from toolrt.testing._stepping import Steps, stepped
-from toolrt.trace import plain
+from toolrt.trace import Step, plain
 from toolrt.workspace import MemoryDisk, Planted, Workspace
 
-__all__ = ["Content", "Maker", "Trial", "answer_of", "call_of", "context_of", "made", "run"]
+__all__ = [
+    "Content",
+    "Maker",
+    "Trial",
+    "answer_of",
+    "call_of",
+    "context_of",
+    "is_memory",
+    "kept_by",
+    "made",
+    "memory_of",
+    "named",
+    "run",
+]
 
 Maker = Tool | Callable[..., Tool]
 Content = Workspace | Mapping[str, Planted] | None
@@ -37,7 +52,7 @@ class Trial:
     after: Mapping[str, Any] = attrs.field(factory=dict)
     #: Files it read through the disk, by path.
     reads: list[str] = attrs.field(factory=list)
-    #: Cells it wrote.
+    #: Cells and watched things it wrote.
     cells: list[str] = attrs.field(factory=list)
     claims: tuple[Claim, ...] = ()
     #: Its checkpoints, and what it did there; of an async tool.
@@ -129,10 +144,53 @@ def run(tool: Tool, arguments: Arguments, state: State, trial: Trial, at: float 
         trial.modifiers = tuple(execution.value.modifiers)
     trial.swapped = context.state is not state
     trial.parallel = len(set(execution.schedule.tasks)) > 1
-    for step in execution.trace.steps:
+    trial.cells += [named(resource) for resource, write in memory_of(execution.trace.steps).items() if write]
+
+
+def memory_of(steps: Iterable[Step]) -> dict[tuple[Any, ...], bool]:
+    """The cells and watched things that `steps` touched, each with whether it was written."""
+    found: dict[tuple[Any, ...], bool] = {}
+    for step in steps:
         for access in step.accesses:
-            if access.write and access.resource[:1] == ("cell",):
-                trial.cells.append(" ".join(map(str, access.resource)))
+            if is_memory(access.resource):
+                found[access.resource] = found.get(access.resource, False) or access.write
+    return found
+
+
+def is_memory(resource: tuple[Any, ...]) -> bool:
+    """Whether it is a cell, or a part of a watched thing."""
+    return resource[:1] in (("cell",), ("watched",))
+
+
+def named(resource: tuple[Any, ...]) -> str:
+    """The resource as it is shown."""
+    return " ".join(map(str, resource))
+
+
+def kept_by(tool: Tool) -> dict[str, Any]:
+    """What the tool's function has in its closure, its bound arguments and its object, as JSON: all that is plain data.
+
+    A module's globals are not looked at: they belong to every run.
+    """
+    found: dict[str, Any] = {}
+    function: Any = tool.function
+    while isinstance(function, functools.partial):
+        found |= {f"argument {at}": value for at, value in enumerate(function.args)}
+        found |= function.keywords
+        function = function.func
+    found |= getattr(getattr(function, "__self__", None), "__dict__", {})
+    names, cells = getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", ())
+    for name, cell in zip(names, cells or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue  # not bound yet
+    with probe.observed_by(None):  # to look is no access of the tool's
+        return {name: plain(value) for name, value in found.items() if isinstance(value, _DATA)}
+
+
+#: What a function keeps that has a value to compare.
+_DATA = (dict, list, set, deque, bytearray, int, float, str, sim.Cell)
 
 
 def refuse_unsimulated(error: BaseException | None) -> None:

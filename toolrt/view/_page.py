@@ -1,7 +1,8 @@
 """The page: one HTML file that holds everything it shows, and loads nothing.
 
 Rules.  What a tool or a model wrote is data: it stands in a JSON block of which no character ends the block, and the
-page's script puts it on the page as text.  The content security policy names the hash of the one script and of the one
+page's script puts it on the page as text; the title and the bar of what failed are escaped where they stand, so that
+they can be read where no script runs.  The content security policy names the hash of the one script and of the one
 style sheet, so nothing else can run, and nothing can be fetched.  Script and style are files of this package, as they
 are: there is no build step.
 """
@@ -32,10 +33,10 @@ _SLIDER = ("base.js", "slider.js")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def page_of(traces: Sequence[Trace], names: Sequence[str], title: str) -> str:
-    """Give the page for one trace, or for two to be compared."""
+def page_of(traces: Sequence[Trace], names: Sequence[str], title: str, bar: str = "") -> str:
+    """Give the page for one trace, or for two to be compared; `bar` is markup that `bar_of` made."""
     title = one_line(title, 200)
-    return _filled("page.html", _PAGE, title, document_of(traces, names, title))
+    return _filled("page.html", _PAGE, title, document_of(traces, names, title), bar)
 
 
 def play_of(tree: Mapping[str, Any], title: str) -> str:
@@ -48,7 +49,7 @@ def slider_of(document: Mapping[str, Any], title: str) -> str:
     return _filled("slider.html", _SLIDER, one_line(title, 200), document)
 
 
-def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[str, Any]) -> str:
+def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[str, Any], bar: str = "") -> str:
     style, script = _asset("page.css"), _script(scripts)
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
@@ -60,6 +61,7 @@ def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[s
         "style": style,
         "script": script,
         "document": _block(document),
+        "bar": bar,
     }
     # What is filled in is never looked at again: a trace may well hold "{{script}}".
     filled = []

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
+from toolrt.view._bar import bar_of
 from toolrt.view._page import page_of, play_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
@@ -59,6 +60,7 @@ def show(
     *,
     names: Sequence[str] | None = None,
     title: str = "Timeline",
+    about: Sequence[tuple[str, str]] | None = None,
 ) -> Page:
     """Give a page that shows an execution: lanes, calls and steps over time, to be stepped through.
 
@@ -66,16 +68,20 @@ def show(
     came the other way round.
 
     Args:
-        source: an execution, or a trace.
+        source: an execution, a trace, or a failure as it was found.
         other: another execution or trace of the same program, or None.
         names: what they are called, one for each; "one" and "other" when None.
         title: the page's heading.
+        about: what the page says above the steps, as pairs of a name and a text: first the verdict ("FAIL", what is
+            wrong), then, for example, the program, the schedule and how to run it again.  None: what `source` says of
+            itself (`toolrt.sim.Failure.about`), if it does.
 
     Returns:
         The page; nothing is written yet.
 
     Raises:
-        DefinitionRefused: one of the two is no trace and has none, or there are not as many names.
+        DefinitionRefused: one of the two is no trace and has none, there are not as many names, or `about` is not
+            pairs of texts.
 
     Checkpoint: never.
 
@@ -95,7 +101,9 @@ def show(
         names = ("one", "other")[: len(traces)]
     if isinstance(names, str) or len(names) != len(traces) or not all(isinstance(name, str) for name in names):
         raise DefinitionRefused("show(names)", f"{len(traces)} texts", names)
-    return Page(lambda: page_of(traces, names, title), title, ", ".join(map(repr, traces)))
+    said = getattr(source, "about", ()) if about is None else about
+    bar = bar_of(said, "show(about)")
+    return Page(lambda: page_of(traces, names, title, bar), title, ", ".join(map(repr, traces)))
 
 
 class HasTree(Protocol):

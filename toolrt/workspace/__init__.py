@@ -8,6 +8,7 @@ from toolrt.workspace._disk import (
     Disk,
     Entry,
     Folding,
+    Inseparable,
     Kind,
     NotRegular,
     Revision,
@@ -18,12 +19,12 @@ from toolrt.workspace._disk import (
     is_own,
 )
 from toolrt.workspace._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
-from toolrt.workspace._guard import GuardedDisk
 from toolrt.workspace._held import held
 from toolrt.workspace._history import History, Undone
 from toolrt.workspace._identity import Identity, Wanted, identify
 from toolrt.workspace._memory import Fault, MemoryDisk
 from toolrt.workspace._mounts import MountedDisk, path_on, real_disks
+from toolrt.workspace._naming import meant_path, shown_path
 from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
 from toolrt.workspace._private import without_private_paths
@@ -34,6 +35,7 @@ from toolrt.workspace._revision import noted, noted_no_change
 from toolrt.workspace._rules import Rule
 from toolrt.workspace._version import Version
 from toolrt.workspace._walk import VISITED_MOST, Found, Walk, ignored_above
+from toolrt.workspace._withholding import Withholding, withheld_note, withholding
 from toolrt.workspace._workspace import Workspace
 
 __all__ = [
@@ -52,10 +54,10 @@ __all__ = [
     "Folding",
     "Found",
     "Grant",
-    "GuardedDisk",
     "HardLink",
     "History",
     "Identity",
+    "Inseparable",
     "Kind",
     "Limits",
     "MemoryDisk",
@@ -82,6 +84,7 @@ __all__ = [
     "Version",
     "Walk",
     "Wanted",
+    "Withholding",
     "Workspace",
     "estimated_tokens",
     "head_and_tail",
@@ -89,10 +92,14 @@ __all__ = [
     "identify",
     "ignored_above",
     "is_own",
+    "meant_path",
     "noted",
     "noted_no_change",
     "path_on",
     "real_disks",
+    "shown_path",
     "state_directory",
+    "withheld_note",
+    "withholding",
     "without_private_paths",
 ]

@@ -12,6 +12,7 @@ from toolrt.workspace._held import held, missing
 from toolrt.workspace._identity import Wanted
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace._revision import noted, noted_no_change
+from toolrt.workspace._withholding import refuse_withheld
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -39,6 +40,7 @@ async def move_path(workspace: Workspace, ctx: CallContext, source: str, target:
     to = held(workspace, ctx, target, WRITE, Wanted.ENTRY, subtree=True)
     if moved.found is None:
         raise missing(moved)
+    await refuse_withheld(workspace.disk, ctx, moved, to)
     await workspace.files.move(ctx, moved, to)
     return f"moved {moved.path} to {to.path}"
 
@@ -52,6 +54,7 @@ async def delete_path(workspace: Workspace, ctx: CallContext, path: str, recursi
     identity = held(workspace, ctx, path, WRITE, Wanted.ENTRY, subtree=True)
     if identity.found is None:
         raise missing(identity)
+    await refuse_withheld(workspace.disk, ctx, identity)
     await workspace.files.remove(ctx, identity, recursive)
     return f"deleted {identity.path}"
 

@@ -1,15 +1,17 @@
 """What was read and need not be read again: a bounded store that never changes an answer.
 
-Rules (RULE 23).  An entry belongs to a file and is valid while the file's number, size and time of change are what
-they were.  It is kept only if the file had not been changed for longer than the disk's time step when it was read:
-a younger file could change once more and show the same time.  A mutation drops what is kept of its file.  Whoever
-holds a claim to write the file does not ask here: it may have been changed in ways nobody told us of.
+Rules (RULE 23).  An entry belongs to a file and is valid while the file's number, size and times of change, of its
+content and of anything about it, are what they were.  It is kept only if the file had not been changed for longer
+than the disk's time step when it was read: a younger file could change once more and show the same time.  A mutation
+drops what is kept of its file.  Whoever holds a claim to write the file does not ask here: it may have been changed
+in ways nobody told us of.
 
 Theory.  Least recently used goes first, once there are too many entries or bytes.  What is kept decides what is
 read from the disk, never what is answered, so that order may depend on timing.
 
-Limits.  Who changes a file and then sets number, size and time back to what they were is not noticed.  A clock that
-is set back while files change may hide a change too.
+Limits.  No program can set the second time (ctime) back, but a change through a memory map may show late, and a clock
+that is set back while files change may hide a change.  A mutation compares contents, so it refuses what such a change
+left, and drops what is kept of the file: then the next reader sees it.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ __all__ = ["Cache", "Kept", "Stamp", "stamp_of"]
 
 T = TypeVar("T")
 
-#: What of a file has to be as it was: device, number, size, time of change.
-Stamp = tuple[int, int, int, int]
+#: What of a file has to be as it was: device, number, size, both times of change.
+Stamp = tuple[int, int, int, int, int]
 
 
 def stamp_of(stat: Stat) -> Stamp:
     """What `stat` shows that has to stay for a content to stay."""
-    return stat.device, stat.inode, stat.size, stat.mtime_ns
+    return stat.device, stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns
 
 
 @attrs.frozen

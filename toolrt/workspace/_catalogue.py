@@ -88,12 +88,12 @@ class Catalogue:
         return self._index
 
     def _remove(self) -> None:
-        """The damaged index is gone, unless another process has made a new one meanwhile."""
+        """The damaged index is gone, unless another process has made a new one meanwhile, or looks just now."""
         path = index_in(self._directory)
         with contextlib.suppress(OSError):
             above = os.open(self._directory, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                fcntl.flock(above, fcntl.LOCK_EX)
+                fcntl.flock(above, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _file_at(path) != self._file:
                     return
                 for suffix in ("", "-wal", "-shm"):

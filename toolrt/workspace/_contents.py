@@ -39,7 +39,7 @@ _LONG = 128 * 1024
 _DIRECTORY = Kind.DIRECTORY
 
 #: What no file shows.
-_NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 1)
+_NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 0, 1)
 
 
 class Contents:
@@ -103,8 +103,12 @@ class Contents:
             return
         for key in (row.key, row.target_key):
             if key is not None:
-                self._stored.drop_below(key)
-                self._cached.drop_below(key)
+                self.drop_below(key)
+
+    def drop_below(self, key: Entry) -> None:
+        """Keep nothing of what stands there and below it."""
+        self._stored.drop_below(key)
+        self._cached.drop_below(key)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """How much is kept and how often it served: ``stored`` contents, ``cached`` answers."""
@@ -129,7 +133,7 @@ class Contents:
             raise problem_of(identity.path, error) from None
         digest = await quick_digest(self._disk, snapshot.content)
         self._seen.saw(identity, digest)
-        settled = now - snapshot.stat.mtime_ns > self._disk.time_step_ns
+        settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns
         if settled and not _writes(ctx, key):
             self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content)))
         return snapshot, digest, settled and not _writes(ctx, key)

@@ -27,8 +27,10 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 __all__ = [
+    "BOXED",
     "COPY",
     "EXACT",
+    "KEPT",
     "OWN",
     "PARTIAL",
     "Change",
@@ -36,15 +38,21 @@ __all__ = [
     "Disk",
     "Entry",
     "Folding",
+    "InPlace",
+    "Inseparable",
     "Kind",
+    "NoTurn",
     "NotRegular",
     "Revision",
     "Snapshot",
     "Stat",
+    "Survey",
     "TooLarge",
     "Unsynced",
     "failure",
+    "is_boxed",
     "is_own",
+    "is_plain",
     "parts_of",
 ]
 
@@ -55,11 +63,15 @@ Entry = tuple[str, ...]
 NAME_MAX = 255
 PATH_MAX = 4095
 
-#: Names of the disk's own begin with `OWN` and end with `PARTIAL` (of no use without its writer) or with `COPY` (a
-#: recovery copy).
+#: Names of the disk's own begin with `OWN` and end with `PARTIAL` (of no use without its writer), with `COPY` (a
+#: recovery copy) or with `KEPT` (a directory with what was removed and can be put back).
 OWN = ".toolrt-"
 PARTIAL = ".tmp"
 COPY = ".undo"
+KEPT = ".kept"
+
+#: What is kept stands in its directory (its *box*) under this name.
+BOXED = "it"
 
 
 class Kind(enum.Enum):
@@ -109,12 +121,37 @@ class Stat:
     #: When the content last changed, in nanoseconds of the clock that `Disk.now_ns` reads; of anything but a file,
     #: the twin says 0.
     mtime_ns: int
+    #: When anything of it last changed, its names and mode too, by the same clock; no program can set it back.  Of
+    #: anything but a file, the twin says 0.
+    ctime_ns: int
     #: The file's number on its device: the same for all its hard links.
     inode: int
     #: The device's number.
     device: int
     #: How many names it has, 1 or more.
     links: int
+
+    @property
+    def changed_ns(self) -> int:
+        """When it last changed in any way: a program that changes a file may set `mtime_ns` to what it was."""
+        return max(self.mtime_ns, self.ctime_ns)
+
+
+@attrs.frozen
+class Survey:
+    """What a look through a file, or a directory with all that is in it, showed."""
+
+    #: What it is.
+    kind: Kind
+    #: Its permission bits.
+    mode: int
+    #: The SHA-256 of a file's content or of a link's text; of a directory one over the names, kinds, permission bits
+    #: and digests of all that is in it.
+    digest: bytes
+    #: Bytes of all files in it.
+    size: int
+    #: The device and the number of the thing itself.
+    number: tuple[int, int]
 
 
 @attrs.frozen
@@ -139,6 +176,11 @@ class Revision:
 
 #: Makes a file's new content from what is there (None: nothing); None leaves the file as it is.
 Change = Callable[[Snapshot | None], bytes | None]
+
+
+#: Says whether a file with several names, of which this is a look, is written in place: then all its names have the new
+#: content.  Else its name gets a file of its own, and the others keep theirs.
+InPlace = Callable[[Stat], bool]
 
 
 @attrs.frozen
@@ -205,6 +247,23 @@ class Changed(OSError):
         super().__init__(errno.ESTALE, "somebody else changed it meanwhile")
 
 
+class Inseparable(OSError):
+    """A file has names elsewhere, and a file of its own for this name could not have its owner or its attributes.
+
+    Nothing was changed.  Its errno is EPERM.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(errno.EPERM, "it has names elsewhere and cannot be copied with its owner and attributes")
+
+
+class NoTurn(OSError):
+    """Another toolrt process went on changing what stands there; nothing was changed.  Its errno is EAGAIN."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EAGAIN, "another process is changing it")
+
+
 class Unsynced(OSError):
     """The change stands, but the disk failed to say that it would outlive a loss of power.
 
@@ -223,8 +282,27 @@ def failure(number: int, entry: Entry | None = None) -> OSError:
 
 
 def is_own(name: str) -> bool:
-    """Whether `name` is one of the disk's own, which is there only while something is written, or after a crash."""
-    return name.startswith(OWN) and name.endswith((PARTIAL, COPY))
+    """Whether `name` is reserved: it begins with ``.toolrt-`` and ends in ``.tmp``, ``.undo`` or ``.kept``.
+
+    In any case of letters, because on a disk that folds them they are one name.  Walks do not show such a name and
+    tools refuse it.
+    """
+    return name[:1] == "." and name[: len(OWN)].lower() == OWN and name.lower().endswith((PARTIAL, COPY, KEPT))
+
+
+def is_boxed(entry: Entry | None) -> bool:
+    """Whether `entry` is that of something that is kept aside, so that a removal can be taken back."""
+    return entry is not None and len(entry) > 1 and entry[-1] == BOXED and is_box(entry[-2])
+
+
+def is_box(name: str) -> bool:
+    """Whether `name` is reserved for a directory that has what is kept aside."""
+    return is_own(name) and name.endswith(KEPT)
+
+
+def is_plain(entry: Entry) -> bool:
+    """Whether all parts are names: not empty, not ``.`` or ``..``, without a slash or NUL."""
+    return not any(part in ("", ".", "..") or "/" in part or "\0" in part for part in entry)
 
 
 @functools.lru_cache(maxsize=256)
@@ -298,12 +376,21 @@ class Disk(Protocol):
         Checkpoint: never; it blocks.
         """
 
+    def names_of(self, stat: Stat) -> int:
+        """How many names of the file that `stat` is a look at were found below the root; at most `stat.links`.
+
+        The search is bounded (see `toolrt.workspace._real_links`), and names of the disk's own do not count.  Where
+        fewer were found than there are, the others are outside, or not known.
+
+        Checkpoint: never; it blocks.
+        """
+
     @property
     def time_step_ns(self) -> int:
-        """How coarse `Stat.mtime_ns` may be: two changes of one file nearer than this may show the same time."""
+        """How coarse the times of a `Stat` may be: two changes of one file nearer than this may show the same time."""
 
     def now_ns(self) -> int:
-        """What the clock says that `Stat.mtime_ns` is taken from.
+        """What the clock says that the times of a `Stat` are taken from.
 
         Checkpoint: never.
         """
@@ -311,8 +398,9 @@ class Disk(Protocol):
     def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """What dead writers left is gone: a file that one was writing in place is whole again.
 
-        Whoever writes holds a lock while he does, so what a living writer needs is left alone.  For the start of a
-        program; who finds nothing to do has changed nothing.
+        A writer holds a lock while it writes, so what a living writer needs is left alone.  A name that looks like one
+        of the disk's own but was not made by it is left alone, too: see `strangers`.  For the start of a program;
+        where there is nothing to do nothing is changed.
 
         Args:
             directories: where to look, not below them; what is no directory is passed over.  None: in the whole tree.
@@ -321,6 +409,18 @@ class Disk(Protocol):
 
         Raises:
             OSError: something could not be put back or taken away; the next call finds it again.
+
+        Checkpoint: never; it blocks.
+        """
+
+    def strangers(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """The names like the disk's own (`is_own`) that it did not make, below the root, sorted; they are left alone.
+
+        A repository may bring such names along, and a program that had another private state directory leaves some
+        when it dies.  A person may delete them.
+
+        Args:
+            directories: where to look, as for `recover`.
 
         Checkpoint: never; it blocks.
         """
@@ -355,25 +455,40 @@ class Disk(Protocol):
         Checkpoint: always.
         """
 
-    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+    async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
+        """At most `size` bytes of the regular file at `entry`, from byte `start` on; none behind its end.
+
+        The look is of the whole file.  Fewer bytes than `size` say nothing of the file's end; none do.
+
+        Raises:
+            OSError, NotRegular: as `read`, but a file that changes meanwhile is read as it is found.
+
+        Checkpoint: always.
+        """
+
+    async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has the content that `change` makes of what is there; or it is as it was.
 
         `change` runs once, where it may not await: in a worker thread on the real disk.  What it raises is raised.
 
         A file with one name is replaced as a whole: whoever reads it sees the old content or the new, after a crash
-        too.  A file with several names, or of an owner it could not be given back to, is written in place, so that
-        it stays one file; `recover` mends what a crash leaves of that.  Mode and owner are kept.  A cancel
+        too.  One with several names is written in place where `in_place` says so, and all of them have the new content;
+        else this name has a file of its own then.  One with one name, of an owner it could not be given back to, is
+        written in place as well; `recover` mends what a crash leaves of that.  Mode and owner are kept.  A cancel
         before the last effect changes nothing; after it the call returns normally.  No temporary file is left in
         either case.
 
         Args:
             limit: the most bytes that are read.
+            in_place: is asked about a file with several names, after `change`; None: it is written in place if all
+                its names are found below the root.
 
         Raises:
             OSError: as `read`, but for ENOENT, which means here that its directory is missing; EACCES also when the
                 file itself may not be written; ENOSPC when there is no room.
             TooLarge, NotRegular: as `read`.
             Changed: what stands there just before the last effect is not what `change` was given.
+            Inseparable: it has names elsewhere, and cannot be given a file of its own.
             Unsynced: the change stands.
 
         Checkpoint: always.
@@ -440,6 +555,51 @@ class Disk(Protocol):
                 EBUSY when another disk begins there, ENAMETOOLONG when it is more than 256 directories deep.  Nothing
                 was removed.
             Unsynced: the name is gone.
+
+        Checkpoint: always.
+        """
+
+    def kept_for(self, entry: Entry) -> Entry:
+        """A new entry, for `keep`, on the file system that `entry` is on.
+
+        Raises:
+            OSError: as `lstat`.
+
+        Checkpoint: never.
+        """
+
+    async def survey(self, entry: Entry) -> Survey:
+        """What stands at `entry`, with all that is in it, which could be removed; links are not followed.
+
+        Raises:
+            OSError: as `remove_tree`, and as `read` for the files in it.
+
+        Checkpoint: always.
+        """
+
+    async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
+        """Nothing stands at `entry`; what stood there is kept at `kept`, and no other name leads to its files.
+
+        `begin` is given what is kept once nothing can fail any more but the last step.  It may run in a worker thread;
+        what it raises is raised.  A cancel before that changes nothing.
+
+        Args:
+            kept: an entry that `kept_for` gave.
+
+        Raises:
+            OSError: as `survey`; EACCES or ENOSPC also where it cannot be kept there, EXDEV where that is another file
+                system.  Nothing was removed.
+            Unsynced: it is kept.
+
+        Checkpoint: always.
+        """
+
+    async def give_back(self, kept: Entry, entry: Entry) -> None:
+        """What is kept at `kept` stands at `entry`, where nothing stood.
+
+        Raises:
+            OSError: as `move`.
+            Unsynced: it was moved.
 
         Checkpoint: always.
         """

@@ -6,12 +6,12 @@ ended.  A file keeps its encoding and its byte order mark; a new one is UTF-8 un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolrt.model import WRITE
 from toolrt.workspace._encoding import decoded, encoded, encoding_of, named
-from toolrt.workspace._files import CallContext
+from toolrt.workspace._files import CallContext, Revised
 from toolrt.workspace._held import held, missing
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._problem import FileProblem
@@ -20,7 +20,7 @@ from toolrt.workspace._text import Edit, Edited, check_edit, edited, edited_in_t
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
 
-__all__ = ["edit_file", "multi_edit", "write_file", "written"]
+__all__ = ["edit_file", "multi_edit", "noted_parted", "write_file", "written"]
 
 _MARK = "\ufeff"
 
@@ -43,7 +43,19 @@ async def write_file(
         ctx, identity, lambda before: written(identity.path, before, content, "content", chosen)
     )
     done = "created" if revised.before is None else "replaced"
-    return f"{done} {identity.path} ({len(revised.after or b'')} bytes)"
+    return f"{done} {identity.path} ({len(revised.after or b'')} bytes){noted_parted([(identity, revised)])}"
+
+
+def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:
+    """What an answer says of the files among these that have parted from names elsewhere; often nothing."""
+    paths = [identity.path for identity, revised in changes if revised.parted]
+    if not paths:
+        return ""
+    own = "this is a file of its own" if len(paths) == 1 else "these are files of their own"
+    return (
+        f". {', '.join(paths)} had other names (hard links) outside the workspace, or not found in it: those keep the "
+        f"old content, and {own} now"
+    )
 
 
 async def edit_file(
@@ -64,7 +76,7 @@ async def edit_file(
     identity = held(workspace, ctx, path, WRITE)
     shown, edit = identity.path, Edit(old, new, all)
     check_edit(shown, edit)
-    (made,) = await _edited(
+    (made,), parted = await _edited(
         workspace,
         ctx,
         identity,
@@ -73,8 +85,8 @@ async def edit_file(
         lambda text: [edited(shown, text, old, new, all)],
     )
     if made.count == 1:
-        return f"replaced 1 place in {shown} (line {_lines(made)})"
-    return f"replaced {made.count} places in {shown} (lines {_lines(made)})"
+        return f"replaced 1 place in {shown} (line {_lines(made)}){parted}"
+    return f"replaced {made.count} places in {shown} (lines {_lines(made)}){parted}"
 
 
 async def multi_edit(
@@ -87,7 +99,7 @@ async def multi_edit(
     """
     identity = held(workspace, ctx, path, WRITE)
     wanted = _as_edits(identity.path, edits)
-    made = await _edited(
+    made, parted = await _edited(
         workspace,
         ctx,
         identity,
@@ -97,7 +109,7 @@ async def multi_edit(
     )
     shown = "; ".join(f"{one.count} at line{'s' if one.count > 1 else ''} {_lines(one)}" for one in made)
     places = sum(one.count for one in made)
-    return f"replaced {places} place{'s' if places > 1 else ''} in {identity.path} ({shown})"
+    return f"replaced {places} place{'s' if places > 1 else ''} in {identity.path} ({shown}){parted}"
 
 
 def _as_edits(path: str, edits: Sequence[Edit | Mapping[str, Any]]) -> list[Edit]:
@@ -117,8 +129,8 @@ async def _edited(
     encoding: str | None,
     edits: Sequence[Edit],
     make: Callable[[str], list[Edited]],
-) -> list[Edited]:
-    """The file is as `make` makes it, whose last result has its text."""
+) -> tuple[list[Edited], str]:
+    """The file is as `make` makes it, whose last result has its text; gives that and what else the answer is to say."""
     path = identity.path
     for edit in edits:
         encoded(path, edit.new, "new")
@@ -131,8 +143,8 @@ async def _edited(
         made[:] = make(decoded(path, before, used))
         return encoded(path, made[-1].text, "the result", used)
 
-    await workspace.files.revise(ctx, identity, change)
-    return made
+    revised = await workspace.files.revise(ctx, identity, change)
+    return made, noted_parted([(identity, revised)])
 
 
 def _lines(made: Edited) -> str:

@@ -22,22 +22,28 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
+import trio
 
+from toolrt import probe
 from toolrt.workspace._contents import Contents
-from toolrt.workspace._disk import Entry, Kind, Snapshot, Unsynced
+from toolrt.workspace._disk import Changed, Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace._freshness import Freshness
 from toolrt.workspace._identity import Identity
+from toolrt.workspace._keeping import fits_history, make_room
 from toolrt.workspace._making import Making
+from toolrt.workspace._memory import MemoryDisk
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import (
     SIZE_LIMIT,
     Carrier,
     digest_of,
     in_thread,
+    number_of,
     os_errors,
     problem_of,
     standing_at,
@@ -80,16 +86,21 @@ class Limits:
     #: Versions in the history: how many, and the bytes of their contents together.
     versions: int = 100_000
     history_bytes: int = 256 * 1024 * 1024
+    #: Bytes of removed files and directories, too large for history, that are kept aside beside the workspace's files.
+    kept_bytes: int = 4 * 1024 * 1024 * 1024
 
 
 class Files:
     """The files of one workspace, as its tools read and change them.  Get it from `Workspace.files`."""
 
-    def __init__(self, workspace: Workspace, limits: Limits) -> None:
+    def __init__(self, workspace: Workspace, limits: Limits, keep_hard_links: bool = False) -> None:
         self._workspace = workspace
         self._disk = workspace.disk
         self._seen = Freshness(limits.seen)
         self._making = Making(workspace.disk)
+        #: What is kept aside together has a bound: one removal after the other asks what there is.
+        self._keeping = trio.Lock()
+        self._keeps_hard_links = keep_hard_links
         self._contents = Contents(workspace.disk, self._seen, limits)
 
     # Reading
@@ -147,22 +158,25 @@ class Files:
 
         Checkpoint: always.
         """
+        self._require_room(ctx)
         if identity.found is None:
             await self._making.settled(identity.key or ())
             if self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
-        work = self._revising(ctx, identity, change)
+        work = await self._revising(ctx, identity, change)
+        identity = work.identity
         told, names = Told(), (identity.event_name,)
         tell_began(ctx, names)
         try:
             try:
-                revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run)
+                revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run, work.in_place)
             except Unsynced:
                 self._landed(ctx, identity, work, told)
                 raise
             except BaseException:
                 told.digest = work.digests[0]
                 work.end(landed=False)
+                self._contents.drop_below(identity.key or ())
                 raise
             if work.removes and work.row is not None:
                 row = self._as_on_disk(work.row)
@@ -177,7 +191,8 @@ class Files:
             raise problem_of(identity.path, error) from None
         finally:
             tell_ended(ctx, names, (told,))
-        return Revised(work.before, work.after if revision.after is not None else None)
+        parted = work.row is not None and work.row.parted
+        return Revised(work.before, work.after if revision.after is not None else None, parted)
 
     def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: Told) -> None:
         """The change stands."""
@@ -203,20 +218,23 @@ class Files:
 
         Checkpoint: always.
         """
-        _require_different([identity for identity, _ in revisions])
+        self._require_room(ctx)
+        works = [await self._revising(ctx, identity, change) for identity, change in revisions]
+        identities = [work.identity for work in works]
+        _require_different(identities)
         made: list[Revised] = []
         rows: list[Row] = []
         contents: dict[bytes, bytes] = {}
         created: list[Identity] = []
-        with Telling(ctx, [identity.event_name for identity, _ in revisions]) as told:
-            for (identity, change), one in zip(revisions, told, strict=True):
-                work = self._revising(ctx, identity, change)
+        with self._doubted(identities), Telling(ctx, [identity.event_name for identity in identities]) as told:
+            for work, one in zip(works, told, strict=True):
+                identity = work.identity
                 with os_errors(identity.path):
                     there = await self._found(identity)
                 after = work.compute(there, None if modes is None else modes.get(identity.entry))
                 found = work.before
                 one.digest = work.digests[0]
-                made.append(Revised(found, after))
+                made.append(Revised(found, after, work.row is not None and work.row.parted))
                 if work.row is None:
                     continue
                 contents.update((digest_of(content), content) for content in (found, after) if content is not None)
@@ -229,9 +247,9 @@ class Files:
                 for row in self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
                     directories.setdefault(row.key, row)
             rows = [*directories.values(), *rows]
-            with os_errors(", ".join(identity.path for identity, _ in revisions)), self._making.of([*directories]):
+            with os_errors(", ".join(identity.path for identity in identities)), self._making.of([*directories]):
                 await self._carrier(ctx).carry_out(self._workspace.history.store, rows, contents)
-            for (identity, _), one, revised in zip(revisions, told, made, strict=True):
+            for identity, one, revised in zip(identities, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
                 one.digest, one.landed = digest, True
                 self._seen.saw(identity, digest, own=True)
@@ -252,6 +270,7 @@ class Files:
 
         Checkpoint: always.
         """
+        self._require_room(ctx)
         await self._making.settled(identity.key or ())
         rows = self._making.missing(ctx, identity.key or (), identity.entry)
         if not rows:
@@ -276,11 +295,18 @@ class Files:
 
         Checkpoint: always.
         """
-        with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path):
+        self._require_room(ctx)
+        telling = Telling(ctx, [identity.event_name])
+        with self._doubted([identity]), telling as (told,), os_errors(identity.path):
             identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
             found = Gathering(self._disk, self._seen, ctx, self._workspace.limits.history_bytes // 4)
             stat = await found.gather(identity, recursive)
             rows, store = found.rows, self._workspace.history.store
+            limits = self._workspace.limits
+            if not fits_history(rows, found.contents, limits.versions // 16):
+                await self._keep(ctx, identity, rows[-1])
+                told.landed = True
+                return
             token = await in_thread(lambda: store.begin(rows, found.contents), blocks=store.blocks)
             landed = False
             try:
@@ -300,6 +326,32 @@ class Files:
                     self._seen.saw(identity, None, own=True)
             told.landed = True
 
+    async def _keep(self, ctx: CallContext, identity: Identity, row: Row) -> None:
+        """Nothing stands at that `identity` any more; all of it is kept aside.
+
+        Raises:
+            FileProblem: it cannot be kept; nothing was removed.
+        """
+        store, most = self._workspace.history.store, self._workspace.limits.kept_bytes
+        try:
+            async with self._keeping:
+                size = (await self._disk.survey(identity.entry)).size
+                await make_room(self._disk, store, row.batch_id, row.path, size, most)
+                kept = self._disk.kept_for(identity.entry)
+                before = None if row.before is None else attrs.evolve(row.before, digest=None)
+                removal = attrs.evolve(row, before=before, target=kept, target_key=kept)
+                await self._carrier(ctx).carry_out(store, [removal], {})
+        except (Changed, Unsynced):
+            raise
+        except OSError as error:
+            raise FileProblem(
+                identity.path,
+                "a place on its own disk to keep it, because it is too large for history",
+                os.strerror(error.errno or 0).lower(),
+                "Nothing was removed; delete it in parts, or outside of toolrt.",
+            ) from None
+        self._seen.saw(identity, None, own=True)
+
     async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
         """What stood at `source` stands at `target`, where nothing stood; missing directories are made.
 
@@ -309,6 +361,7 @@ class Files:
 
         Checkpoint: always.
         """
+        self._require_room(ctx)
         with Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
             with os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
@@ -341,12 +394,12 @@ class Files:
             attrs.evolve(row, batch_id=batch_id, call_index=call_index, call_id=call_id, time_ns=self._disk.now_ns())
             for row in rows
         ]
-        names = dict.fromkeys("/".join(key) for row in own for key in (row.key, row.target_key) if key is not None)
+        names = dict.fromkeys("/".join(key) for row in own for key, _ in row.ends)
         with Telling(ctx, list(names)) as told, os_errors(", ".join(sorted({row.path for row in own}))):
-            await self._making.settled(*(row.target_key or row.key for row in own))
+            await self._making.settled(*(row.ends[-1][0] for row in own))
             made = [row.key for row in own if row.makes_directory]
-            brought = [row.target_key for row in own if row.target_key is not None]
-            needing = [row for row in own if not _among((row.target_key or row.key)[:-1], made, brought)]
+            brought = [row.target_key for row in own if row.target_key is not None and not row.keeps]
+            needing = [row for row in own if not row.keeps and not _among(row.ends[-1][0][:-1], made, brought)]
             for row in self._making.missing_for(ctx, needing):
                 if not _among(row.key, made, brought):
                     raise FileProblem(
@@ -376,9 +429,60 @@ class Files:
 
     # What the parts have in common
 
-    def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
-        store, expected = self._workspace.history.store, self._seen.expected(identity)
-        return Revising(store, ctx, identity, change, expected, self._disk.now_ns)
+    def _require_room(self, ctx: CallContext) -> None:
+        """Refuse a change of a batch that has used up the bounds of history: no later part of it could be undone."""
+        batch_id, limits = origin_of(ctx)[0], self._workspace.limits
+        versions, size = self._workspace.history.store.used_by(batch_id)
+        if versions >= limits.versions or size >= limits.history_bytes:
+            probe.access(("files", "batch", batch_id), True)
+            raise FileProblem(
+                f"batch {batch_id}",
+                f"at most {limits.versions} versions and {limits.history_bytes} bytes in history, so it can be undone",
+                f"{versions} versions and {size} bytes already",
+                "Nothing was changed; go on in another batch, or raise Limits(versions=, history_bytes=).",
+            )
+
+    @contextlib.contextmanager
+    def _doubted(self, identities: Sequence[Identity]) -> Iterator[None]:
+        """Where a change is refused, what is kept of its files goes: it may be what the refused call was shown."""
+        try:
+            yield
+        except (FileProblem, OSError):
+            for identity in identities:
+                self._contents.drop_below(identity.key or ())
+            raise
+
+    async def stays_one(self, stat: Stat) -> bool:
+        """Whether the file of that look, which has several names, is written in place: then all its names change.
+
+        So it is if all of them are found in the workspace, and where the workspace keeps hard links.
+
+        Args:
+            stat: the look at that file.
+
+        Checkpoint: if the names are looked for on a real disk.
+        """
+        if self._keeps_hard_links:
+            return True
+        blocks = not isinstance(self._disk, MemoryDisk)
+        return await in_thread(lambda: self._disk.names_of(stat), blocks=blocks) >= stat.links
+
+    async def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
+        """One change of one file; where its name is to part from others it is known by that name alone."""
+        store, expected, found = self._workspace.history.store, self._seen.expected(identity), identity.found
+        stays: Stat | None = None
+        if found is not None and identity.shared:
+            if await self.stays_one(found):
+                stays = found
+            else:
+                identity = attrs.evolve(identity, found=None)
+
+        def in_place(stat: Stat) -> bool:
+            if self._keeps_hard_links:
+                return True
+            return stays is not None and (number_of(stat), stat.links) == (number_of(stays), stays.links)
+
+        return Revising(store, ctx, identity, change, expected, in_place, self._disk.now_ns)
 
     def _as_on_disk(self, row: Row) -> Row:
         """The change with its file's name as it is to come back."""

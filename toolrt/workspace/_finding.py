@@ -16,24 +16,26 @@ from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import trio
 
 from toolrt import probe
 from toolrt.model import READ, Claim, State
-from toolrt.workspace._disk import Disk, Entry, Folding, Kind
-from toolrt.workspace._encoding import decoded
+from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._encoding import named
 from toolrt.workspace._files import SIZE_LIMIT, CallContext
 from toolrt.workspace._held import held, looked_up, missing
-from toolrt.workspace._identity import Identity, Wanted
+from toolrt.workspace._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace._mounts import located, path_on
 from toolrt.workspace._name_walk import DEEPEST
+from toolrt.workspace._naming import meant_path, shown_path
 from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._ripgrep import candidates
 from toolrt.workspace._search import Wanted as Sought
-from toolrt.workspace._search import matching_lines, wanted_in
+from toolrt.workspace._search import wanted_in
+from toolrt.workspace._search_file import Unsearched, lines_of_file
 from toolrt.workspace._walk import VISITED_MOST, Found, Walk, ignored_above
+from toolrt.workspace._withholding import withheld_note, withholding
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -48,9 +50,6 @@ _CHARACTERS_SHOWN = 300
 
 #: How many lines a search shows at most, whatever its limit.
 _LINES_MOST = 10_000
-
-#: From how many bytes on a file is searched in a worker thread: what takes longer than the way there.
-_THREAD_FROM = 16 * 1024
 
 #: From how many files on ripgrep is asked which of the rest to read: what takes longer than starting it.
 _RIPGREP_FROM = 200
@@ -81,14 +80,14 @@ async def glob(workspace: Workspace, ctx: CallContext, pattern: str, path: str =
     if base.found is None:
         raise missing(base)
     patterns = _Patterns.of(pattern, "pattern")
-    walk = await _walk(workspace, base, ignored, patterns)
+    walk = await _walk(workspace, ctx, base, ignored, patterns)
     found: list[str] = []
     more = 0
-    shown = _Shown(workspace, ctx, base)
+    paths = _Paths(workspace, ctx, base)
     while (one := await _next(walk, base)) is not None:
         if one.stat.kind is not Kind.DIRECTORY and patterns.match(one.names):
             if len(found) < _GLOBBED_MOST:
-                found.append(shown.path(one.names))
+                found.append(paths.path(one.names))
             else:
                 more += 1
     notes = _notes(walk)
@@ -109,14 +108,16 @@ async def search(
     ignore_case: bool = False,
     ignored: bool = False,
     limit: int = 200,
+    encoding: str | None = None,
 ) -> str:
     r"""Search the lines of text files for a regular expression and return each match as path:line: text.
 
     path is a directory, searched with all below it, or one file. glob narrows the files by a pattern as the glob
     tool takes; one without a slash is for names at any depth (*.py). With literal the pattern is a plain text; with
     ignore_case upper and lower case are one. The expression may have sets, groups, |, repeats, \d \w \s \b, ^ and
-    $, but no references and no looking around. At most limit lines are returned. What is not text is not searched,
-    nor what .gitignore leaves out, unless ignored is true.
+    $, but no references and no looking around. At most limit lines are returned. Files are read as UTF-8, or as their
+    byte order mark says, or else as encoding names (latin-1, shift_jis); what cannot be read so is named at the end.
+    What .gitignore leaves out is not searched, unless ignored is true.
     """
     base = looked_up(workspace, ctx, path, READ, Wanted.DIRECTORY, subtree=True)
     if base.found is None or base.found.kind is not Kind.FILE or base.key is None:
@@ -128,33 +129,34 @@ async def search(
     if not 1 <= limit <= _LINES_MOST:
         raise FileProblem("limit", f"1 to {_LINES_MOST}", _number(limit), "Say how many lines to show at most.")
     names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
-    shown = _Shown(workspace, ctx, base)
+    chosen = named("encoding", encoding)
+    paths = _Paths(workspace, ctx, base)
+    unsearched = Unsearched(lambda entry: paths.path(entry[len(base.entry) :]))
     if base.found.kind is Kind.FILE:
-        lines = await _lines_of_file(workspace, ctx, base, sought, limit + 1, alone=True)
-        return _answer([f"{shown.path(())}:{number}: {_cut(line)}" for number, line in lines], limit, [])
-    walk = await _walk(workspace, base, ignored, names)
+        lines = await lines_of_file(workspace, ctx, base, sought, limit + 1, chosen, unsearched)
+        if isinstance(lines, FileProblem):
+            raise lines
+        return _answer(
+            [f"{paths.path(())}:{number}: {_cut(line)}" for number, line in lines], limit, unsearched.notes()
+        )
+    walk = await _walk(workspace, ctx, base, ignored, names)
     found: list[str] = []
-    identities = _Identities(workspace.disk, base)
+    keys = KeysBelow(workspace.disk, base)
     may_have: Set[Entry] | None = None
     searched = 0
     while len(found) <= limit and (one := await _next(walk, base)) is not None:
-        if (
-            one.stat.kind is not Kind.FILE
-            or one.stat.size > SIZE_LIMIT
-            or not (names is None or names.match(one.names))
-        ):
+        if one.stat.kind is not Kind.FILE or not (names is None or names.match(one.names)):
             continue
-        if may_have is not None and one.names not in may_have:
+        if may_have is not None and one.stat.size <= SIZE_LIMIT and one.names not in may_have:
             continue
         searched += 1
         if searched == _RIPGREP_FROM:
             may_have = await _candidates(workspace, base, sought)
-        try:
-            lines = await _lines_of_file(workspace, ctx, identities.of(one), sought, limit + 1 - len(found))
-        except _Unsearchable:
-            continue
-        found += [f"{shown.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
-    return _answer(found, limit, _notes(walk))
+        identity = keys.identity(one.names, one.stat)
+        lines = await lines_of_file(workspace, ctx, identity, sought, limit + 1 - len(found), chosen, unsearched)
+        if not isinstance(lines, FileProblem):
+            found += [f"{paths.path(one.names)}:{number}: {_cut(line)}" for number, line in lines]
+    return _answer(found, limit, [*unsearched.notes(), *_notes(walk)])
 
 
 async def _candidates(workspace: Workspace, base: Identity, sought: Sought) -> Set[Entry] | None:
@@ -179,11 +181,18 @@ def _number(value: int) -> str:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= _CHARACTERS_SHOWN else f"{line[:_CHARACTERS_SHOWN]} ..."
+    line = line if len(line) <= _CHARACTERS_SHOWN else f"{line[:_CHARACTERS_SHOWN]} ..."
+    return line if line.isprintable() else line.translate(_OTHER_LINE_ENDS)
+
+
+#: What some programs take for the end of a line, though here it is none: an answer has one line for each match.
+_OTHER_LINE_ENDS = {ord(end): repr(end)[1:-1] for end in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
 def _notes(walk: Walk) -> list[str]:
     notes = []
+    if walk.withheld:
+        notes.append(withheld_note(walk.withheld))
     if walk.unreadable:
         notes.append(f"{walk.unreadable} directories could not be read")
     if walk.too_deep:
@@ -215,6 +224,7 @@ class _Patterns:
             FileProblem: it cannot match any file below a directory.
         """
         why = ""
+        pattern = meant_path(pattern)
         if not pattern:
             why = "an empty one"
         elif len(pattern) > _PATTERN_LONGEST:
@@ -247,10 +257,14 @@ class _Patterns:
         return False
 
 
-async def _walk(workspace: Workspace, base: Identity, all_files: bool, patterns: _Patterns | None) -> Walk:
+async def _walk(
+    workspace: Workspace, ctx: CallContext, base: Identity, all_files: bool, patterns: _Patterns | None
+) -> Walk:
     ignored = None if all_files else await ignored_above(workspace.disk, base.entry)
-    enters = (lambda names: True) if patterns is None else patterns.may_match_below
-    return Walk(workspace.disk, base.entry, ignored, enters)
+    withheld = withholding(workspace.disk, ctx, base)
+    if patterns is None:
+        return Walk(workspace.disk, base.entry, ignored, lambda names: True, withheld)
+    return Walk(workspace.disk, base.entry, ignored, patterns.may_match_below, withheld, patterns.match)
 
 
 async def _next(walk: Walk, base: Identity) -> Found | None:
@@ -262,7 +276,7 @@ async def _next(walk: Walk, base: Identity) -> Found | None:
         raise from_os_error(base.path, error) from None
 
 
-class _Shown:
+class _Paths:
     """Paths as they are shown: relative to the working directory."""
 
     def __init__(self, workspace: Workspace, ctx: CallContext, base: Identity) -> None:
@@ -271,67 +285,4 @@ class _Shown:
 
     def path(self, names: Entry) -> str:
         """What leads to `names` below the directory."""
-        return "/".join(names if self._base == "." and names else (self._base, *names))
-
-
-class _Identities:
-    """What a walk finds, as the file service knows it."""
-
-    def __init__(self, disk: Disk, base: Identity) -> None:
-        self._disk = disk
-        self._base = base
-        #: The keys of the directories met so far, by their entries, and how each folds names.
-        self._directories: dict[Entry, tuple[Entry, Folding]] = {}
-
-    def of(self, found: Found) -> Identity:
-        """The identity of a file below the base."""
-        entry = (*self._base.entry, *found.names)
-        key, folding = self._directory(entry[:-1])
-        return Identity((*key, folding.fold(entry[-1])), entry, found.stat, (), None)
-
-    def _directory(self, entry: Entry) -> tuple[Entry, Folding]:
-        known = self._directories.get(entry)
-        if known is None:
-            if entry == self._base.entry:
-                key = self._base.key or ()
-            else:
-                above, folding = self._directory(entry[:-1])
-                key = (*above, folding.fold(entry[-1]))
-            known = self._directories[entry] = key, self._disk.folds(path_on(self._disk, entry))
-        return known
-
-
-class _Unsearchable(Exception):
-    """A file that vanished, may not be read, or has no text."""
-
-
-async def _lines_of_file(
-    workspace: Workspace, ctx: CallContext, identity: Identity, sought: Sought, most: int, *, alone: bool = False
-) -> list[tuple[int, str]]:
-    """The first lines of the file that have what is sought.
-
-    Raises:
-        FileProblem: it is searched `alone`, and cannot be.
-        _Unsearchable: it is one of many, and cannot be.
-    """
-    try:
-        found = await workspace.files.scan(ctx, identity)
-    except FileProblem:
-        if alone:
-            raise
-        raise _Unsearchable from None
-
-    def lines(still_wanted: Any) -> list[tuple[int, str]]:
-        if not alone and sought.cannot_be_in(found.content):
-            return []
-        try:
-            text = decoded(identity.path, found.content)
-        except FileProblem:
-            if alone:
-                raise
-            raise _Unsearchable from None
-        return matching_lines(text, sought, most, still_wanted)
-
-    if len(found.content) < _THREAD_FROM or probe.threads_inline:
-        return lines(lambda: None)
-    return await trio.to_thread.run_sync(lines, trio.from_thread.check_cancelled)
+        return shown_path("/".join(names if self._base == "." and names else (self._base, *names)))

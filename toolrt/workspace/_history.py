@@ -9,11 +9,12 @@ Theory.  The calls of a batch change one file in call order, and different files
 batch are taken back by call, the last first, which is one of the orders they may have happened in and the same one
 every time.
 
-Limits.  History is bounded: the oldest versions go first, and what went cannot be put back.  A file of more than
-10 MiB, and what is neither file, directory nor link, leaves a version without content when it is removed.  A name that
-was removed from a file with several comes back as a file of its own.  Batches are told apart by id within one session;
-of several (a workspace and its life) who asks means its own, else the last that had a batch of the id, and is refused
-where two had one at one time.
+Limits.  History is bounded: the oldest versions go first, and what went cannot be put back.  A batch that lost some is
+not undone at all, and one that has used up the bounds by itself changes no more.  A file of more than 10 MiB, and what
+is neither file, directory nor link, leaves a version without content when it is removed.  A name that was removed from
+a file with several comes back as a file of its own.  Batches are told apart by id within one session; of several (a
+workspace and its life) who asks means its own, else the last that had a batch of the id, and is refused where two had
+one at one time.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from toolrt.order import ClaimTable, Ticket
 from toolrt.workspace._disk import Entry, Kind
 from toolrt.workspace._identity import Identity, Wanted
 from toolrt.workspace._mutation import in_thread, os_errors, standing_at
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._revision import origin_of, row_of
 from toolrt.workspace._undo import elsewhere, planned
@@ -59,6 +61,9 @@ class Undone:
     batch_id: str
     #: The files and directories that are other now, relative to the workspace's root, sorted.
     paths: tuple[str, ...]
+    #: Those of them that had names outside the workspace, or that were not found: these keep what they had, and the
+    #: path has a file of its own now.
+    parted: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -161,22 +166,25 @@ class History:
                 raise _not_kept(identity.path, f"version {version}")
             wanted = attrs.evolve(wanted, digest=digest)
 
-        async def put(owner: CallContext) -> tuple[str, ...]:
+        async def put(owner: CallContext) -> Undone:
             now = self._workspace.identify(path, state, identity.wanted)
             if now.problem is not None:
                 raise now.problem
             if now.key != key or not all(covers(owner.claims, claim) for claim in now.claims(WRITE)):
                 raise _moved_on(now.path)
-            return (now.path,) if await self._put(owner, now, wanted, content) else ()
+            changed, parted = await self._put(owner, now, wanted, content)
+            return Undone(origin_of(owner)[0], (now.path,) if changed else (), (now.path,) if parted else ())
 
         if ctx is not None:
-            return Undone(origin_of(ctx)[0], await put(ctx))
+            return await put(ctx)
         errand = self._errand("restore", identity.claims(WRITE))
         async with _Turn(self._workspace.claim_table, errand):
-            return Undone(errand.batch_id, await put(errand))
+            return await put(errand)
 
-    async def _put(self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None) -> bool:
-        """Put it there; says whether something is other now."""
+    async def _put(
+        self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None
+    ) -> tuple[bool, bool]:
+        """Put it there; says whether something is other now, and whether it has parted from names elsewhere."""
         files, links = self._workspace.files, (None if wanted is None else wanted.kind) is Kind.SYMLINK
         if now.found is not None and now.found.kind not in (Kind.FILE, Kind.SYMLINK):
             raise FileProblem(now.path, "a file or a link to replace", now.found.kind.value, "Nothing was changed.")
@@ -190,11 +198,11 @@ class History:
         if not links and (now.found is None or now.found.kind is Kind.FILE):
             modes = {} if wanted is None or wanted.mode is None else {now.entry: wanted.mode}
             [revised] = await files.revise_all(owner, [(now, lambda found: content)], modes)
-            return revised.before != revised.after
+            return revised.before != revised.after, revised.parted
         with os_errors(now.path):
             found = await standing_at(self._workspace.disk, now.entry)
         if found.standing == wanted:
-            return False
+            return False, False
         rows = [
             row_of(owner, now.key or (), now.entry, before, after, 0)
             for before, after in ((found.standing, None), (None, wanted))
@@ -202,7 +210,7 @@ class History:
         ]
         pairs = ((found.standing, found.content), (wanted, content))
         contents = {one.digest: text for one, text in pairs if one is not None and one.digest and text is not None}
-        return bool(await files.carry_out(owner, rows, contents))
+        return bool(await files.carry_out(owner, rows, contents)), False
 
     async def _rows_of(self, key: Entry) -> Sequence[Row]:
         return (await self._ask(lambda: self._store.rows_of_file(key)))[1]
@@ -244,7 +252,7 @@ class History:
         return _Errand(f"{what}-{self._errands}", claims)
 
     async def _undo(self, owner: CallContext, rows: Sequence[Row]) -> Undone:
-        plan = await planned(self._workspace.disk, rows)
+        plan = await planned(self._workspace.disk, rows, self._workspace.files.stays_one)
         contents: dict[bytes, bytes] = {}
         lost: list[str] = []
         for row in plan:
@@ -262,16 +270,23 @@ class History:
         if lost:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
         done = await self._workspace.files.carry_out(owner, plan, contents)
-        return Undone(owner.batch_id, _paths_of(done))
+        return Undone(owner.batch_id, _paths_of(done), _paths_of([row for row in done if row.parted]))
 
     async def _content(self, digest: bytes) -> bytes | None:
         return await self._ask(lambda: self._store.content(digest))
 
     async def _rows(self, batch_id: str) -> list[Row]:
-        rows = await self._ask(lambda: self._store.rows_of_batch(batch_id))
+        rows, whole = await self._ask(lambda: (self._store.rows_of_batch(batch_id), self._store.is_whole(batch_id)))
         if not rows:
             raise FileProblem(
                 f"undo {batch_id}", "a batch that changed files", "none of this id", "See Workspace.history.versions."
+            )
+        if not whole:
+            raise FileProblem(
+                f"undo {batch_id}",
+                "all that the batch changed",
+                "a part: history was full, and the batch's first versions went for later ones",
+                "Nothing was changed; restore single files, or raise Limits(versions=, history_bytes=).",
             )
         return rows
 
@@ -280,10 +295,8 @@ class History:
         claims: dict[Claim, None] = {}
         changed = {key for row in rows for key in (row.key, row.target_key) if key is not None}
         for row in rows:
-            for key, entry in ((row.key, row.entry), (row.target_key, row.target)):
-                if key is None or entry is None:
-                    continue
-                identity = self._workspace.identify("./" + "/".join(entry), None, Wanted.ENTRY)
+            for key, entry in row.ends:
+                identity = self._workspace.identify(f"./{shown_at(entry)}", None, Wanted.ENTRY)
                 if identity.key != key:
                     if not any(key[:depth] in changed for depth in range(1, len(key))):
                         raise elsewhere(row.path)
@@ -330,7 +343,7 @@ class _Turn:
 
 
 def _paths_of(rows: Sequence[Row]) -> tuple[str, ...]:
-    return tuple(sorted({path for row in rows for path in (row.path, "/".join(row.target or row.entry))}))
+    return tuple(sorted({shown_at(entry) for row in rows for _, entry in row.ends}))
 
 
 def _key(identity: Identity) -> Entry:
@@ -371,6 +384,8 @@ class MemoryStore:
         self._by_file: dict[Entry, list[int]] = {}
         self._by_batch: dict[str, list[int]] = {}
         self._dropped: dict[Entry, int] = {}
+        #: Of each batch: how many rows it wrote, and how many bytes of contents that were new.
+        self._used: dict[str, tuple[int, int]] = {}
         #: By digest: the content and how many rows mention it.
         self._contents: dict[bytes, tuple[bytes, int]] = {}
         self._bytes = 0
@@ -405,14 +420,19 @@ class MemoryStore:
         self._by_batch.setdefault(row.batch_id, []).append(self._serial)
         for key in _keys(row):
             self._by_file.setdefault(key, []).append(self._serial)
+        size = self._bytes
         for digest in digests_of(row):
             content, count = self._contents.get(digest, (contents.get(digest), 0))
             if content is not None:
                 self._contents[digest] = (content, count + 1)
                 if not count:
                     self._bytes += len(content)
+        used_rows, used_bytes = self._used.get(row.batch_id, (0, 0))
+        self._used[row.batch_id] = (used_rows + 1, used_bytes + self._bytes - size)
         self._serial += 1
-        while len(self._rows) > self._most_rows or (self._bytes > self._most_bytes and len(self._rows) > 1):
+        while len(self._rows) > self._most_rows or self._bytes > self._most_bytes:
+            if next(iter(self._rows.values())).batch_id == row.batch_id:
+                break  # a batch does not push out what it needs to be undone itself
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
@@ -422,7 +442,7 @@ class MemoryStore:
         batch = self._by_batch[row.batch_id]
         batch.remove(serial)
         if not batch:
-            del self._by_batch[row.batch_id]
+            del self._by_batch[row.batch_id], self._used[row.batch_id]
         for key in _keys(row):
             rows = self._by_file[key]
             rows.remove(serial)
@@ -448,6 +468,14 @@ class MemoryStore:
         probe.access(("files", "batch", batch_id), True)
         return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
 
+    def is_whole(self, batch_id: str) -> bool:
+        """See `Store.is_whole`."""
+        return self._used.get(batch_id, (0, 0))[0] == len(self._by_batch.get(batch_id, ()))
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """See `Store.used_by`."""
+        return self._used.get(batch_id, (0, 0))
+
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`."""
         probe.access(("files", "history", *key), False)
@@ -457,6 +485,10 @@ class MemoryStore:
         """See `Store.content`."""
         kept = self._contents.get(digest)
         return None if kept is None else kept[0]
+
+    def kept(self) -> list[Row]:
+        """See `Store.kept`."""
+        return [row for row in self._rows.values() if row.keeps]
 
     def statistics(self) -> dict[str, int]:
         """How much it holds: ``versions`` and ``bytes``."""

@@ -6,6 +6,8 @@ that is mounted.  A key does not depend on whether the file exists, nor on its i
 Relative names start at the state's working directory, absolute ones and ``~`` where the disk has them, and are followed
 as `NameWalk` does.
 
+A name of the disk's own (`is_own`), at the end or on the way, means nothing: it is refused whatever stands there.
+
 What is *wanted* decides where a name ends and what may stand there (`Wanted`).  A file or directory is meant through
 links; an entry, which is to be moved or deleted, is the link itself.
 
@@ -13,6 +15,10 @@ Theory.  A name means a file only as long as every directory and link it goes th
 claim on a file comes with READ on each of those: who moves a directory or changes a link claims WRITE on it and
 is ordered with everyone who went through.  A name that cannot be followed to its end (a circle, a file in a
 directory's place, a way out) still claims what it went through: whether it is refused may depend on it.
+
+Claims look at names, so they are asked for when nothing earlier can change these any more.  What a file's name means is
+a resource below its entry (`_MEANING`): whoever moves or deletes the entry, or what is above it, claims it with the
+subtree; whoever changes the file's content does not.
 
 Limits.  A link with a slash behind it is no entry (the system would look behind it or say ENOTDIR, by what is asked of
 it): say which is meant.  A directory that the system has mounted at two places counts as two.
@@ -29,14 +35,20 @@ from pathlib import PurePath
 import attrs
 
 from toolrt.model import READ, WRITE, Claim, Mode
-from toolrt.workspace._disk import EXACT, NAME_MAX, PATH_MAX, Disk, Entry, Kind, Stat
+from toolrt.workspace._disk import EXACT, NAME_MAX, OWN, PATH_MAX, Disk, Entry, Folding, Kind, Stat
+from toolrt.workspace._mounts import path_on
 from toolrt.workspace._name_walk import DEEPEST, OUTSIDE, TOP, NameWalk
+from toolrt.workspace._naming import meant_path, shown_at
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 
-__all__ = ["Identity", "Wanted", "identify"]
+__all__ = ["Identity", "KeysBelow", "Wanted", "identify"]
 
 #: The claim of a name that means no file here: shared by all of them, and nobody writes it.
 _REFUSED = Claim(("refused",), READ)
+
+
+#: The part below an entry that stands for what a name means there: no file has this name.
+_MEANING = "/means"
 
 
 class Wanted(enum.Enum):
@@ -73,7 +85,7 @@ class Identity:
         """The file relative to the workspace's root, as messages show it."""
         if self.key is None:
             return UNSHOWN
-        return "/".join(self.entry) or "."
+        return shown_at(self.entry)
 
     @property
     def shared(self) -> bool:
@@ -117,6 +129,12 @@ class Identity:
             claims.append(_passed(passed))
         return tuple(claims) or (_REFUSED,)
 
+    def looks_at(self) -> tuple[Claim, ...]:
+        """What decides which file the name means, to be claimed: its entry, and each link or obstacle on the way."""
+        passed = self.through if self.key is None else (*self.through, self.key)
+        ends = [key for at, key in enumerate(passed) if at + 1 == len(passed) or passed[at + 1][: len(key)] != key]
+        return tuple(_meaning(key) for key in ends)
+
 
 def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted: Wanted = Wanted.FILE) -> Identity:
     """What `path` means on `disk` now.
@@ -135,7 +153,7 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
         return straight
     walk = NameWalk(disk)
     try:
-        _check_text(path)
+        path = _checked(path)
         if path == "~" or path.startswith("~/"):
             if disk.home is None:
                 raise FileProblem(path, "a home directory", "none on this disk", "Use a path inside the workspace.")
@@ -153,6 +171,38 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
     return Identity(key, walk.entry(), found, through, problem, wanted)
 
 
+class KeysBelow:
+    """The keys of what a walk finds below a directory, without following each name anew.
+
+    Args:
+        disk: whose directory it is.
+        base: the directory.
+    """
+
+    def __init__(self, disk: Disk, base: Identity) -> None:
+        self._disk = disk
+        self._base = base
+        #: The keys of the directories met so far, by their entries, and how each folds names.
+        self._directories: dict[Entry, tuple[Entry, Folding]] = {}
+
+    def key(self, entry: Entry) -> Entry:
+        """The key of an entry below the base."""
+        key, folding = self._directory(entry[:-1])
+        return (*key, folding.fold(entry[-1]))
+
+    def identity(self, names: Entry, found: Stat) -> Identity:
+        """The identity of what was `found` below the base, at these names from there."""
+        entry = (*self._base.entry, *names)
+        return Identity(self.key(entry), entry, found, (), None)
+
+    def _directory(self, entry: Entry) -> tuple[Entry, Folding]:
+        known = self._directories.get(entry)
+        if known is None:
+            key = (self._base.key or ()) if entry == self._base.entry else self.key(entry)
+            known = self._directories[entry] = key, self._disk.folds(path_on(self._disk, entry))
+        return known
+
+
 def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wanted) -> Identity | None:
     """What `path` means if it leads straight down from the root, as most names do; None: it has to be walked."""
     if disk.mounts:
@@ -167,7 +217,7 @@ def _straight(disk: Disk, path: str, working_dir: PurePath | None, wanted: Wante
     parts = path.split("/")
     if path.startswith("~") or len(parts) > DEEPEST or not _NOT_PLAIN.isdisjoint(parts):
         return None
-    if 4 * len(path) > NAME_MAX or "\0" in path or not path.isascii():
+    if 4 * len(path) > NAME_MAX or not _NOT_STRAIGHT.isdisjoint(path) or not path.isascii() or OWN in path.lower():
         return None
     through: list[Entry] = []
     key: Entry = ()
@@ -199,11 +249,20 @@ _FILE, _DIRECTORY, _A_FILE = Kind.FILE, Kind.DIRECTORY, Wanted.FILE
 #: Parts of a name that are more than a step down.
 _NOT_PLAIN = frozenset(("", ".", ".."))
 
+#: Characters of a name that is refused, or may be quoted.
+_NOT_STRAIGHT = frozenset('\0"')
+
 
 @functools.lru_cache(maxsize=4096)
 def _passed(key: Entry) -> Claim:
     """The claim on a directory or a link that a name goes through; many names go through one."""
     return Claim(("file", *key), READ)
+
+
+@functools.lru_cache(maxsize=4096)
+def _meaning(key: Entry) -> Claim:
+    """The claim of who depends on what a name means at an entry."""
+    return Claim(("file", *key, _MEANING), READ)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -220,19 +279,24 @@ def _seen_at(disk: Disk, root: str) -> Stat | None:
         return None
 
 
-def _check_text(path: str) -> None:
+def _checked(path: str) -> str:
+    """What a model's text for a name means, if it can be one; see `toolrt.workspace._naming.meant_path`."""
     if not path:
         raise FileProblem(UNSHOWN, "a file's name", "an empty one", "Name a file, relative to the workspace.")
     if "\0" in path:
         raise FileProblem(UNSHOWN, "a file's name", "one with a NUL character", "Remove the NUL character.")
     try:
-        encoded = path.encode("utf-8")
+        path.encode("utf-8")
     except UnicodeEncodeError as error:
         raise FileProblem(
             UNSHOWN, "a name in Unicode", f"half a surrogate pair at character {error.start}", "Use whole characters."
         ) from None
+    path = meant_path(path)
+    if not path or "\0" in path:
+        raise FileProblem(UNSHOWN, "a file's name", "an empty one, or one with a NUL character", "Name a file.")
+    encoded = path.encode("utf-8", "surrogateescape")
     if len(encoded) <= NAME_MAX:
-        return
+        return path
     longest = max(len(part) for part in encoded.split(b"/"))
     if len(encoded) > PATH_MAX or longest > NAME_MAX:
         raise FileProblem(
@@ -241,6 +305,7 @@ def _check_text(path: str) -> None:
             f"{len(encoded)} bytes, {longest} in the longest part",
             "Use a shorter name.",
         )
+    return path
 
 
 def _final_problem(walk: NameWalk, wanted: Wanted) -> FileProblem | None:
@@ -251,7 +316,7 @@ def _final_problem(walk: NameWalk, wanted: Wanted) -> FileProblem | None:
     """
     if not walk.inside:
         raise FileProblem(UNSHOWN, *OUTSIDE)
-    found, shown = walk.standing(), "/".join(walk.entry()) or "."
+    found, shown = walk.standing(), shown_at(walk.entry())
     here = walk.here()
     # A character is at most four bytes, so a short path needs no closer look.
     if 4 * len(here) > PATH_MAX and len(os.fsencode(here)) > PATH_MAX:

@@ -1,8 +1,9 @@
 """History that outlives the process: segments that are appended to, and an index in SQLite made from them.
 
 Rules.
-    1. What is about to happen is written down, contents and all, in one append before the file is touched.  That it
-       happened is said together with what is written next, and when the process ends; so a change costs one append.
+    1. What is about to happen is written down, contents and all, in one append before the file is touched.  How it
+       ended is written together with the next change, or at once when no other change is under way: so changes that
+       overlap cost one append each, and the endings of a batch are on the disk when the batch ends.
     2. A change of which nobody said so, and whose writer is gone, is decided by the next start, by what is on the
        disk.  Of a group all changes are said to have happened in one append; a group without it is taken back.  What
        a start decided is written down too.
@@ -17,16 +18,17 @@ files: an append costs some 20 microseconds, a commit of the same to SQLite (wri
 Limits.  Bounds are kept by whole segments, an eighth of the bound each: history holds between seven and nine eighths
 of what it may.  Without a disk that syncs (`RealDisk(fsync=True)`), a loss of power may lose the latest versions.
 A forked child begins a session of its own.  Of what another living process did last, whether it happened is not
-known here, and it is shown as if it had.  What history in memory has is unknown to a later process.
+known here while it is under way, and it is shown as if it had.  A later process does not know history in memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -70,7 +72,7 @@ class Journal:
         self._most_bytes = size
         self._lock = threading.Lock()
         itself = weakref.ref(self)
-        self._log = Log(self._directory, versions, size, sync, lambda: _shrunk(itself()))
+        self._log = Log(self._directory, versions, size, sync, lambda number: _shrunk(itself(), number))
         self._catalogue = Catalogue(self._directory)
         #: The groups that began on the disk and have not ended: by their rows' serial numbers.
         self._groups: dict[int, str] = {}
@@ -151,7 +153,7 @@ class Journal:
 
     def new_group(self) -> str:
         """See `Store.new_group`; another name in every session."""
-        with self._lock:
+        with self._turn():
             self._group_count += 1
             return f"{self._log.session or 'first'}-{self._group_count}"
 
@@ -161,7 +163,7 @@ class Journal:
         Raises:
             FileProblem: the rows belong to a group that began on the disk, and this is not written down any more.
         """
-        with self._lock:
+        with self._turn():
             if self._log.foreign:
                 self._log.forget()
                 self._catalogue.forget()
@@ -187,6 +189,7 @@ class Journal:
         if isinstance(token, int):
             self._groups.pop(token, None)
             self._log.end(token, landed)
+            self._say_ended()
         elif self._memory is not None:
             with self._memory_lock:
                 self._memory.end(token, landed)
@@ -198,7 +201,7 @@ class Journal:
             FileProblem: it cannot be written down; nothing ended.
         """
         serials = [token for token in tokens if isinstance(token, int)]
-        with self._lock:
+        with self._turn():
             if serials:
                 try:
                     self._log.say(serials)
@@ -211,10 +214,31 @@ class Journal:
             else:
                 self.end(token, True)
 
-    def _say(self) -> None:
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One thread at a time; what other threads ended meanwhile is written down behind it."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._say_ended()
+
+    def _say_ended(self) -> None:
+        """Write down how changes ended if none is under way.
+
+        It never waits: the thread that has the lock comes by here when it gives the lock back.  What is written is not
+        synced, so it may be lost with the machine's power; then the next start decides as it does after a crash.
+        """
+        while self._log.all_ended and self._lock.acquire(blocking=False):
+            try:
+                self._say(sync=False)
+            finally:
+                self._lock.release()
+
+    def _say(self, sync: bool | None = None) -> None:
         """Write down what has ended, if anything has."""
         try:
-            self._log.say()
+            self._log.say(sync=sync)
         except _FAILURES as error:
             self._fall_back(_reason(error))
 
@@ -227,8 +251,8 @@ class Journal:
             retryable=True,
         )
 
-    def _shrink(self) -> None:
-        """Drop the oldest segments, until the bounds are kept."""
+    def _shrink(self, needed: int) -> None:
+        """Drop the oldest segments, until the bounds are kept; of this process's none from number `needed` on."""
         held = self._catalogue.ask(lambda index: index.counts()[0])
         numbers = segments_in(self._directory)
         sizes = {number: os.stat(path_of(self._directory, number)).st_size for number in numbers}
@@ -237,7 +261,7 @@ class Journal:
             if sum(sizes.values()) <= self._most_bytes and held <= self._most_rows:
                 return
             segment = own.get(number) or Segment.taken(self._directory, number)
-            if segment is None:
+            if segment is None or (number in own and number >= needed):
                 continue
             held = self._catalogue.ask(partial(_rows_without, segment))
             if segment in self._log.segments:
@@ -258,7 +282,7 @@ class Journal:
             return index.has_batch(session, batch_id), index.rows_of_batch(session, batch_id)
 
         nothing: tuple[bool | None, list[Row]] = (None, [])
-        with self._lock:
+        with self._turn():
             own, older = self._asked(told, nothing)
             if own is None and batch_id in self._log.batches:
                 raise FileProblem(
@@ -271,9 +295,21 @@ class Journal:
         # Without rows of its own among them, the older ones are an earlier session's.
         return in_call_order([*(older if own or not newer else []), *newer])
 
+    def is_whole(self, batch_id: str) -> bool:
+        """See `Store.is_whole`."""
+        with self._turn():
+            written = self._asked(lambda index: index.is_whole(self._log.session, batch_id), True)
+            return written and self._kept(lambda memory: memory.is_whole(batch_id), True)
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """See `Store.used_by`."""
+        rows, size = self._log.used_by(batch_id)
+        more_rows, more_size = self._kept(lambda memory: memory.used_by(batch_id), (0, 0))
+        return rows + more_rows, size + more_size
+
     def has_batch(self, batch_id: str) -> bool:
         """Whether this session has rows of that batch."""
-        with self._lock:
+        with self._turn():
             written = self._asked(lambda index: index.has_batch(self._log.session, batch_id), None)
             if written is None:
                 written = batch_id in self._log.batches
@@ -282,7 +318,7 @@ class Journal:
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`."""
         nothing: tuple[int, list[Row]] = (0, [])
-        with self._lock:
+        with self._turn():
             dropped, older = self._asked(lambda index: index.rows_of_file(self._log.session, key), nothing)
             forgotten, newer = self._kept(lambda memory: memory.rows_of_file(key), nothing)
         if forgotten:  # the oldest of those in memory, so all that came before them
@@ -291,9 +327,16 @@ class Journal:
 
     def content(self, digest: bytes) -> bytes | None:
         """See `Store.content`."""
-        with self._lock:
+        with self._turn():
             newer = self._kept(lambda memory: memory.content(digest), None)
             return self._asked(lambda index: self._content(index, digest), None) if newer is None else newer
+
+    def kept(self) -> list[Row]:
+        """See `Store.kept`."""
+        nothing: list[Row] = []
+        with self._lock:
+            older = self._asked(lambda index: index.kept(), nothing)
+            return [*older, *self._kept(lambda memory: memory.kept(), nothing)]
 
     def _content(self, index: Index, digest: bytes) -> bytes | None:
         place = index.place_of(digest)
@@ -312,7 +355,7 @@ class Journal:
 
     def statistics(self) -> dict[str, int]:
         """How much it holds: ``versions`` and ``bytes``."""
-        with self._lock:
+        with self._turn():
             rows, size = self._asked(lambda index: index.counts(), (0, 0))
             newer = self._kept(lambda memory: memory.statistics(), {"versions": 0, "bytes": 0})
         return {"versions": rows + newer["versions"], "bytes": size + newer["bytes"]}
@@ -351,7 +394,7 @@ class Journal:
 
     def close(self) -> None:
         """Say what has ended, and let everything go; what comes after begins anew."""
-        with self._lock:
+        with self._turn():
             self._log.close()
             self._catalogue.close()
 
@@ -365,9 +408,9 @@ def _write_down(segments: Mapping[int, Segment], decided: Iterable[tuple[Place, 
         segments[number].append({"decided": decisions})
 
 
-def _shrunk(journal: Journal | None) -> None:
+def _shrunk(journal: Journal | None, needed: int) -> None:
     if journal is not None:
-        journal._shrink()
+        journal._shrink(needed)
 
 
 def _rows_without(segment: Segment, index: Index) -> int:

@@ -1,7 +1,8 @@
 """What this process writes of history: its segments, one after another, and what has become of what was begun.
 
-Rules.  What is about to happen is one record.  That it happened, or did not, is said with the next one; for that room
-is kept behind the last record (see `toolrt.workspace._segment`), so that it can be said when the disk is full.  It
+Rules.  What is about to happen is one record.  That it happened, or did not, is said with the next one, or when all
+that was begun has ended; for that room is kept behind the last record (see `toolrt.workspace._segment`), so that it can
+be said when the disk is full.  It
 counts as said only once it is written, and is tried again until then.  A segment has all contents that its own changes
 speak of, so one that is dropped takes none from others.
 
@@ -18,6 +19,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from toolrt.workspace._segment import Segment
 from toolrt.workspace._version import Row
 
@@ -29,9 +32,22 @@ SEGMENTS = 8
 #: How many contents are known to be in the segment; all are forgotten when there are more.
 _KNOWN = 65_536
 
+#: How many batches are known by what they have written.
+_MOST_BATCHES = 100_000
+
 #: Bytes in which it can be said how one change has ended, in a record of its own; and once more, for what else there
 #: is to say.
 _ROOM = 64
+
+
+@attrs.define
+class _Used:
+    """What one batch has written."""
+
+    #: The number of the segment that has its first rows; 0: none yet.
+    segment: int = 0
+    rows: int = 0
+    size: int = 0
 
 
 class Log:
@@ -42,10 +58,10 @@ class Log:
         versions: how many rows all segments have at most; a segment has an eighth.
         size: how many bytes they have at most.
         sync: whether each append is on the disk before it counts.
-        grown: is called when there is a new segment.
+        grown: is called when there is a new segment, with the number of the first that the batch it is made for needs.
     """
 
-    def __init__(self, directory: str, versions: int, size: int, sync: bool, grown: Callable[[], None]) -> None:
+    def __init__(self, directory: str, versions: int, size: int, sync: bool, grown: Callable[[int], None]) -> None:
         self._directory = directory
         self._most_rows = max(1, versions // SEGMENTS)
         self._most_bytes = size // SEGMENTS
@@ -55,8 +71,8 @@ class Log:
         self.segments: list[Segment] = []
         #: Names all that is written until the next `begin_session`.
         self.session = ""
-        #: The batches that it has rows of, the last ones, oldest first.
-        self.batches: dict[str, None] = {}
+        #: The batches that it has rows of, those that wrote last, oldest first.
+        self.batches: dict[str, _Used] = {}
         #: Whether what comes after is not written here any more, and whether that is still to be said.
         self.blind = False
         self._blind_unsaid = False
@@ -82,7 +98,8 @@ class Log:
         Raises:
             OSError: nothing was written.
         """
-        segment = self._writable()
+        used = self.batches.get(rows[0].batch_id) or _Used()
+        segment = self._writable(used)
         fresh = {digest: content for digest, content in contents.items() if digest not in self._known}
         said = self._endings()
         said["begun"] = [
@@ -90,23 +107,37 @@ class Log:
             [row.to_json() for row in rows],
             [(digest.hex(), len(content)) for digest, content in fresh.items()],
         ]
+        if used.segment not in (0, segment.number):
+            said["since"] = used.segment
         left = self._open + 1 - len(self._unsaid)
+        size = segment.size
         segment.append(said, list(fresh.values()), keep=_ROOM * (left + 1), sync=self._sync)
         segment.rows += len(rows)
+        used.segment = used.segment or segment.number
+        used.rows += len(rows)
+        used.size += segment.size - size
+        self.batches.pop(rows[0].batch_id, None)
+        self.batches[rows[0].batch_id] = used
         self._said(left)
         self._serial += 1
         if len(self._known) + len(fresh) > _KNOWN:
             self._known.clear()
         self._known.update(fresh)
-        for row in rows:
-            self.batches[row.batch_id] = None
-        if len(self.batches) > self._most_rows * SEGMENTS:
+        if len(self.batches) > _MOST_BATCHES:
             del self.batches[next(iter(self.batches))]
         return self._serial - 1
 
     def end(self, serial: int, landed: bool) -> None:
-        """What was begun happened, or did not.  Never blocks, and may be called in any thread."""
+        """What was begun happened, or did not.  Writes nothing, and may be called in any thread."""
         self._ended.append((serial, landed))
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether something has ended since anything was written, and nothing that was begun is under way.
+
+        Without the lock it may be wrong while another thread has it; that thread asks again when it gives it back.
+        """
+        return bool(self._ended) and self._open <= len(self._unsaid) + len(self._ended)
 
     def unsaid(self) -> list[tuple[int, bool]]:
         """What has ended and is not written yet."""
@@ -114,8 +145,11 @@ class Log:
             self._unsaid.append(self._ended.popleft())
         return self._unsaid
 
-    def say(self, landed: Sequence[int] = ()) -> None:
+    def say(self, landed: Sequence[int] = (), *, sync: bool | None = None) -> None:
         """Write down what has ended, and with it that all of `landed` happened.
+
+        Args:
+            sync: whether it is on the disk before it counts; None: as everything else.
 
         Raises:
             OSError: it could not be written; `landed` did not end, the rest is said another time.
@@ -130,7 +164,8 @@ class Log:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             return
         left = self._open - len(self._unsaid) - len(landed)
-        self.segments[-1].append(said, keep=_ROOM * (left + (not self.blind)), sync=self._sync)
+        sync = self._sync if sync is None else sync
+        self.segments[-1].append(said, keep=_ROOM * (left + (not self.blind)), sync=sync)
         self._said(left)
         self._blind_unsaid = False
 
@@ -150,8 +185,13 @@ class Log:
         self._unsaid.clear()
         self._open = left
 
-    def _writable(self) -> Segment:
-        """The segment to write to now."""
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """How many rows and bytes were written for that batch."""
+        used = self.batches.get(batch_id)
+        return (0, 0) if used is None else (used.rows, used.size)
+
+    def _writable(self, used: _Used) -> Segment:
+        """The segment to write to now, for a batch that has written so much."""
         if not self.segments:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             self.begin_session(Segment.made(self._directory))
@@ -159,7 +199,7 @@ class Log:
         if segment.size >= self._most_bytes or segment.rows >= self._most_rows:
             segment = Segment.made(self._directory)
             self._open_with(segment, _ROOM * (self._open + 1))
-            self._grown()
+            self._grown(used.segment or segment.number)
         return segment
 
     def begin_session(self, segment: Segment) -> None:
@@ -181,6 +221,7 @@ class Log:
     def forget(self) -> None:
         """Leave what is open to the process that this one was forked from: it holds the locks."""
         self.segments.clear()
+        self.batches.clear()
         self._ended.clear()
         self._unsaid.clear()
 

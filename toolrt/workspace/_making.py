@@ -18,6 +18,7 @@ from toolrt import probe
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import problem_of
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._revision import CallContext, row_of
 from toolrt.workspace._version import Row, Standing
 
@@ -46,7 +47,7 @@ class Making:
                 made = Standing(Kind.DIRECTORY)
                 rows.append(row_of(ctx, key[:depth], entry[:depth], None, made, self._disk.now_ns()))
             except OSError as error:
-                raise problem_of("/".join(entry[:depth]), error) from None
+                raise problem_of(shown_at(entry[:depth]), error) from None
         return rows
 
     def missing_for(self, ctx: CallContext, rows: Iterable[Row]) -> Iterator[Row]:

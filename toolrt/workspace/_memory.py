@@ -17,26 +17,32 @@ shown half written at one moment, where the real one has a moment for each block
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import attrs
 import trio
 
 from toolrt.workspace._disk import (
+    BOXED,
     COPY,
+    KEPT,
     OWN,
     PARTIAL,
     PATH_MAX,
     Change,
     Changed,
     Entry,
+    InPlace,
+    Inseparable,
     Kind,
     NotRegular,
     Revision,
     Snapshot,
     Stat,
+    Survey,
     TooLarge,
     failure,
     is_own,
@@ -44,7 +50,8 @@ from toolrt.workspace._disk import (
 from toolrt.workspace._memory_rest import COPY_LIMIT, DiskAtRest, Fault
 from toolrt.workspace._memory_tree import READ, SEARCH, WRITE
 from toolrt.workspace._name_walk import DEEPEST
-from toolrt.workspace._nodes import Branch, File, Other, Saved, nodes_of
+from toolrt.workspace._nodes import Branch, File, Node, Other, Saved, files_of, nodes_of
+from toolrt.workspace._real_keep import IGNORING, tree_digest
 from toolrt.workspace._real_recover import mixture
 
 __all__ = ["COPY_LIMIT", "Fault", "MemoryDisk"]
@@ -96,7 +103,9 @@ class MemoryDisk(DiskAtRest):
                 continue
             self._tree.touch_list((*self._below, *entry), made=False)
             for name, node in sorted(above.names.values(), key=lambda found: found[0]):
-                if not is_own(name) or isinstance(node, Other) or node.held:
+                if isinstance(node, Other) or node.held or node.made_as != (above.inode, name):
+                    continue
+                if not name.endswith((PARTIAL, COPY)):
                     continue
                 if not self._may_remove(above, node, (*entry, name)):
                     continue
@@ -109,6 +118,22 @@ class MemoryDisk(DiskAtRest):
                 self._take_away(above, (*entry, name))
                 done.append("/".join((*entry, mended)))
         return sorted(done)
+
+    def strangers(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """Names like the disk's own that it did not make; see `Disk.strangers`."""
+        found: list[str] = []
+        for entry in self._directories(()) if directories is None else sorted(set(directories)):
+            try:
+                above = self._tree.entered(entry)
+                self._tree.require(above, READ | SEARCH, entry)
+            except OSError:
+                continue
+            self._tree.touch_list((*self._below, *entry), made=False)
+            for name, node in above.names.values():
+                ours = not isinstance(node, Other) and node.made_as == (above.inode, name)
+                if is_own(name) and not ours:
+                    found.append("/".join((*entry, name)))
+        return sorted(found)
 
     async def look(self, entry: Entry) -> Stat:
         """What stands at `entry`; see `Disk.look`."""
@@ -135,7 +160,13 @@ class MemoryDisk(DiskAtRest):
         await self._effect("read", entry)
         return self._read(entry, limit)
 
-    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+    async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
+        """A part of the regular file at `entry`; see `Disk.read_part`."""
+        await self._effect("read", entry)
+        whole = self._read(entry, None)
+        return Snapshot(whole.content[start : start + size], whole.stat)
+
+    async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
         await self._effect("read", entry)
         if not entry:
@@ -151,7 +182,15 @@ class MemoryDisk(DiskAtRest):
         content = bytes(content)
         if file is not None:
             self._tree.require(file, WRITE, entry)
-        if file is not None and (file.links > 1 or not self._tree.may_give(file)):
+        several = file is not None and file.links > 1
+        if file is not None and several:
+            stat = self._tree.stat(file)
+            stays = self.names_of(stat) >= stat.links if in_place is None else in_place(stat)
+            if not stays and not self._tree.may_give(file):
+                raise Inseparable
+        else:
+            stays = file is not None and not self._tree.may_give(file)
+        if file is not None and stays:
             await self._write_in_place(seen, file, content)
         else:
             file = await self._swap_in(seen, content)
@@ -211,6 +250,7 @@ class MemoryDisk(DiskAtRest):
         node.mode = mode if user is None or node.gid in user.gids else mode & ~_SET_GROUP
         self._tree.touch((*self._below, *entry), write=True)
         if isinstance(node, File):
+            node.changed(self.now_ns())
             self._tree.touch_content((*self._below, *entry), node, write=True)
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
@@ -243,12 +283,100 @@ class MemoryDisk(DiskAtRest):
         aside = self._free_name(above, entry[-1], PARTIAL)
         node.held = True
         self._rename(above, entry, above, (*entry[:-1], aside))
+        node.made_as = (above.inode, aside)
         try:
             await self._effect("remove", entry, shielded=True)
         except OSError:
             node.held = False
         else:
             self._take_away(above, (*entry[:-1], aside))
+
+    def kept_for(self, entry: Entry) -> Entry:
+        """A new entry for what is to be kept; see `Disk.kept_for`."""
+        if not entry:
+            raise failure(errno.EBUSY, entry)
+        root = self._tree.entered(())
+        told = hashlib.sha256("/".join(entry).encode(errors="surrogateescape")).hexdigest()[:16]
+        return (self._free_name(root, told, KEPT), BOXED)
+
+    async def survey(self, entry: Entry) -> Survey:
+        """What stands at `entry` with all that is in it; see `Disk.survey`."""
+        await self._effect("read", entry)
+        return self._surveyed(entry)
+
+    async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
+        """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
+        await self._effect("read", entry)
+        surveyed = self._surveyed(entry)
+        await self._effect("move", entry)
+        if self._surveyed(entry).number != surveyed.number:
+            raise Changed
+        above, node = self._tree.standing(entry)
+        area = self._tree.entered(kept[:-2])
+        self._tree.require(area, WRITE | SEARCH, entry)
+        if kept[-2] in area.names:
+            raise failure(errno.EEXIST, entry)
+        shared = {id(file): file for file in files_of(node) if file.links > 1}
+        self._tree.require_room(sum(len(file.content) for file in shared.values()), 0, entry)
+        if isinstance(node, Branch):
+            self._tree.require(node, WRITE, entry)  # it gets another directory above it, the box
+        begin(surveyed)
+        uid, gid = self._new_owner(area)
+        box = Branch(area.folding, 0o700, self._tree.next_inode(), uid, gid, made_as=(area.inode, kept[-2]))
+        for name in IGNORING:
+            box.names[name] = (name, File(b"*\n", 0o600, self._tree.next_inode(), uid, gid, mtime_ns=self.now_ns()))
+        area.names[area.folding.fold(kept[-2])] = (kept[-2], box)
+        self._tree.touch((*self._below, *kept[:-1]), write=True)
+        self._tree.touch_list((*self._below, *kept[:-2]), made=True)
+        self._rename(above, entry, box, kept)
+        self._part(box, kept)
+
+    async def give_back(self, kept: Entry, entry: Entry) -> None:
+        """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
+        await self.move(kept, entry)
+        area = self._tree.entered(kept[:-2])
+        self._take_away(area, kept[:-1])
+
+    def _surveyed(self, entry: Entry) -> Survey:
+        if not entry:
+            raise failure(errno.EBUSY, entry)
+        above, node = self._tree.standing(entry)
+        if isinstance(node, Branch):
+            self._require_all_removable(node, entry)
+        self._tree.require(above, WRITE | SEARCH, entry)
+        digest, size = self._digest(node, entry)
+        stat = self._tree.stat(node)
+        return Survey(stat.kind, stat.mode, digest, size, (stat.device, stat.inode))
+
+    def _digest(self, node: Node, entry: Entry) -> tuple[bytes, int]:
+        self._tree.touch((*self._below, *entry), write=False)
+        if isinstance(node, File):
+            self._tree.require(node, READ, entry)
+            self._tree.touch_content((*self._below, *entry), node, write=False)
+            return hashlib.sha256(node.content).digest(), len(node.content)
+        if isinstance(node, Other):
+            text = os.fsencode(node.target) if node.kind is Kind.SYMLINK else node.kind.name.encode()
+            return hashlib.sha256(text).digest(), 0
+        self._tree.require(node, READ, entry)
+        self._tree.touch_list((*self._below, *entry), made=False)
+        parts, size = [], 0
+        for name, below in node.names.values():
+            digest, more = self._digest(below, (*entry, name))
+            stat = self._tree.stat(below)
+            parts.append((os.fsencode(name), stat.kind, stat.mode, digest))
+            size += more
+        return tree_digest(parts), size
+
+    def _part(self, above: Branch, entry: Entry) -> None:
+        """No other name leads to a file that is kept."""
+        for key, (name, node) in list(above.names.items()):
+            if isinstance(node, Branch):
+                self._part(node, (*entry, name))
+            elif isinstance(node, File) and node.links > 1:
+                copy = attrs.evolve(node, inode=self._tree.next_inode(), links=1, shared=False, changes=0)
+                self._tree.touch_content((*self._below, *entry, name), node, write=True)
+                self._tree.unnamed(above, key, self.now_ns())
+                above.names[key] = (name, copy)
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
@@ -326,6 +454,7 @@ class MemoryDisk(DiskAtRest):
             copy.saved = Saved(seen.entry[-1], file.inode, old, content)
             whole = name.removesuffix(PARTIAL) + COPY
             self._rename(seen.above, (*seen.entry[:-1], name), seen.above, (*seen.entry[:-1], whole))
+            copy.made_as = (seen.above.inode, whole)
             half = len(content) // 2
             try:
                 self._overwrite(seen, file, content[:half] + old[half:])
@@ -346,7 +475,7 @@ class MemoryDisk(DiskAtRest):
         self._tree.require_room(len(content), len(file.content), seen.entry)
         file.content = content
         file.mtime_ns = self.now_ns()
-        file.changes += 1
+        file.changed(file.mtime_ns)
         user = self._tree.user
         if user is not None:
             # Who writes takes away the bits that let others run it as its owner.
@@ -363,7 +492,9 @@ class MemoryDisk(DiskAtRest):
         self._tree.require_room(len(content), 0, entry)
         name = self._free_name(above, entry[-1], PARTIAL)
         uid, gid = self._new_owner(above)
-        file = File(content, 0o666 & ~_UMASK, self._tree.next_inode(), uid, gid, mtime_ns=self.now_ns(), held=True)
+        mode, inode, now = 0o666 & ~_UMASK, self._tree.next_inode(), self.now_ns()
+        file = File(content, mode, inode, uid, gid, mtime_ns=now, ctime_ns=now, held=True)
+        file.made_as = (above.inode, name)
         beside = (*entry[:-1], name)
         above.names[above.folding.fold(name)] = (name, file)
         self._tree.touch((*self._below, *beside), write=True)
@@ -413,16 +544,16 @@ class MemoryDisk(DiskAtRest):
         key = there.folding.fold(target[-1])
         # A name that is taken over stays as it was spelled.
         name = there.names[key][0] if key in there.names else target[-1]
-        self._tree.unnamed(there, key)
+        self._tree.unnamed(there, key, self.now_ns())
         there.names[key] = (name, node)
         if isinstance(node, File):
-            node.changes += 1
+            node.changed(self.now_ns())
         for entry in (source, target):
             self._tree.touch((*self._below, *entry), write=True)
             self._tree.touch_list((*self._below, *entry[:-1]), made=True)
 
     def _take_away(self, above: Branch, entry: Entry) -> None:
-        self._tree.unnamed(above, above.folding.fold(entry[-1]))
+        self._tree.unnamed(above, above.folding.fold(entry[-1]), self.now_ns())
         self._tree.touch((*self._below, *entry), write=True)
         self._tree.touch_list((*self._below, *entry[:-1]), made=True)
 

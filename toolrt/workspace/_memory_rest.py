@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace._disk import EXACT, NO_MOUNTS, Entry, Folding, Kind, Stat, failure, parts_of
+from toolrt.workspace._disk import EXACT, NO_MOUNTS, Entry, Folding, Kind, Stat, failure, is_box, is_own, parts_of
 from toolrt.workspace._memory_tree import READ, Tree, checked_parts
 from toolrt.workspace._nodes import (
     Branch,
@@ -101,6 +101,8 @@ class DiskAtRest:
         while pending:
             entry = pending.pop()
             for name in real.listdir(_path_of(real.root, entry)):
+                if is_box(name):
+                    continue  # what is kept aside is of no use without its history
                 below = (*entry, name)
                 shown = "/".join(below)
                 try:
@@ -168,7 +170,8 @@ class DiskAtRest:
         node: Node
         if isinstance(what, str | bytes):
             content = what.encode() if isinstance(what, str) else what
-            node = File(content, mode, self._tree.next_inode(), uid, gid, mtime_ns=self.now_ns())
+            now = self.now_ns()
+            node = File(content, mode, self._tree.next_inode(), uid, gid, mtime_ns=now, ctime_ns=now)
         elif isinstance(what, Directory):
             folding = parent.folding if what.fold is None else what.fold
             self._tree.exact = self._tree.exact and folding == EXACT
@@ -183,7 +186,7 @@ class DiskAtRest:
             raise DefinitionRefused(
                 f"MemoryDisk content at {path!r}", "text, bytes, Directory, Symlink, HardLink or Special", what
             )
-        self._tree.unnamed(parent, key)
+        self._tree.unnamed(parent, key, self.now_ns())
         parent.names[key] = (parts[-1], node)
         self._tree.touch(parts, write=True)
         self._tree.touch_list(parts[:-1], made=True)
@@ -197,7 +200,7 @@ class DiskAtRest:
         Checkpoint: never.
         """
         parts, parent, key = self._named(path)
-        self._tree.unnamed(parent, key)
+        self._tree.unnamed(parent, key, self.now_ns())
         self._tree.touch(parts, write=True)
         self._tree.touch_list(parts[:-1], made=True)
 
@@ -215,7 +218,7 @@ class DiskAtRest:
             node.mode = mode
         self._tree.touch(parts, write=True)
         if isinstance(node, File):
-            node.changes += 1
+            node.changed(self.now_ns())
             self._tree.touch_content(parts, node, write=True)
 
     @property
@@ -281,6 +284,20 @@ class DiskAtRest:
             return EXACT
         return node.folding if isinstance(node, Branch) else EXACT
 
+    def names_of(self, stat: Stat) -> int:
+        """How many names of a file stand below the root; see `Disk.names_of`."""
+        found = 0
+        pending = [self._tree.find(self._below)] if stat.device == self._tree.device else []
+        while pending:
+            above = pending.pop()
+            for name, node in above.names.values() if isinstance(above, Branch) else ():
+                if isinstance(node, Branch):
+                    pending.append(node)
+                elif node.inode == stat.inode and not is_own(name):
+                    self._tree.stat(node)  # which reports that its names were looked at
+                    found += 1
+        return found
+
     # Planting
 
     def _parts(self, path: str) -> Entry:
@@ -307,7 +324,7 @@ class DiskAtRest:
         if not isinstance(found, File):
             raise DefinitionRefused(f"the hard link {path!r}", "a target that is a file", what.target)
         found.links += 1
-        found.changes += 1
+        found.changed(self.now_ns())
         found.shared = True
         self._tree.touch_content(parts, found, write=True)
         return found

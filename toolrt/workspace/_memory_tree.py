@@ -188,10 +188,11 @@ class Tree:
         if isinstance(node, File):
             if node.shared and probe.sink is not None:
                 probe.sink.access(_file(node), False)
-            return Stat(Kind.FILE, node.mode, len(node.content), node.mtime_ns, node.inode, self.device, node.links)
+            times = node.mtime_ns, node.ctime_ns
+            return Stat(Kind.FILE, node.mode, len(node.content), *times, node.inode, self.device, node.links)
         if isinstance(node, Other):
-            return Stat(node.kind, node.mode, len(os.fsencode(node.target)), 0, node.inode, self.device, 1)
-        return Stat(Kind.DIRECTORY, node.mode, 0, 0, node.inode, self.device, 2)
+            return Stat(node.kind, node.mode, len(os.fsencode(node.target)), 0, 0, node.inode, self.device, 1)
+        return Stat(Kind.DIRECTORY, node.mode, 0, 0, 0, node.inode, self.device, 2)
 
     def touch(self, parts: Entry, *, write: bool) -> None:
         """Report an access to the entry at `parts`, counted from the top."""
@@ -217,13 +218,13 @@ class Tree:
         if file.shared and probe.sink is not None:
             probe.sink.access(_file(file), write)
 
-    def unnamed(self, directory: Branch, key: str) -> None:
-        """Take a name out of `directory`, if it is there; the files behind it have one name less."""
+    def unnamed(self, directory: Branch, key: str, now_ns: int) -> None:
+        """Take a name out of `directory`, if it is there; the files behind it have one name less from now on."""
         before = directory.names.pop(key, None)
         if before is not None:
             for file in files_of(before[1]):
                 file.links -= 1
-                file.changes += 1
+                file.changed(now_ns)
                 if file.shared and probe.sink is not None:
                     probe.sink.access(_file(file), True)
             if self.capacity is not None and probe.sink is not None:

@@ -21,10 +21,24 @@ from types import MappingProxyType
 from typing import Self, cast
 
 from toolrt.errors import DefinitionRefused
-from toolrt.workspace._disk import NAME_MAX, Change, Disk, Entry, Folding, Revision, Snapshot, Stat, failure, is_own
+from toolrt.workspace._disk import (
+    NAME_MAX,
+    Change,
+    Disk,
+    Entry,
+    Folding,
+    InPlace,
+    Revision,
+    Snapshot,
+    Stat,
+    Survey,
+    failure,
+    is_own,
+)
 from toolrt.workspace._real import RealDisk
+from toolrt.workspace._state_place import contains
 
-__all__ = ["MountedDisk", "contains", "disks_of", "located", "path_on", "real_disks", "reopened"]
+__all__ = ["MountedDisk", "disks_of", "located", "mounts_of", "path_on", "real_disks", "reopened"]
 
 
 class MountedDisk:
@@ -122,14 +136,28 @@ class MountedDisk:
 
     def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """What dead writers left is gone; see `Disk.recover`."""
+        return self._at_all(directories, lambda disk, own: disk.recover(own))
+
+    def _at_all(
+        self, directories: Iterable[Entry] | None, ask: Callable[[Disk, list[Entry] | None], list[str]]
+    ) -> list[str]:
+        """What each disk answers for its part of `directories`, by the names that it has here."""
         chosen = None if directories is None else list(directories)
-        mended: list[str] = []
+        told: list[str] = []
         for name, disk in ((None, self._base), *self._disks.items()):
             own = None if chosen is None else [self.of(entry)[1] for entry in chosen if self.of(entry)[0] is disk]
             if own is None or own:
-                found = disk.recover(own)
-                mended += found if name is None else [f"{name}/{path}" for path in found]
-        return sorted(mended)
+                found = ask(disk, own)
+                told += found if name is None else [f"{name}/{path}" for path in found]
+        return sorted(told)
+
+    def strangers(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """Names like the disk's own that it did not make; see `Disk.strangers`."""
+        return self._at_all(directories, lambda disk, own: disk.strangers(own))
+
+    def names_of(self, stat: Stat) -> int:
+        """How many names of a file were found below any of the roots; see `Disk.names_of`."""
+        return sum(disk.names_of(stat) for disk in self.disks)
 
     async def look(self, entry: Entry) -> Stat:
         """What stands at `entry`; see `Disk.look`."""
@@ -157,11 +185,17 @@ class MountedDisk:
         with self._named(entry):
             return await disk.read(below, limit)
 
-    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+    async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
+        """A part of the regular file at `entry`; see `Disk.read_part`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            return await disk.read_part(below, start, size)
+
+    async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
         disk, below = self.of(entry)
         with self._named(entry):
-            return await disk.revise(below, limit, change)
+            return await disk.revise(below, limit, change, in_place or (lambda stat: self.names_of(stat) >= stat.links))
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
@@ -194,6 +228,30 @@ class MountedDisk:
         disk, below = self.of(entry)
         with self._named(entry):
             await disk.remove_tree(below)
+
+    def kept_for(self, entry: Entry) -> Entry:
+        """A new entry for what is to be kept; see `Disk.kept_for`."""
+        disk, below = self.of(entry)
+        kept = disk.kept_for(below)
+        return kept if disk is self._base else (entry[0], *kept)
+
+    async def survey(self, entry: Entry) -> Survey:
+        """What stands at `entry` with all that is in it; see `Disk.survey`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            return await disk.survey(below)
+
+    async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
+        """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
+        disk, below = self.of(entry)
+        with self._named(entry):
+            await disk.keep(below, self.of(kept)[1], begin)
+
+    async def give_back(self, kept: Entry, entry: Entry) -> None:
+        """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
+        disk, below = self.of(kept)
+        with self._named(entry):
+            await disk.give_back(below, self.of(entry)[1])
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
@@ -265,6 +323,11 @@ def disks_of(disk: Disk) -> tuple[Disk, ...]:
     return disk.disks if isinstance(disk, MountedDisk) else (disk,)
 
 
+def mounts_of(disk: Disk) -> tuple[tuple[str, Disk], ...]:
+    """The disks that are mounted in `disk`, each with its name."""
+    return tuple(zip(disk.mounts, disk.disks[1:], strict=True)) if isinstance(disk, MountedDisk) else ()
+
+
 def real_disks(disk: Disk) -> tuple[RealDisk, ...]:
     """The disks that `disk` is made of, if each of them is real; else none."""
     parts = disks_of(disk)
@@ -278,18 +341,17 @@ def reopened(disk: Disk) -> Disk:
 
 
 def _again(disk: Disk) -> Disk:
-    return RealDisk(disk.root, fsync=disk.fsync) if isinstance(disk, RealDisk) else disk
+    if not isinstance(disk, RealDisk):
+        return disk
+    again = RealDisk(disk.root, fsync=disk.fsync)
+    again.trust(disk.seal)
+    return again
 
 
 def _is_a_name(name: str) -> bool:
     if len(name.encode(errors="surrogateescape")) > NAME_MAX:
         return False
     return name not in ("", ".", "..", "~") and not is_own(name) and not set(name) & {"/", "\0"} and name.isprintable()
-
-
-def contains(root: str, path: str) -> bool:
-    """Whether `path` is `root` or below it."""
-    return f"{path.rstrip('/')}/".startswith(f"{root.rstrip('/')}/")
 
 
 def _stands(disk: Disk, name: str) -> bool:

@@ -23,7 +23,19 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.workspace._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, Unsynced
+from toolrt.workspace._disk import (
+    Changed,
+    Disk,
+    Entry,
+    InPlace,
+    Inseparable,
+    Kind,
+    NoTurn,
+    Snapshot,
+    Stat,
+    Survey,
+    Unsynced,
+)
 from toolrt.workspace._memory import MemoryDisk
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._problem import FileProblem, from_os_error
@@ -209,9 +221,12 @@ class Carrier:
         noted = _Note(row, contents, store)
         did = True
         try:
-            if row.target is not None:
+            if row.target is not None and row.keeps:
+                await self.disk.keep(row.entry, row.target, noted.begin_kept)
+                row = noted.row
+            elif row.target is not None:
                 await noted.begin()
-                await self.disk.move(row.entry, row.target)
+                await (self.disk.give_back if row.gives_back else self.disk.move)(row.entry, row.target)
             elif row.after is not None and row.after.kind is Kind.FILE:
                 await self._write(row, contents, noted)
             elif row.after is not None:
@@ -219,6 +234,7 @@ class Carrier:
             else:
                 did = await self._remove(row, noted)
         except Unsynced:
+            row = noted.row
             done.append((row, noted.token))
             self.changed(row)
             raise
@@ -243,7 +259,7 @@ class Carrier:
             noted.begin_here()
             return wanted
 
-        await self.disk.revise(row.entry, SIZE_LIMIT, change)
+        await self.disk.revise(row.entry, SIZE_LIMIT, change, _as_told(row))
         if row.before is None or row.before.mode != after.mode:
             await self._set_mode(row.entry, after.mode)
 
@@ -295,11 +311,21 @@ class Carrier:
         return True
 
 
+def _as_told(row: Row) -> InPlace:
+    """A file is written in place where the row says that it was, or is to be; and never by more names than it says."""
+    before, after = row.before, row.after
+    if before is None or after is None or after.number is None or after.number != before.number:
+        return lambda stat: False
+    links = max(before.links, after.links)
+    return lambda stat: number_of(stat) == after.number and stat.links <= links
+
+
 class _Note:
     """What history is told of one row."""
 
     def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: Store | None) -> None:
-        self._row = row
+        #: What it is told; of what is kept aside with what was found.
+        self.row = row
         self._store = store
         self._contents = contents
         #: What history gave for it; True where there is none to tell.
@@ -308,9 +334,18 @@ class _Note:
     def begin_here(self) -> None:
         """Write it down now, in whatever thread this is."""
         if self._store is not None:
-            wanted = [standing.digest for standing in (self._row.before, self._row.after) if standing is not None]
+            wanted = [standing.digest for standing in (self.row.before, self.row.after) if standing is not None]
             kept = {digest: self._contents[digest] for digest in wanted if digest and digest in self._contents}
-            self.token = self._store.begin([self._row], kept)
+            self.token = self._store.begin([self.row], kept)
+
+    def begin_kept(self, found: Survey) -> None:
+        """Write down what is kept aside, if it is what is to be; in whatever thread this is."""
+        before = self.row.before
+        if before is not None and before.digest not in (None, found.digest):
+            raise changed_since(self.row.path)
+        standing = Standing(found.kind, found.digest, found.mode, found.number, size=found.size)
+        self.row = attrs.evolve(self.row, before=standing)
+        self.begin_here()
 
     async def begin(self) -> None:
         """Write it down where that may block."""
@@ -328,6 +363,21 @@ def problem_of(path: str, error: OSError) -> FileProblem:
     """As `from_os_error`, for what only these operations meet."""
     if isinstance(error, Changed):
         return changed_since(path)
+    if isinstance(error, NoTurn):
+        return FileProblem(
+            path,
+            "a turn to change it",
+            "another toolrt process that went on changing it",
+            "Nothing was changed; send the call again.",
+            retryable=True,
+        )
+    if isinstance(error, Inseparable):
+        return FileProblem(
+            path,
+            "a file whose names are all in the workspace, or that can be copied with its owner",
+            "one with names elsewhere, of another owner",
+            "Nothing was changed, as it would change there too; write a file of another name.",
+        )
     return from_os_error(path, error)
 
 

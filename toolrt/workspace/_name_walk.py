@@ -1,7 +1,7 @@
 """Going along a name part by part, as the operating system does.
 
 Rules.  ``.`` and ``..`` mean what the system takes them for, after links.  A mounted root is entered by its name and by
-its path.  Going looks (lstat, readlink) and never opens a file.
+its path.  Going looks (lstat, readlink) and never opens a file.  A name of the disk's own leads nowhere.
 
 Limits.  ``..`` after a directory that does not exist yet undoes it, where the system would say ENOENT: so a name means
 the same before and after the directory is made.  Links may be followed on a way that leaves the workspace, if it comes
@@ -14,7 +14,8 @@ import errno
 import functools
 import os
 
-from toolrt.workspace._disk import Disk, Entry, Folding, Kind, Stat, parts_of
+from toolrt.workspace._disk import Disk, Entry, Folding, Kind, Stat, is_own, parts_of
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 
 __all__ = ["DEEPEST", "OUTSIDE", "TOP", "NameWalk"]
@@ -30,7 +31,7 @@ DEEPEST = 256
 OUTSIDE = ("a path inside the workspace", "one that leads outside", "Name a file inside the workspace.")
 
 #: What "/" and the directories on the way to the root are known to be.
-TOP = Stat(Kind.DIRECTORY, 0o755, 0, 0, 0, 0, 1)
+TOP = Stat(Kind.DIRECTORY, 0o755, 0, 0, 0, 0, 0, 1)
 
 
 class NameWalk:
@@ -147,7 +148,7 @@ class NameWalk:
         """What to say about an error at `name` in this directory, without showing what is outside."""
         if not self.inside:
             return FileProblem(UNSHOWN, *OUTSIDE)
-        return from_os_error("/".join((*self.entry(), name)), error)
+        return from_os_error(shown_at((*self.entry(), name)), error)
 
     def _require_directory(self) -> None:
         found = self.standing()
@@ -156,11 +157,18 @@ class NameWalk:
         if not self.inside:
             raise FileProblem(UNSHOWN, *OUTSIDE)
         raise FileProblem(
-            "/".join(self.entry()), "a directory", found.kind.value, "Check the names of the directories."
+            shown_at(self.entry()), "a directory", found.kind.value, "Check the names of the directories."
         )
 
     def _step(self, part: str, *, follow: bool) -> str | None:
         """Go to `part` of this directory; for a link to be followed stay, and return its target."""
+        if self.inside and is_own(part):
+            raise FileProblem(
+                shown_at((*self.entry(), part)),
+                "a name that is not reserved",
+                f"{part!r}, one that toolrt keeps for itself",
+                "Use a name that does not begin with .toolrt- and end in .tmp, .undo or .kept. Nothing was touched.",
+            )
         depth = len(self._names)
         on_the_way = None if self.inside else self._on_the_way(part)
         if on_the_way is not None:

@@ -98,6 +98,7 @@ class File:
     gid: int = 0
     links: int = 1
     mtime_ns: int = 0
+    ctime_ns: int = 0
     #: How often it was changed: what the time may hide within one step of the clock.
     changes: int = 0
     #: Whether it ever had several names.  From then on whoever looks at one of them looks at all: also who finds
@@ -105,8 +106,16 @@ class File:
     shared: bool = False
     #: Whether a living writer holds it.
     held: bool = False
+    #: Where the disk itself gave it a name of its own, and which: the directory's number and the name.  It is the
+    #: disk's own as long as it stands there.
+    made_as: tuple[int, str] | None = None
     #: Of a recovery copy that is whole: what it holds.
     saved: Saved | None = None
+
+    def changed(self, now_ns: int) -> None:
+        """Something about it is another than it was."""
+        self.changes += 1
+        self.ctime_ns = now_ns
 
 
 @attrs.define(eq=False)
@@ -132,6 +141,8 @@ class Branch:
     gid: int = 0
     #: Whether a living writer is removing it.
     held: bool = False
+    #: As of a file.
+    made_as: tuple[int, str] | None = None
     #: By folded name: the name as it was made, and what stands there.
     names: dict[str, tuple[str, Node]] = attrs.field(factory=dict)
 

@@ -24,14 +24,13 @@ from typing import Literal, NoReturn
 
 import attrs
 
+from toolrt.workspace._naming import meant_path, unquoted
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._text import lines_of, nearest
 
 __all__ = ["FilePatch", "Hunk", "HunkLine", "parsed_patch", "patched"]
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
-_OCTAL = re.compile(r'\\([0-7]{3}|["\\abfnrtv])')
-_ESCAPES = {'"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _NOTHING = "/dev/null"
 _MARK = "\ufeff"
 
@@ -288,21 +287,8 @@ def _name(text: str, *, ends_at_tab: bool = True) -> str:
     if text.startswith('"'):
         end = re.match(r'"((?:[^"\\]|\\.)*)"', text)
         if end is not None:
-            return _unquoted(end[1])
-    return text.partition("\t")[0] if ends_at_tab else text
-
-
-def _unquoted(text: str) -> str:
-    # git quotes bytes, so they are put together first.
-    pieces = bytearray()
-    done = 0
-    for escape in _OCTAL.finditer(text):
-        pieces += text[done : escape.start()].encode("utf-8", "surrogatepass")
-        found = escape[1]
-        pieces += _ESCAPES[found].encode() if found in _ESCAPES else bytes([int(found, 8) & 255])
-        done = escape.end()
-    pieces += text[done:].encode("utf-8", "surrogatepass")
-    return pieces.decode("utf-8", "surrogateescape")
+            return unquoted(end[1])
+    return meant_path(text.partition("\t")[0] if ends_at_tab else text)
 
 
 def _git_names(rest: str) -> tuple[str, str] | None:

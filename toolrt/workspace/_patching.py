@@ -14,17 +14,19 @@ import attrs
 
 from toolrt.model import READ, WRITE, Claim, Mode, State
 from toolrt.workspace._disk import Entry
+from toolrt.workspace._editing import noted_parted
 from toolrt.workspace._encoding import decoded, encoded, encoding_of
 from toolrt.workspace._files import CallContext, Change
 from toolrt.workspace._held import held, missing
 from toolrt.workspace._identity import Identity, Wanted
+from toolrt.workspace._naming import shown_path
 from toolrt.workspace._patch import FilePatch, parsed_patch, patched
 from toolrt.workspace._problem import FileProblem
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
 
-__all__ = ["apply_patch", "claims_of_patch"]
+__all__ = ["apply_patch", "claims_of_patch", "names_in_patch"]
 
 #: How many files one patch may name.
 _FILES_MOST = 1000
@@ -34,23 +36,45 @@ _EXECUTABLE = 0o755
 
 
 def claims_of_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
-    """What a patch claims: WRITE on each file that it changes, creates or deletes, READ on what it copies."""
+    """What a patch claims: WRITE on each file that it changes, creates or deletes, READ on what it copies.
+
+    Where it takes a file away the claim is on the entry's subtree: something else may stand there afterwards.
+    """
     claims: dict[Claim, None] = {}
-    try:
-        parts = _parts(input["patch"])
-    except FileProblem:
-        parts = ()  # which the call itself will say
-    for part in parts:
+    for part in _parts_or_none(input):
         for path, mode in _ends(part):
-            claims.update(dict.fromkeys(workspace.claims(path, state, mode)))
+            own, *others = workspace.claims(path, state, mode)
+            goes = path == part.source and part.target != part.source and not part.copies
+            claims[attrs.evolve(own, subtree=True) if goes and own.mode is WRITE else own] = None
+            claims.update(dict.fromkeys(others))
     return tuple(claims) or workspace.claims("", state, READ)
+
+
+def names_in_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    """What decides which files the names in a patch mean."""
+    names = [path for part in _parts_or_none(input) for path, _ in _ends(part)]
+    return tuple(dict.fromkeys(claim for name in names for claim in workspace.claims_after(name, state)))
+
+
+def _parts_or_none(input: Mapping[str, Any]) -> tuple[FilePatch, ...]:
+    try:
+        return _parts(input["patch"])
+    except FileProblem:
+        return ()  # which the call itself will say
 
 
 def _parts(patch: str) -> tuple[FilePatch, ...]:
     parts = parsed_patch(patch)
     if len(parts) > _FILES_MOST:
         raise FileProblem("patch", f"at most {_FILES_MOST} files", f"{len(parts)}", "Send it in several calls.")
-    return parts
+    return tuple(attrs.evolve(part, source=_given(part.source), target=_given(part.target)) for part in parts)
+
+
+def _given(name: str | None) -> str | None:
+    """A name of the patch as tools are given one: what the patch quoted is quoted in that way."""
+    if name is None or name.startswith("/"):
+        return name
+    return shown_path(name)
 
 
 def _ends(part: FilePatch) -> list[tuple[str, Mode]]:
@@ -98,9 +122,10 @@ async def apply_patch(workspace: Workspace, ctx: CallContext, patch: str) -> str
     modes: dict[Entry, int] = {}
     for part in parts:
         revisions += await _revisions(workspace, ctx, part, modes)
-    await workspace.files.revise_all(ctx, revisions, modes)
+    made = await workspace.files.revise_all(ctx, revisions, modes)
     shown = "; ".join(part.shown() for part in parts)
-    return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}"
+    parted = noted_parted((identity, revised) for (identity, _), revised in zip(revisions, made, strict=True))
+    return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}{parted}"
 
 
 def _looked_up(workspace: Workspace, ctx: CallContext, part: FilePatch) -> _Part:

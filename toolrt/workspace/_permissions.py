@@ -4,7 +4,11 @@ Rules.
     1. A call is judged by the files it claims, not by how its input spells them.  Claims that only say which way a
        name led (directories and links passed through) are not judged; every other file, directory and subtree is,
        each by the first rule that speaks of the tool and of it.  The strictest answer is the call's: deny, then
-       ask, then allow.
+       ask, then allow.  A rule that denies a part of a directory denies all of it to a tool that claims the directory,
+       unless the tool leaves out what is withheld (`Tool.leaves_out`).  The workspace's own tools do: `list_dir`,
+       `glob` and `search` leave denied entries out and say how many, `move_path` and `delete_path` refuse a directory
+       that has one in it when they are judged, and again when they run.  What would have to be asked for is withheld in
+       the same way where nobody can be asked.
     2. What is allowed is what was judged: the call is narrowed to those claims, so one whose name means another file
        by the time it runs touches nothing.
     3. A grant is an answer that outlives its question.  It only ever turns "ask" into "allow".
@@ -20,7 +24,8 @@ Limits.  Whether a name that is to be moved or deleted stands for a file or for 
 seen when the call is judged.  Patterns are about one name of a file.  A file that has several (hard links) may have
 one that another rule speaks of; where that could be, allowing it is not enough: it is asked about, and only a grant
 for its own path helps.  So is a directory with such a file in it, for a tool that does more than list names; one with
-more than 10,000 names is not looked through, and taken to have one.  In directories that take several spellings for
+more than 10,000 names is not looked through, and taken to have one.  Where nobody can be asked, a search leaves out the
+files that have several names.  In directories that take several spellings for
 one name, a path is shown as it is folded.  A
 tool that is not the workspace's own, or says nothing about what it touches (a shell), has no paths: rules with a path
 do not speak of it.
@@ -31,7 +36,7 @@ from __future__ import annotations
 import enum
 import fnmatch
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -48,11 +53,15 @@ from toolrt.model import (
     Mode,
     Rewrite,
     State,
+    Tool,
+    Withheld,
     decision,
 )
-from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._disk import Entry, Folding, Kind, Stat
 from toolrt.workspace._mounts import path_on
-from toolrt.workspace._rules import WORDS, PathPattern, Rule, Word
+from toolrt.workspace._naming import shown_at
+from toolrt.workspace._rules import WORDS, PathPattern, Places, Rule, Word, foldings_of
+from toolrt.workspace._walk import IGNORE_FILE
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -121,15 +130,17 @@ class _Target:
     subtree: bool
     #: Whether it has other names, which are not known.
     shared: bool = False
+    #: Whether a walk reads it only to know what to leave out: it is not shown, so no rule stops the walk for it.
+    guides: bool = False
 
     @property
     def path(self) -> str:
         """As questions and grants show it: one text for each target."""
         if self.subtree:
-            return "/".join((*self.key, "**"))
+            return f"{shown_at(self.key)}/**" if self.key else "**"
         # A file may be called "**": with a backslash, as in a pattern, it is not taken for all of its directory.
         escaped = "\\" if self.key and self.key[-1].lstrip("\\") == "**" else ""
-        return "/".join((*self.key[:-1], escaped + self.key[-1])) if self.key else "."
+        return shown_at((*self.key[:-1], escaped + self.key[-1])) if self.key else "."
 
 
 @attrs.frozen
@@ -144,6 +155,10 @@ class _Judgement:
     asked: tuple[str, ...] = ()
     #: Whether a grant for every path is not enough.
     hidden: bool = False
+    #: Whether some of what is below a directory has to be left out.
+    in_part: bool = False
+    #: What the call has to leave out; None: nothing.
+    withheld: Withheld | None = None
 
 
 class Permissions:
@@ -260,28 +275,52 @@ class Permissions:
 
     def _judge(self, request: ApprovalRequest, targets: tuple[_Target, ...]) -> _Judgement:
         """What the rules say; the strictest of what they say about each target."""
-        found = [(self._of_target(request.name, target), target) for target in targets or (None,)]
+        leaves_out = _leaves_out(request.tool)
+        found = [(self._of_target(request.name, target, leaves_out), target) for target in targets or (None,)]
+        if leaves_out:
+            found = [
+                (one, target)
+                for one, target in found
+                if target is None or not target.guides or not self._refuses(one.answer)
+            ]
+        withheld = self._withheld(request.name) if any(one.in_part for one, _ in found) else None
+        if withheld is not None:
+            found += [(self._of_what_is_below(request.name, target, withheld), target) for target in targets]
         strictest = max((one for one, _ in found), key=lambda one: WORDS.index(one.answer))
         return attrs.evolve(
             strictest,
+            withheld=withheld,
             paths=tuple(sorted({target.path for target in targets})),
-            asked=tuple(target.path for one, target in found if target is not None and one.answer == "ask"),
+            asked=tuple(
+                dict.fromkeys(target.path for one, target in found if target is not None and one.answer == "ask")
+            ),
             hidden=any(one.hidden for one, _ in found),
         )
 
-    def _of_target(self, tool: str, target: _Target | None) -> _Judgement:
-        """The answer for one target, and why."""
+    def _of_target(
+        self, tool: str, target: _Target | None, leaves_out: bool = False, foldings: Sequence[Folding] | None = None
+    ) -> _Judgement:
+        """The answer for one target, and why.
+
+        Args:
+            leaves_out: whether the tool leaves out what is withheld of a directory.
+            foldings: of the target's key, if they are known.
+        """
         answer: Word = self.default
         why = "no rule speaks of it"
+        in_part = False
+        if foldings is None:
+            foldings = () if target is None else foldings_of(self.workspace.disk, target.key)
         # Whether a rule might have decided otherwise about another name of the file.
         otherwise = False
         for rule, pattern in zip(self.rules, self._patterns, strict=True):
             if not fnmatch.fnmatchcase(tool, rule.tool):
                 continue
             whole = rule.answer == "allow"
-            if pattern is None or (
-                target is not None and pattern.matches(self.workspace.disk, target.key, target.subtree, whole)
-            ):
+            if pattern is None or (target is not None and pattern.matches(foldings, target.key, target.subtree, whole)):
+                if leaves_out and self._refuses(rule.answer) and _speaks_of_a_part(pattern, foldings, target):
+                    in_part = otherwise = True
+                    continue
                 answer, why = rule.answer, rule.reason or f"a rule says {rule.answer}"
                 otherwise = otherwise or (pattern is not None and not pattern.is_everything)
                 break
@@ -291,12 +330,66 @@ class Permissions:
         if answer == "deny":
             doing = "change" if target.mode is WRITE else "read"
             return _Judgement("deny", f"{tool} may not {doing} {target.path}: {why}")
-        if otherwise and (target.shared or (target.subtree and tool not in _NAMES_ALONE and self._may_share(target))):
+        if otherwise and target.subtree and leaves_out and self.ask is None:
+            in_part = True
+        elif otherwise and (target.shared or (target.subtree and tool not in _NAMES_ALONE and self._may_share(target))):
             has = "has files with" if target.subtree else "has"
             return _Judgement(
-                "ask", f"{target.path} {has} other names too (hard links), which are not known", hidden=True
+                "ask",
+                f"{target.path} {has} other names too (hard links), which are not known",
+                hidden=True,
+                in_part=in_part,
             )
-        return _Judgement(answer, why)
+        return _Judgement(answer, why, in_part=in_part)
+
+    def _refuses(self, answer: Word) -> bool:
+        """Whether nothing that has this answer can be touched, because nobody can be asked."""
+        return answer == "deny" or (answer == "ask" and self.ask is None)
+
+    def _withheld(self, tool: str) -> Withheld:
+        """What calls of `tool` have to leave out of directories."""
+        rules = [
+            (rule.answer, pattern)
+            for rule, pattern in zip(self.rules, self._patterns, strict=True)
+            if fnmatch.fnmatchcase(tool, rule.tool)
+        ]
+        #: By directory: how names fold there, and how far each rule's pattern has come.
+        known: dict[Entry, tuple[Sequence[Folding], list[Places | None]]] = {}
+
+        def why(resource: tuple[Any, ...], links: int) -> str | None:
+            key = resource[1:]
+            if resource[:1] != ("file",) or not key:
+                return None
+            if key[:-1] not in known:
+                above = foldings_of(self.workspace.disk, key)
+                come = [None if pattern is None else pattern.places(above, key[:-1]) for _, pattern in rules]
+                known[key[:-1]] = above, come
+            foldings, places = known[key[:-1]]
+            shared = links > 1 and tool not in _NAMES_ALONE
+            # Most names are no business of any rule that refuses: that is found out here, the reason below.
+            answer = next(
+                (
+                    answer
+                    for (answer, pattern), place in zip(rules, places, strict=True)
+                    if pattern is None or place is None or pattern.accepts(place, foldings[-1], key[-1])
+                ),
+                self.default,
+            )
+            if not shared and not self._refuses(answer):
+                return None
+            judged = self._of_target(tool, _Target(key, READ, subtree=False, shared=shared), foldings=foldings)
+            return judged.why if self._refuses(judged.answer) else None
+
+        return why
+
+    def _of_what_is_below(self, tool: str, target: _Target, withheld: Withheld) -> _Judgement:
+        """Whether something stands below the target that a change of all of it must not touch, as far as is looked."""
+        if target.subtree and target.mode is WRITE:
+            for key, found in self._below(target):
+                why = withheld(("file", *key), found.links if found.kind is Kind.FILE else 1)
+                if why is not None:
+                    return _Judgement("deny", f"{tool} may not change {target.path}, {shown_at(key)} is in it: {why}")
+        return _Judgement("allow", "")
 
     def _claims(self, request: ApprovalRequest, input: Mapping[str, Any], state: State) -> tuple[Claim, ...] | None:
         """What the call claims of this workspace's; None where its tool does not say."""
@@ -331,11 +424,17 @@ class Permissions:
             subtree = resource in trees and (kind is Kind.DIRECTORY or (kind is None and movable))
             before = targets.get(resource)
             if before is None or before.mode is READ:
-                targets[resource] = _Target(resource[1:], claim.mode, subtree, shared)
+                guides = claim.mode is READ and resource not in trees and resource[-1] == IGNORE_FILE
+                targets[resource] = _Target(resource[1:], claim.mode, subtree, shared, guides)
         return tuple(targets.values())
 
     def _may_share(self, target: _Target) -> bool:
         """Whether a file in that directory may have other names; False where nothing can be seen."""
+        below = [found for _, found in self._below(target)]
+        return len(below) > _LOOKED_AT_MOST or any(found.kind is Kind.FILE and found.links > 1 for found in below)
+
+    def _below(self, target: _Target) -> Iterator[tuple[Entry, Stat]]:
+        """What stands below a directory, as far as can be seen; ends behind `_LOOKED_AT_MOST` names."""
         disk, looked_at = self.workspace.disk, 0
         # What is mounted is not among the names of the root.
         pending: list[Entry] = [target.key, *((name,) for name in (() if target.key else disk.mounts))]
@@ -345,19 +444,18 @@ class Permissions:
                 names = disk.listdir(path_on(disk, above))
             except OSError:
                 continue
-            looked_at += len(names)
-            if looked_at > _LOOKED_AT_MOST:
-                return True
+            folding = disk.folds(path_on(disk, above))
             for name in names:
+                looked_at += 1
                 try:
                     found = disk.lstat(path_on(disk, (*above, name)))
                 except OSError:
                     continue
-                if found.kind is Kind.FILE and found.links > 1:
-                    return True
+                yield (*above, folding.fold(name)), found
+                if looked_at > _LOOKED_AT_MOST:
+                    return
                 if found.kind is Kind.DIRECTORY:
                     pending.append((*above, name))
-        return False
 
     def _kind(self, key: Entry) -> Kind | None:
         """What stands there; None: nothing that can be seen."""
@@ -385,7 +483,7 @@ class _LaneCheck:
         if judged.answer == "deny":
             return Deny(judged.why)
         if judged.answer == "allow" or self._is_granted(request.name, judged):
-            return Allow(within=claims)
+            return Allow(within=claims, withheld=judged.withheld)
         if permissions.ask is None:
             return Deny(f"it has to be asked for and nobody can be asked ({judged.why})")
         answer = permissions.ask(Question(request, judged.paths, judged.why))
@@ -419,10 +517,10 @@ class _LaneCheck:
             elif answer is Permit.PATH:
                 for path in judged.asked:
                     permissions._keep(Grant(request.name, path), made_for)
-            return Allow(within=claims)
+            return Allow(within=claims, withheld=judged.withheld)
         meant = decision(answer)
         if isinstance(meant, Allow):
-            return Allow(within=claims if meant.within is None else meant.within)
+            return Allow(within=claims if meant.within is None else meant.within, withheld=judged.withheld)
         if isinstance(meant, Rewrite):
             return self._rewritten(request, judged, meant)
         return meant
@@ -443,7 +541,20 @@ class _LaneCheck:
         beyond = [path for path in judged.asked if path not in asked.paths]
         if beyond and not self._is_granted(request.name, judged):
             return Deny(f"the rewritten input is about {beyond[0]}, which was not asked about")
-        return Rewrite(meant.input, within=claims if meant.within is None else meant.within)
+        within = claims if meant.within is None else meant.within
+        return Rewrite(meant.input, within=within, withheld=judged.withheld)
+
+
+def _speaks_of_a_part(pattern: PathPattern | None, foldings: Sequence[Folding], target: _Target | None) -> bool:
+    """Whether a pattern that matches a directory matches only what may be below it."""
+    if pattern is None or target is None or not target.subtree:
+        return False
+    itself = pattern.matches(foldings, target.key, subtree=False, whole=False)
+    return not itself and not pattern.matches(foldings, target.key, subtree=True, whole=True)
+
+
+def _leaves_out(tool: Tool | None) -> bool:
+    return tool is not None and tool.leaves_out
 
 
 def _is_everything(claims: tuple[Claim, ...]) -> bool:

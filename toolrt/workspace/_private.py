@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolrt.workspace._disk import NO_MOUNTS
+from toolrt.workspace._naming import encodable, shown_path
 from toolrt.workspace._problem import UNSHOWN, FileProblem
 
 __all__ = ["describe_error", "without_private_paths"]
@@ -80,7 +81,7 @@ def describe_error(
         text = _text_of(root, error, homes, mounts)
     except Exception as broken:
         text = f"(its text cannot be made: {type(broken).__name__})"
-    return f"{name}: {text}" if text else name
+    return encodable(f"{name}: {text}" if text else name)
 
 
 def _text_of(root: str, error: BaseException, homes: Iterable[str], mounts: Mapping[str, str]) -> str:
@@ -89,7 +90,7 @@ def _text_of(root: str, error: BaseException, homes: Iterable[str], mounts: Mapp
     text = without_private_paths(root, str(error.strerror), homes, mounts)
     names = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes | os.PathLike)]
     places = _places(root, mounts)
-    shown = [_shown(places, os.fsdecode(name)) for name in names]
+    shown = [shown_path(_shown(places, os.fsdecode(name))) for name in names]
     return f"{text}: {' -> '.join(shown)}" if shown else text
 
 

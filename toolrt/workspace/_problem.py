@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 
 from toolrt.workspace._disk import NotRegular, TooLarge
 
@@ -34,8 +35,16 @@ class FileProblem(Exception):
         self.got = got
         self.remedy = remedy
         self.retryable = retryable
-        super().__init__(f"{path}: expected {expected}, got {got}. {remedy}")
+        super().__init__(_legible(f"{path}: expected {expected}, got {got}. {remedy}"))
 
+
+def _legible(text: str) -> str:
+    """The `text` without characters that move a cursor, turn the line around, or that UTF-8 cannot encode."""
+    return text if text.isprintable() else _DECEIVING.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+#: Control characters but tab and line feed, those that set the direction of writing, and halves of surrogate pairs.
+_DECEIVING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _BY_ERRNO: dict[int, tuple[str, str, str]] = {
     errno.ENOENT: ("a file", "nothing of that name", "Check the name, or create the file with write_file."),

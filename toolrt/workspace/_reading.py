@@ -11,8 +11,10 @@ from toolrt.workspace._encoding import decoded, named
 from toolrt.workspace._files import CallContext
 from toolrt.workspace._held import held, missing
 from toolrt.workspace._identity import Wanted
+from toolrt.workspace._naming import shown_part
 from toolrt.workspace._problem import from_os_error
 from toolrt.workspace._text import numbered, slice_of
+from toolrt.workspace._withholding import withheld_note, withholding
 
 if TYPE_CHECKING:
     from toolrt.workspace._workspace import Workspace
@@ -70,18 +72,23 @@ async def list_dir(workspace: Workspace, ctx: CallContext, path: str = ".") -> s
         raise missing(identity) from None
     except OSError as error:
         raise from_os_error(identity.path, error) from None
-    lines = [shown_entry(name, stat) for name, stat in listed if not is_own(name)]
-    if not lines:
-        return f"{identity.path} is empty"
+    listed = [(name, stat) for name, stat in listed if not is_own(name)]
+    rules, withheld = withholding(workspace.disk, ctx, identity), 0
+    if rules is not None:
+        allowed = [(name, stat) for name, stat in listed if rules.why((*identity.entry, name), stat) is None]
+        withheld, listed = len(listed) - len(allowed), allowed
+    lines = [shown_entry(name, stat) for name, stat in listed]
     if len(lines) > LISTED_MOST:
         lines[LISTED_MOST:] = [f"({len(lines) - LISTED_MOST} more names are not shown; use glob)"]
-    return "\n".join(lines)
+    if withheld:
+        lines.append(f"({withheld_note(withheld)})")
+    return "\n".join(lines) or f"{identity.path} is empty"
 
 
 def shown_entry(name: str, stat: Stat) -> str:
     """A name and what it is, as a listing shows them; never where a link leads, which may be outside."""
     if stat.kind is Kind.DIRECTORY:
-        return f"{name}/"
+        return f"{shown_part(name)}/"
     if stat.kind is Kind.FILE:
-        return f"{name} ({stat.size} bytes)"
-    return f"{name} ({stat.kind.value})"
+        return f"{shown_part(name)} ({stat.size} bytes)"
+    return f"{shown_part(name)} ({stat.kind.value})"

@@ -16,24 +16,43 @@ mended.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace._disk import EXACT, NO_MOUNTS, Change, Entry, Folding, Revision, Snapshot, Stat, failure
+from toolrt.workspace._disk import (
+    EXACT,
+    NO_MOUNTS,
+    Change,
+    Entry,
+    Folding,
+    InPlace,
+    NoTurn,
+    Revision,
+    Snapshot,
+    Stat,
+    Survey,
+    failure,
+)
+from toolrt.workspace._process_lock import HeldElsewhere, ProcessLock
 from toolrt.workspace._real_fold import tried
-from toolrt.workspace._real_recover import recover
+from toolrt.workspace._real_keep import boxes, give_back, keep, kept_for, survey
+from toolrt.workspace._real_links import names_of
+from toolrt.workspace._real_recover import recover, strangers
 from toolrt.workspace._real_remove import remove, remove_tree
-from toolrt.workspace._real_walk import LISTED, directory, open_below, seen_or_none, shown_as, stat_of
+from toolrt.workspace._real_walk import LISTED, directory, open_below, part_seen, seen_or_none, shown_as, stat_of
 from toolrt.workspace._real_write import make_dirs, make_link, move, revise, set_mode
+from toolrt.workspace._seal import Seal
+from toolrt.workspace._state_place import private_directories
 from toolrt.workspace._workers import Workers, check_cancelled
 
 __all__ = ["RealDisk"]
@@ -48,6 +67,15 @@ _THREADS = 16
 _FOLDINGS_KEPT = 4096
 
 _TIME_STEP_NS = 2_000_000_000
+
+#: Seconds until a change is tried again that another process is in the way of: first, and at most.  A change takes
+#: about a millisecond.
+_FIRST_PAUSE = 0.001
+_LONGEST_PAUSE = 0.05
+
+#: Seconds after which a change is given up where its call has no earlier deadline: a process that was stopped in the
+#: middle of its own change goes on holding the lock.
+_LONGEST_WAIT = 30.0
 
 
 class RealDisk:
@@ -87,6 +115,7 @@ class RealDisk:
         self._home = home if home.startswith("/") else None
         self._foldings: dict[str, Folding] = {}
         self._fsync = fsync
+        self.trust(Seal(private_directories([self._root])))
         self._workers = Workers(_THREADS, eager=fsync)
 
     @property
@@ -177,7 +206,28 @@ class RealDisk:
 
     def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """What dead writers left is gone; see `Disk.recover`."""
-        return recover(self._root, directories, sync=self._fsync)
+        return recover(self._root, directories, sync=self._fsync, seal=self._seal)
+
+    def strangers(self, directories: Iterable[Entry] | None = None) -> list[str]:
+        """Names that look like the disk's own and were not made by it; see `Disk.strangers`."""
+        return strangers(self._root, directories, seal=self._seal)
+
+    @property
+    def seal(self) -> Seal:
+        """What signs the names that this disk makes, and knows them again."""
+        return self._seal
+
+    def trust(self, seal: Seal) -> None:
+        """From now on only names signed by that `seal` are the disk's own; for who has the state directory.
+
+        Processes that change the same files take turns by a lock file there.
+        """
+        self._seal = seal
+        self._lock = ProcessLock(seal.directories)
+
+    def names_of(self, stat: Stat) -> int:
+        """How many names of a file were found below the root; see `Disk.names_of`."""
+        return names_of(self._root, stat)
 
     async def look(self, entry: Entry) -> Stat:
         """What stands at `entry`; see `Disk.look`."""
@@ -191,40 +241,99 @@ class RealDisk:
         """The regular file at `entry`; see `Disk.read`."""
         return await self._in_thread(lambda: self._read(entry, limit))
 
-    async def revise(self, entry: Entry, limit: int, change: Change) -> Revision:
+    async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
+        """A part of the regular file at `entry`; see `Disk.read_part`."""
+        return await self._in_thread(lambda: self._read_part(entry, start, size))
+
+    async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
         last_call = _nothing if probe.threads_inline else check_cancelled
         return await self._changed(
-            lambda: revise(self._root, entry, limit, change, sync=self._fsync, last_call=last_call)
+            lambda: revise(
+                self._root, entry, limit, change, in_place, sync=self._fsync, seal=self._seal, last_call=last_call
+            ),
+            entry,
         )
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
-        await self._changed(lambda: make_dirs(self._root, entry, sync=self._fsync))
+        await self._changed(lambda: make_dirs(self._root, entry, sync=self._fsync), together=entry)
 
     async def make_link(self, entry: Entry, text: str) -> None:
         """A symbolic link stands at `entry`; see `Disk.make_link`."""
-        await self._changed(lambda: make_link(self._root, entry, text, sync=self._fsync))
+        await self._changed(lambda: make_link(self._root, entry, text, sync=self._fsync), entry)
 
     async def set_mode(self, entry: Entry, mode: int) -> None:
         """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
-        await self._changed(lambda: set_mode(self._root, entry, mode, sync=self._fsync))
+        await self._changed(lambda: set_mode(self._root, entry, mode, sync=self._fsync), entry)
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""
-        await self._changed(lambda: remove(self._root, entry, expected, sync=self._fsync))
+        await self._changed(lambda: remove(self._root, entry, expected, sync=self._fsync), entry)
 
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
-        await self._changed(lambda: remove_tree(self._root, entry, sync=self._fsync))
+        await self._changed(lambda: remove_tree(self._root, entry, sync=self._fsync, seal=self._seal), entry)
+
+    def kept_for(self, entry: Entry) -> Entry:
+        """A new entry for what is to be kept; see `Disk.kept_for`."""
+        try:
+            return kept_for(self._root, entry, self._seal)
+        except OSError as error:
+            raise _pathless(error) from None
+
+    def boxes(self) -> list[Entry]:
+        """What this workspace's history may have kept aside at the root, for cleaning up.  It blocks."""
+        return boxes(self._root, self._seal)
+
+    async def survey(self, entry: Entry) -> Survey:
+        """What stands at `entry` with all that is in it; see `Disk.survey`."""
+        last_call = _nothing if probe.threads_inline else check_cancelled
+        return await self._in_thread(lambda: survey(self._root, entry, last_call=last_call))
+
+    async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
+        """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
+        last_call = _nothing if probe.threads_inline else check_cancelled
+        await self._changed(
+            lambda: keep(self._root, entry, kept, begin, sync=self._fsync, last_call=last_call), entry, kept
+        )
+
+    async def give_back(self, kept: Entry, entry: Entry) -> None:
+        """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
+        await self._changed(lambda: give_back(self._root, kept, entry, sync=self._fsync), kept, entry)
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
-        await self._changed(lambda: move(self._root, source, target, sync=self._fsync))
+        await self._changed(lambda: move(self._root, source, target, sync=self._fsync), source, target)
 
-    def _changed(self, work: Callable[[], T]) -> Awaitable[T]:
-        """Do what changes the tree; `GuardedDisk` does it while no other process does."""
-        return self._in_thread(work)
+    async def _changed(self, work: Callable[[], T], *alone: Entry, together: Entry | None = None) -> T:
+        """Do what changes these entries while no other toolrt process changes them.
+
+        The lock is taken, used and given back inside one worker thread, so no cancel leaves it taken.  Between two
+        tries no thread is held, and the caller may be cancelled.
+        """
+        began, pause = trio.current_time(), _FIRST_PAUSE
+        while True:
+            try:
+                return await self._in_thread(lambda: self._alone(work, alone, together))
+            except HeldElsewhere:
+                if trio.current_time() - began > _LONGEST_WAIT:
+                    raise NoTurn from None
+                await trio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _alone(self, work: Callable[[], T], alone: Sequence[Entry], together: Entry | None) -> T:
+        paths = [self._path(entry) for entry in alone]
+        for path in paths[:]:
+            with contextlib.suppress(OSError, ValueError):
+                found = os.lstat(path)
+                if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+                    paths.append(f"file {found.st_dev} {found.st_ino}")
+        with self._lock.held(paths, () if together is None else (self._path(together),)):
+            return work()
+
+    def _path(self, entry: Entry) -> str:
+        return "/".join((self._root.rstrip("/"), *entry))
 
     def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return _inline(work) if probe.threads_inline else self._workers.run(work)
@@ -251,6 +360,12 @@ class RealDisk:
             if seen is None:
                 raise failure(errno.ENOENT, entry)
             return seen.snapshot
+
+    def _read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
+        if not entry:
+            raise failure(errno.EISDIR, entry)
+        with directory(self._root, entry[:-1]) as above, shown_as(entry):
+            return part_seen(above, entry, start, size)
 
 
 def _pathless(error: OSError | UnicodeEncodeError) -> OSError:

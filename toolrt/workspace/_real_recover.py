@@ -1,8 +1,11 @@
 """How the real disk finds what dead writers left, and mends it.
 
-Rules.  A name of the disk's own whose lock is free has a dead writer: whoever lives holds it.  A partial one goes.
-A recovery copy mends its file if the file is a mixture of the two contents the copy holds, and goes; a file that is
-neither was written by somebody else since, and both are left as they are, so that nothing is lost.
+Rules.  Nothing that stands in the tree is believed: a name is the disk's own if it is signed for the directory it
+stands in, and a recovery copy if all it says is signed (`toolrt.workspace._seal`).  Any other is left alone, unopened,
+and can be asked for (`strangers`).  A name of the disk's own whose lock is free has a dead writer: a living one
+holds it.  A partial one goes.  A recovery copy mends its file if the file is a mixture of the two contents the copy
+holds, and goes; a file that is neither was written by another program since, and both are left as they are, so that
+nothing is lost.
 
 Theory.  A writer that dies between making a file and locking it loses nothing; one that lives finds after it got
 the lock that its file has no name any more, and makes another.
@@ -13,18 +16,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from toolrt.workspace._disk import COPY, Entry, is_own
+from toolrt.workspace._disk import COPY, KEPT, OWN, PARTIAL, Entry, is_own, is_plain
 from toolrt.workspace._real_remove import delete_tree, require_removable
 from toolrt.workspace._real_walk import LISTED, READ_ONLY, READ_WRITE, directory, open_below, read_all, shown_as
-from toolrt.workspace._real_write import overwrite, synced_directory
+from toolrt.workspace._real_write import COPY_HEAD, overwrite, synced_directory
+from toolrt.workspace._seal import Seal
 
-__all__ = ["left_in", "mixture", "recover"]
+__all__ = ["left_in", "mixture", "recover", "strangers"]
 
 #: What a write leaves whole when the power goes: bytes are compared within blocks of this size.
 _BLOCK = 4096
@@ -34,7 +39,7 @@ _BLOCK = 4096
 _LEFT_ALONE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENAMETOOLONG)
 
 
-def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool) -> list[str]:
+def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal: Seal) -> list[str]:
     """See `Disk.recover`."""
     done: list[str] = []
     failed: OSError | None = None
@@ -47,12 +52,13 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool) -> li
                 raise
             continue
         try:
+            number = os.fstat(above).st_ino
             for name in sorted(os.listdir(above)):
-                if not is_own(name):
+                if not is_own(name) or not _is_ours(seal, name, number):
                     continue
                 try:
                     with shown_as((*entry, name)):
-                        mended = _mended(above, name, sync)
+                        mended = _mended(above, name, sync, seal)
                 except OSError as error:
                     # Anything else is said once all have been tried.
                     if error.errno not in _LEFT_ALONE:
@@ -67,21 +73,51 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool) -> li
     return sorted(done)
 
 
-def left_in(root: str, most: int) -> list[Entry]:
-    """The directories that have names of the disk's own, among the `most` that are nearest to the root.
+def strangers(root: str, directories: Iterable[Entry] | None, *, seal: Seal) -> list[str]:
+    """See `Disk.strangers`."""
+    found: list[str] = []
+    for entry in _below(root) if directories is None else sorted(set(directories)):
+        with contextlib.suppress(OSError), directory(root, entry) as passed:
+            above = os.open(".", LISTED, dir_fd=passed)
+            try:
+                number = os.fstat(above).st_ino
+                names = [
+                    name
+                    for name in os.listdir(above)
+                    if is_own(name)
+                    and not _is_ours(seal, name, number)
+                    and not seal.made(name, OWN, KEPT, number, seal.place)
+                ]
+            finally:
+                os.close(above)
+            found.extend("/".join((*entry, name)) for name in names)
+    return sorted(found)
 
-    It only looks, by paths, which is quick: whoever mends goes to the directory by itself.  Links are not followed, and
+
+def _is_ours(seal: Seal, name: str, above: int) -> bool:
+    """Whether the disk itself made that name, in the directory of that inode number."""
+    return any(name.endswith(suffix) and seal.made(name, OWN, suffix, above) for suffix in (PARTIAL, COPY))
+
+
+def left_in(root: str, directories: int, names: int) -> list[Entry]:
+    """The directories that have names like the disk's own, as far as a bounded look from the root finds them.
+
+    It only looks, by paths, which is quick: the mending goes to the directory by itself.  Links are not followed, and
     what cannot be looked at is passed over.
+
+    Args:
+        directories: how many are looked through at most, and `names`: how many names, those nearest to the root first.
     """
     found: list[Entry] = []
     pending: deque[Entry] = deque([()])
-    while pending and most > 0:
+    while pending and directories > 0 and names > 0:
         entry = pending.popleft()
-        most -= 1
+        directories -= 1
         own = False
         try:
-            with os.scandir("/".join((root, *entry))) as names:
-                for below in names:
+            with os.scandir("/".join((root, *entry))) as listed:
+                for below in listed:
+                    names -= 1
                     if is_own(below.name):
                         own = True
                     elif below.is_dir(follow_symlinks=False):
@@ -108,7 +144,7 @@ def _below(root: str) -> Iterator[Entry]:
                 os.close(above)
 
 
-def _mended(above: int, name: str, sync: bool) -> str | None:
+def _mended(above: int, name: str, sync: bool, seal: Seal) -> str | None:
     """Take `name` away if its writer is dead, mending its file first; what was mended or taken, or None."""
     try:
         found = os.lstat(name, dir_fd=above)
@@ -134,7 +170,7 @@ def _mended(above: int, name: str, sync: bool) -> str | None:
             os.rmdir(name, dir_fd=above)
         else:
             if name.endswith(COPY):
-                put_back = _put_back(above, descriptor, sync)
+                put_back = _put_back(above, descriptor, sync, seal)
                 if put_back is None:
                     return None
                 mended = put_back or name
@@ -156,21 +192,15 @@ def _opened(name: str, above: int) -> int:
         return os.open(name, (READ_ONLY & ~os.O_RDONLY) | os.O_WRONLY, dir_fd=above)
 
 
-def _put_back(above: int, copy: int, sync: bool) -> str | None:
+def _put_back(above: int, copy: int, sync: bool, seal: Seal) -> str | None:
     """Make whole the file that the recovery copy is of.
 
-    Returns: its name; ``""`` when it needs nothing; None when it is not known, or somebody else's by now.
+    Returns: its name; ``""`` when it needs nothing; None when it is not known, or another program's by now.
     """
-    head, _, contents = read_all(copy, os.fstat(copy).st_size).partition(b"\n")
-    try:
-        told = json.loads(head)
-        name, inode = str(told["name"]), int(told["inode"])
-        old, new = contents[: told["old"]], contents[told["old"] :]
-        whole = (len(old), len(new)) == (told["old"], told["new"])
-    except (ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
+    told = _told_by(copy, seal)
+    if told is None:
         return ""  # the power went before it was on the disk, and so before its file was touched, if it was synced
+    name, inode, old, new = told
     for candidate in (name, *sorted(os.listdir(above))):
         try:
             found = os.lstat(candidate, dir_fd=above)
@@ -194,6 +224,25 @@ def _put_back(above: int, copy: int, sync: bool) -> str | None:
         finally:
             os.close(target)
     return None
+
+
+def _told_by(copy: int, seal: Seal) -> tuple[str, int, bytes, bytes] | None:
+    """What a recovery copy says: the file's name and number, its old content and its new; None: it is not whole.
+
+    No more is read than a writer has signed: of a file that only has the name, one block.
+    """
+    found = os.fstat(copy)
+    signature, _, text = read_all(copy, COPY_HEAD).rstrip().decode("ascii", "replace").partition(" ")
+    if not seal.signed(signature, "copy", found.st_ino, text):
+        return None
+    said = json.loads(text)
+    name, inode, sizes = str(said["name"]), int(said["inode"]), (int(said["old"]), int(said["new"]))
+    if found.st_size != COPY_HEAD + sum(sizes) or not is_plain((name,)):
+        return None
+    contents = read_all(copy, sum(sizes))
+    if hashlib.sha256(contents).hexdigest() != said["contents"]:
+        return None
+    return name, inode, contents[: sizes[0]], contents[sizes[0] :]
 
 
 def mixture(now: bytes, old: bytes, new: bytes) -> bool:

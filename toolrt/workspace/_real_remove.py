@@ -25,10 +25,11 @@ import stat
 import struct
 from collections.abc import Callable
 
-from toolrt.workspace._disk import PARTIAL, Changed, Entry, Kind, Stat, failure
+from toolrt.workspace._disk import OWN, PARTIAL, Changed, Entry, Kind, Stat, failure
 from toolrt.workspace._name_walk import DEEPEST
 from toolrt.workspace._real_walk import LISTED, directory, open_below, shown_as, stat_of
-from toolrt.workspace._real_write import locked, own_name, rename_new, synced_directory
+from toolrt.workspace._real_write import locked, rename_new, synced_directory
+from toolrt.workspace._seal import Seal
 
 __all__ = ["delete_tree", "remove", "remove_tree", "require_removable"]
 
@@ -52,7 +53,7 @@ def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> Non
             synced_directory(above)
 
 
-def remove_tree(root: str, entry: Entry, *, sync: bool) -> None:
+def remove_tree(root: str, entry: Entry, *, sync: bool, seal: Seal) -> None:
     """See `Disk.remove_tree`."""
     if not entry:
         raise failure(errno.EBUSY, entry)
@@ -63,8 +64,10 @@ def remove_tree(root: str, entry: Entry, *, sync: bool) -> None:
             tree = open_below(entry[-1], above, LISTED)
             try:
                 require_removable(tree, len(entry))
+                # Another program may hold a lock on its own directory: then ours is not needed, because a start that
+                # finds the tree aside cannot lock it either, or deletes it as this does.
                 locked(tree)
-                aside = own_name(PARTIAL)
+                aside = seal.name(OWN, PARTIAL, os.fstat(above).st_ino)
                 rename_new(entry[-1], above, aside, above)
                 with contextlib.suppress(OSError):
                     delete_tree(tree, len(entry))

@@ -22,6 +22,7 @@ from toolrt.workspace._disk import (
     TYPE_BITS,
     Changed,
     Entry,
+    Inseparable,
     Kind,
     NotRegular,
     Snapshot,
@@ -29,9 +30,11 @@ from toolrt.workspace._disk import (
     TooLarge,
     Unsynced,
     failure,
+    is_plain,
 )
 
 __all__ = [
+    "HELD",
     "LISTED",
     "READ_ONLY",
     "READ_WRITE",
@@ -40,6 +43,7 @@ __all__ = [
     "directory",
     "open_below",
     "open_way",
+    "part_seen",
     "read_all",
     "require_regular",
     "same",
@@ -57,6 +61,8 @@ def _flags(*names: str) -> int:
 
 #: To pass through a directory, and to list or sync it.
 _PASSED = _flags("O_PATH", "O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+#: To know one file from another that may be given its number.
+HELD = _flags("O_PATH", "O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 LISTED = _flags("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 #: O_NONBLOCK: what was a file may have become a pipe since it was looked at.
 READ_ONLY = _flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
@@ -96,7 +102,7 @@ class shown_as:  # noqa: N801  a context manager; as a class it costs a fifth of
 
 def shown(error: OSError, entry: Entry) -> OSError:
     """`error`, saying `entry` where the system's own text may say a path."""
-    if isinstance(error, TooLarge | NotRegular | Changed | Unsynced):
+    if isinstance(error, TooLarge | NotRegular | Changed | Inseparable | Unsynced):
         return error
     return failure(error.errno or 0, entry)
 
@@ -118,6 +124,8 @@ class directory:  # noqa: N801  as `shown_as`
 
 def open_way(root: str, entry: Entry) -> int:
     """As `directory`, to be closed by the caller."""
+    if not is_plain(entry):
+        raise failure(errno.EINVAL)
     depth = 0
     try:
         here = os.open(root, _PASSED)
@@ -152,6 +160,7 @@ def stat_of(found: os.stat_result) -> Stat:
         mode & 0o7777,
         found.st_size,
         found.st_mtime_ns,
+        found.st_ctime_ns,
         found.st_ino,
         found.st_dev,
         found.st_nlink,
@@ -212,6 +221,18 @@ def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = Fal
     finally:
         os.close(descriptor)
     raise Changed
+
+
+def part_seen(above: int, entry: Entry, start: int, size: int) -> Snapshot:
+    """At most `size` bytes, from `start` on, of the file that `entry` names in the open directory `above`."""
+    require_regular(os.lstat(entry[-1], dir_fd=above), entry)
+    descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
+    try:
+        found = os.fstat(descriptor)
+        require_regular(found, entry)
+        return Snapshot(os.pread(descriptor, size, start), stat_of(found))
+    finally:
+        os.close(descriptor)
 
 
 def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:

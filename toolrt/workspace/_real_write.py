@@ -5,15 +5,21 @@ comes to its place by one rename.  So a crash leaves the old or the new, and bes
 for a dead writer's.  Nothing that came meanwhile is replaced: a new name is made only where there is none, in one
 step; an old one is looked at again just before.
 
-A file with several names would become two by a rename, one of an owner it cannot be given back to would change
-hands, and one with an extended attribute that this process may not set would lose it.  These are written in place
-behind a recovery copy, which holds the old and the new content and gets its name (``.undo``) only when it is whole:
-until then the file is untouched, and from then on it can be mended.
+A file with several names would become two by a rename.  It does where a name of it stands outside the root, or was
+not found: what is outside is not to change.  One whose names are all inside is written in place, and so is one with
+one name that a rename would take from its owner, or that has an extended attribute that this process may not set: in
+place means behind a recovery copy, which holds the old and the new content and gets its name (``.undo``) only when it
+is whole: until then the file is untouched, and from then on it can be mended.
 
-Limits.  Between the second look and the rename that replaces an old file there is a moment, some microseconds, in
-which somebody who does not use toolrt can lose what he writes.  A system without an exclusive rename (neither
-renameat2 nor renameatx_np) has such a moment when it moves a directory, too.  Locks are flock(2)'s: where a file
-system has none, files of dead writers stay.
+An old file is replaced by exchanging its name with the new one's, and what came out is looked at: a save of another
+program that came after the last look is put back, and the change is refused.
+
+Limits.  A program that has the old file open and writes to it after that look loses what it writes.  Where names
+cannot be exchanged (neither renameat2 nor renameatx_np, or a file system without it) there is a moment, some
+microseconds, between the last look and the rename, in which another program's save is lost; and without an exclusive
+rename one when a directory is moved.  A file that is written in place has such a moment, too.  A process that is
+killed as it puts another program's save back leaves that save under a name of the disk's own.  Locks are flock(2)'s:
+where a file system has none, files of dead writers stay.
 """
 
 from __future__ import annotations
@@ -22,12 +28,11 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import itertools
+import hashlib
 import json
 import os
 import stat
 import sys
-import threading
 from collections.abc import Callable
 
 from toolrt.workspace._disk import (
@@ -37,12 +42,17 @@ from toolrt.workspace._disk import (
     Change,
     Changed,
     Entry,
+    InPlace,
+    Inseparable,
     Revision,
     Snapshot,
+    Stat,
     Unsynced,
     failure,
 )
+from toolrt.workspace._real_links import names_of
 from toolrt.workspace._real_walk import (
+    HELD,
     LISTED,
     READ_ONLY,
     READ_WRITE,
@@ -51,6 +61,7 @@ from toolrt.workspace._real_walk import (
     directory,
     open_below,
     open_way,
+    read_all,
     require_regular,
     same,
     seen_or_none,
@@ -58,23 +69,21 @@ from toolrt.workspace._real_walk import (
     shown_as,
     stat_of,
 )
+from toolrt.workspace._seal import Seal
 
 __all__ = [
     "COPY_HEAD",
+    "copy_head",
     "locked",
     "make_dirs",
     "make_link",
     "move",
     "overwrite",
-    "own_name",
     "rename_new",
     "revise",
     "set_mode",
     "synced_directory",
 ]
-
-#: Makes names of this process differ; process and thread make them differ from others'.
-_serial = itertools.count()
 
 #: The bytes of a recovery copy before the contents: a block, so that these stay aligned.
 COPY_HEAD = 4096
@@ -83,13 +92,20 @@ COPY_HEAD = 4096
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
-def own_name(suffix: str) -> str:
-    """A name of the disk's own that no living writer has."""
-    return f"{OWN}{os.getpid()}-{threading.get_ident()}-{next(_serial)}{suffix}"
+#: How often a new file is made anew because another program has locked it meanwhile.
+_TRIES = 10
 
 
 def revise(
-    root: str, entry: Entry, limit: int, change: Change, *, sync: bool, last_call: Callable[[], None]
+    root: str,
+    entry: Entry,
+    limit: int,
+    change: Change,
+    in_place: InPlace | None,
+    *,
+    sync: bool,
+    seal: Seal,
+    last_call: Callable[[], None],
 ) -> Revision:
     """See `Disk.revise`; `last_call` is called just before the last effect, and what it raises is raised."""
     if not entry:
@@ -114,19 +130,27 @@ def revise(
         try:
             if seen is not None:
                 _require_writable(above, entry[-1])
-            if seen is not None and seen.found.st_nlink > 1:
-                after = _written_in_place(above, entry, content, seen, sync, last_look)
+            several = seen is not None and seen.found.st_nlink > 1
+            if seen is not None and several and _stays_one(root, seen.snapshot.stat, in_place):
+                after = _written_in_place(above, entry, content, seen, sync, seal, last_look)
             else:
                 try:
-                    after = _swapped_in(above, entry[-1], content, seen, sync, last_look)
+                    after = _swapped_in(above, entry[-1], content, seen, sync, seal, last_look)
                 except _NotOurs:
                     assert seen is not None
-                    after = _written_in_place(above, entry, content, seen, sync, last_look)
+                    if several:
+                        raise Inseparable from None
+                    after = _written_in_place(above, entry, content, seen, sync, seal, last_look)
         except OSError as error:
             raise shown(error, entry) from None
         return Revision(before, Snapshot(content, stat_of(after)))
     finally:
         os.close(above)
+
+
+def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
+    """Whether a file with several names is to be written in place."""
+    return names_of(root, stat) >= stat.links if in_place is None else in_place(stat)
 
 
 class _NotOurs(Exception):
@@ -145,22 +169,21 @@ class _Temporary:
 
     __slots__ = ("_above", "_descriptor", "_name")
 
-    def __init__(self, above: int, mode: int) -> None:
+    def __init__(self, above: int, mode: int, seal: Seal) -> None:
         self._above = above
-        while True:
-            self._name = own_name(PARTIAL)
+        number = os.fstat(above).st_ino
+        for _ in range(_TRIES):
+            self._name = seal.name(OWN, PARTIAL, number)
+            self._descriptor = os.open(self._name, TEMPORARY, mode, dir_fd=above)
             try:
-                self._descriptor = os.open(self._name, TEMPORARY, mode, dir_fd=above)
-            except FileExistsError:
-                continue  # a dead process had our number
-            try:
-                locked(self._descriptor)
-                if os.fstat(self._descriptor).st_nlink:
+                if locked(self._descriptor) and os.fstat(self._descriptor).st_nlink:
                     return
             except BaseException:
                 self._leave(remove=True)
                 raise
-            self._leave(remove=False)  # taken for a dead writer's before it was locked
+            # A start of another process took it for a dead writer's, or another program locks what is new.
+            self._leave(remove=True)
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def __enter__(self) -> tuple[str, int]:
         return self._name, self._descriptor
@@ -175,20 +198,41 @@ class _Temporary:
         os.close(self._descriptor)
 
 
-def locked(descriptor: int) -> None:
-    """The open file or directory is locked until it is closed, where its file system has locks."""
+def locked(descriptor: int) -> bool:
+    """Lock the open file or directory until it is closed, where its file system has locks; never waits.
+
+    Returns: False where another program holds a lock on it.
+    """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
+    return True
+
+
+def copy_head(seal: Seal, copy: int, name: str, inode: int, old: bytes, new: bytes) -> bytes:
+    """The first block of a recovery copy: what it is a copy of, and a signature over that and over the copy itself.
+
+    Args:
+        copy: the open copy.
+        name: the file that is written in place, in the copy's own directory; and `inode`, its number.
+    """
+    contents = hashlib.sha256(old)
+    contents.update(new)
+    said = {"name": name, "inode": inode, "old": len(old), "new": len(new), "contents": contents.hexdigest()}
+    text = json.dumps(said)
+    signature = seal.sign("copy", os.fstat(copy).st_ino, text)
+    return f"{signature} {text}".encode().ljust(COPY_HEAD - 1) + b"\n"
 
 
 def _swapped_in(
-    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, last_look: Callable[[], None]
+    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, seal: Seal, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Write `content` beside `name` and move it there."""
-    with _Temporary(above, 0o666 if seen is None else 0o600) as (temporary, descriptor):
+    with _Temporary(above, 0o666 if seen is None else 0o600, seal) as (temporary, descriptor):
         if seen is not None:
             _give(descriptor, seen.found)
         _write_all(descriptor, content)
@@ -206,10 +250,70 @@ def _swapped_in(
             except FileExistsError:
                 raise Changed from None
         else:
-            os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+            _replaced(temporary, descriptor, above, name, seen)
     if sync:
         synced_directory(above)
     return after
+
+
+def _replaced(temporary: str, descriptor: int, above: int, name: str, seen: Seen) -> None:
+    """Put the new file, which is open, in the place of the one that was seen, and take that away.
+
+    The two names are exchanged, so what stood there is not lost before it was looked at.  Where it is another
+    program's save it goes back, and the change is refused.  What then comes out is the new file, or a later save: that
+    goes back in turn.
+    """
+    try:
+        if not _exchanged(temporary, above, name):
+            os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+            return
+    except FileNotFoundError:
+        raise Changed from None
+    failed: OSError | None = None
+    try:
+        if _is_as_seen(above, temporary, seen):
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=above)
+            return
+    except FileNotFoundError:
+        return  # the start of another process took it for what a dead writer left
+    except OSError as error:
+        failed = error
+    with contextlib.ExitStack() as stack:
+        put = descriptor
+        while True:
+            # What is put back is held open, so that no later save is given its number.
+            back = os.open(temporary, HELD, dir_fd=above)
+            stack.callback(os.close, back)
+            try:
+                _exchanged(temporary, above, name)
+            except OSError:
+                os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+                break
+            if os.path.samestat(os.fstat(put), os.lstat(temporary, dir_fd=above)):
+                break
+            put = back
+    raise Changed if failed is None else failed
+
+
+def _is_as_seen(above: int, name: str, seen: Seen) -> bool:
+    """Whether that file is the one that was seen, unchanged.
+
+    A rename changes ctime, and on a union of file systems the number too: so contents are compared.
+    """
+    found = os.lstat(name, dir_fd=above)
+    if _shape(found) != _shape(seen.found):
+        return False
+    descriptor = os.open(name, READ_ONLY, dir_fd=above)
+    try:
+        content = read_all(descriptor, len(seen.snapshot.content) + 1)
+        return content == seen.snapshot.content and _shape(os.fstat(descriptor)) == _shape(seen.found)
+    finally:
+        os.close(descriptor)
+
+
+def _shape(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime_ns
 
 
 def _give(descriptor: int, owner: os.stat_result) -> None:
@@ -253,7 +357,7 @@ def _require_same(above: int, name: str, seen: Seen) -> None:
 
 
 def _written_in_place(
-    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, last_look: Callable[[], None]
+    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, seal: Seal, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Give a file new content behind a recovery copy; on an error put the old content back."""
     old = seen.snapshot.content
@@ -261,9 +365,8 @@ def _written_in_place(
         target = os.open(entry[-1], READ_WRITE, dir_fd=above)
         stack.callback(os.close, target)
         require_regular(os.fstat(target), entry)
-        copy, descriptor = stack.enter_context(_Temporary(above, 0o600))
-        head = {"name": entry[-1], "inode": seen.found.st_ino, "old": len(old), "new": len(content)}
-        _write_all(descriptor, json.dumps(head).encode().ljust(COPY_HEAD - 1) + b"\n")
+        copy, descriptor = stack.enter_context(_Temporary(above, 0o600, seal))
+        _write_all(descriptor, copy_head(seal, descriptor, entry[-1], seen.found.st_ino, old, content))
         _write_all(descriptor, old)
         _write_all(descriptor, content)
         if sync:
@@ -412,19 +515,38 @@ def _other_spelling(name: str, here: int, other: str, there: int) -> bool:
         os.close(descriptor)
 
 
-def _found_exclusive_rename() -> Callable[[int, bytes, int, bytes], int] | None:
-    """The system's call that renames only to a name that is free."""
-    name, flag = ("renameatx_np", 4) if sys.platform == "darwin" else ("renameat2", 1)
+_Rename = Callable[[int, bytes, int, bytes], int]
+
+
+def _found_renames() -> tuple[_Rename | None, _Rename | None]:
+    """The system's calls that rename only to a name that is free, and that exchange two names."""
+    name, free, both = ("renameatx_np", 4, 2) if sys.platform == "darwin" else ("renameat2", 1, 2)
     try:
         call = getattr(ctypes.CDLL(None, use_errno=True), name)
     except (OSError, AttributeError):
-        return None
+        return None, None
     call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     call.restype = ctypes.c_int
-    return lambda here, source, there, target: int(call(here, source, there, target, flag))
+
+    def with_flag(flag: int) -> _Rename:
+        return lambda here, source, there, target: int(call(here, source, there, target, flag))
+
+    return with_flag(free), with_flag(both)
 
 
-_exclusive_rename = _found_exclusive_rename()
+_exclusive_rename, _exchanging_rename = _found_renames()
+
+
+def _exchanged(first: str, above: int, second: str) -> bool:
+    """Exchange what stands at two names of a directory; False: this system, or its file system, does not."""
+    if _exchanging_rename is None:
+        return False
+    if _exchanging_rename(above, os.fsencode(first), above, os.fsencode(second)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number))
 
 
 def rename_new(source: str, here: int, target: str, there: int) -> None:

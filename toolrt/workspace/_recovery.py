@@ -25,22 +25,30 @@ import trio
 from toolrt.workspace._disk import Disk, Entry, Kind
 from toolrt.workspace._history import MemoryStore
 from toolrt.workspace._journal import Journal, Pending
-from toolrt.workspace._mounts import contains, disks_of, located, path_on, reopened
+from toolrt.workspace._mounts import disks_of, located, mounts_of, path_on, reopened
 from toolrt.workspace._mutation import SIZE_LIMIT, Carrier, digest_of
 from toolrt.workspace._real import RealDisk
 from toolrt.workspace._real_recover import left_in
+from toolrt.workspace._seal import Seal
 from toolrt.workspace._sqlite import Place
+from toolrt.workspace._state_place import contains, private_directories, users_directory
 from toolrt.workspace._two_stores import TwoStores
 from toolrt.workspace._version import Row, Standing, Store
 
 __all__ = ["opened_store", "settled", "state_directory"]
 
-#: How many directories are looked through where no history tells what to mend: some tenths of a second.
+#: How many directories and names are looked at where no history tells what to mend: some tenths of a second.
 _MOST_DIRECTORIES = 10_000
+_MOST_NAMES = 500_000
 
 
-def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterable[tuple[Place, bool]]:
+def settled(
+    disk: Disk, pending: Sequence[Pending], journal: Journal, left_alone: set[str]
+) -> Iterable[tuple[Place, bool]]:
     """Decide each of `pending`, and take back unfinished groups.
+
+    Args:
+        left_alone: is given the names that look like the disk's own and are not.
 
     Raises:
         OSError: the disk cannot be mended or looked at; nothing is decided.
@@ -49,6 +57,7 @@ def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterabl
     """
     touched = {entry[:-1] for _, row in pending for entry in (row.entry, row.target) if entry}
     disk.recover(sorted(touched))
+    left_alone.update(disk.strangers(sorted(touched)))
     decided: list[tuple[Place, bool]] = []
     unfinished: list[Row] = []
     for at, row in pending:
@@ -62,14 +71,18 @@ def settled(disk: Disk, pending: Sequence[Pending], journal: Journal) -> Iterabl
     return decided
 
 
-def _mended(disks: Sequence[RealDisk]) -> bool:
-    """What dead writers left on these disks is gone, wherever it was; whether all of it is."""
+def _mended(disk: Disk, left_alone: set[str]) -> bool:
+    """What dead writers left on the real disks is gone, wherever it was; whether all of it is."""
     whole = True
-    for disk in disks:
-        try:
-            disk.recover(left_in(disk.root, _MOST_DIRECTORIES))
-        except OSError:
-            whole = False
+    for name, part in (("", disk), *((f"{name}/", part) for name, part in mounts_of(disk))):
+        base = disks_of(part)[0]
+        if isinstance(base, RealDisk):
+            directories = left_in(base.root, _MOST_DIRECTORIES, _MOST_NAMES)
+            try:
+                base.recover(directories)
+            except OSError:
+                whole = False
+            left_alone.update(name + path for path in base.strangers(directories))
     return whole
 
 
@@ -132,8 +145,12 @@ async def _taken_back(disk: Disk, rows: Sequence[Row], contents: dict[bytes, byt
             await carrier.take_back([row], contents)
 
 
-def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions: int, size: int) -> Store:
+def opened_store(
+    disk: Disk, state_dir: str | os.PathLike[str] | None, versions: int, size: int
+) -> tuple[Store, tuple[str, ...]]:
     """Where the history of a workspace on `disk` is kept, after what dead writers left is settled.
+
+    And the names that were met and look like the disk's own, but are not.
 
     A disk in memory has it in memory.  The real one has it in `state_dir`, or else in a directory of its own in the
     user's state directory (XDG Base Directory Specification 0.8): ``$TOOLRT_STATE_DIR``, ``$XDG_STATE_HOME/toolrt``
@@ -145,12 +162,21 @@ def opened_store(disk: Disk, state_dir: str | os.PathLike[str] | None, versions:
     parts = disks_of(disk)
     real = [part for part in parts if isinstance(part, RealDisk)]
     if not real:
-        return MemoryStore(versions, size)
-    journal = Journal(state_directory(disk, state_dir), versions, size, sync=any(part.fsync for part in real))
-    journal.start(lambda pending, journal: settled(disk, pending, journal), lambda: _mended(real))
-    if len(real) == len(parts):
-        return journal
-    return TwoStores(journal, MemoryStore(versions, size), lambda key: isinstance(located(disk, key)[0], RealDisk))
+        return MemoryStore(versions, size), ()
+    place = state_directory(disk, state_dir)
+    seal = Seal(private_directories([part.root for part in real], state_dir), place or "")
+    for part in real:
+        part.trust(seal)
+    left_alone: set[str] = set()
+    journal = Journal(place, versions, size, sync=any(part.fsync for part in real))
+    journal.start(
+        lambda pending, journal: settled(disk, pending, journal, left_alone), lambda: _mended(disk, left_alone)
+    )
+    store: Store = journal
+    if len(real) != len(parts):
+        passing = MemoryStore(versions, size)
+        store = TwoStores(journal, passing, lambda key: isinstance(located(disk, key)[0], RealDisk))
+    return store, tuple(sorted(left_alone))
 
 
 def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str | None:
@@ -162,8 +188,7 @@ def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str
     if given:
         base = os.path.abspath(given)
     else:
-        home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-        base = os.path.join(home, "toolrt")
+        base = users_directory()
         real = [part.root for part in disks_of(disk) if isinstance(part, RealDisk)]
         if not os.path.isabs(base) or any(contains(root, os.path.realpath(base)) for root in real):
             return None

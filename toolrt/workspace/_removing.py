@@ -19,6 +19,7 @@ from toolrt.workspace._identity import Identity
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import changed_since, standing_at
 from toolrt.workspace._name_walk import DEEPEST
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._revision import CallContext, row_of
 from toolrt.workspace._version import Row
@@ -67,16 +68,16 @@ class Gathering:
                 self.contents[standing.digest] = content
             expected = self.seen.expected_at(key, found.stat)
             if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
-                raise changed_since("/".join(entry))
+                raise changed_since(shown_at(entry))
         if standing.kind is Kind.DIRECTORY:
             names = await self.disk.names(entry)
             if names and not recursive:
                 raise FileProblem(
-                    "/".join(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
+                    shown_at(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
                 )
             if names and len(entry) >= DEEPEST:
                 raise FileProblem(
-                    "/".join(entry[:1]), f"at most {DEEPEST} directories deep", "more", "Nothing was removed."
+                    shown_at(entry[:1]), f"at most {DEEPEST} directories deep", "more", "Nothing was removed."
                 )
             folding = self.disk.folds(path_on(self.disk, entry))
             for name, _ in names:

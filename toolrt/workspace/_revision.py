@@ -14,9 +14,10 @@ from typing import Any, Protocol
 import attrs
 
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
-from toolrt.workspace._disk import Entry, Kind, Snapshot
+from toolrt.workspace._disk import Entry, InPlace, Kind, Snapshot
 from toolrt.workspace._identity import Identity
 from toolrt.workspace._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing, Store
 
@@ -68,6 +69,9 @@ class Revised:
     before: bytes | None
     #: What is there now; None: nothing.
     after: bytes | None
+    #: Whether the file had names outside the workspace, or that were not found: they keep what they had, and this one
+    #: has a file of its own now.
+    parted: bool = False
 
 
 def row_of(
@@ -93,14 +97,19 @@ def note_change(ctx: CallContext, row: Row) -> None:
         return
     standing = row.after or row.before
     change = _MODIFIED
+    directory = standing is not None and standing.kind is _DIRECTORY
+    if row.keeps or row.gives_back:
+        ((_, entry),) = row.ends
+        note(FileChanged, shown_at(entry), FileChange.DELETED if row.keeps else FileChange.CREATED, None, directory)
+        return
     if row.target is not None:
         change = FileChange.MOVED
     elif row.before is None:
         change = FileChange.CREATED
     elif row.after is None:
         change = FileChange.DELETED
-    target = None if row.target is None else "/".join(row.target)
-    note(FileChanged, row.path, change, target, standing is not None and standing.kind is _DIRECTORY)
+    target = None if row.target is None else shown_at(row.target)
+    note(FileChanged, row.path, change, target, directory)
 
 
 def noted(ctx: object, kind: type[Event], *values: Any) -> None:
@@ -127,13 +136,15 @@ class Revising:
         identity: Identity,
         change: Change,
         expected: tuple[bytes | None, ...] | None,
+        in_place: InPlace,
         now_ns: Callable[[], int],
     ) -> None:
         self._store = store
         self._ctx = ctx
-        self._identity = identity
+        self.identity = identity
         self._change = change
         self._expected = expected
+        self.in_place = in_place
         self._now_ns = now_ns
         self._token: object = None
         self.before: bytes | None = None
@@ -166,7 +177,7 @@ class Revising:
             there: the file that was found; None: nothing was.
             mode: a new file's permission bits; None: what one gets.
         """
-        identity = self._identity
+        identity = self.identity
         found = None if there is None else there.content
         self.before = found
         digest = None if found is None else digest_of(found)
@@ -185,12 +196,12 @@ class Revising:
         number, in_place, links = None, None, 1
         if there is not None:
             mode, number, links = there.stat.mode, number_of(there.stat), there.stat.links
-            in_place = number if links > 1 else None
+            in_place = number if links > 1 and self.in_place(there.stat) else None
         self.row = row_of(
             self._ctx,
             identity.key or (),
             identity.entry,
-            None if found is None else Standing(_FILE, digest, mode, number),
+            None if found is None else Standing(_FILE, digest, mode, number, links),
             None if after is None else Standing(_FILE, self.digests[1], mode, in_place, links),
             self._now_ns(),
         )

@@ -6,6 +6,7 @@ the directory that it stands in folds names.  Of a subtree, a pattern may match 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import attrs
@@ -14,8 +15,9 @@ from toolrt.errors import DefinitionRefused
 from toolrt.workspace._disk import EXACT, Disk, Entry, Folding
 from toolrt.workspace._mounts import path_on
 from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded
+from toolrt.workspace._patterns import State as Place
 
-__all__ = ["WORDS", "PathPattern", "Rule", "Word"]
+__all__ = ["WORDS", "PathPattern", "Places", "Rule", "Word", "foldings_of"]
 
 Word = Literal["allow", "deny", "ask"]
 
@@ -76,6 +78,10 @@ class Rule:
             raise DefinitionRefused("Rule(reason)", "a sentence, or None", reason)
 
 
+#: How far the alternatives of a pattern have come along a path.
+Places = list[Place]
+
+
 class PathPattern:
     """A rule's pattern, held against what a call touches as each directory on the way folds names."""
 
@@ -89,12 +95,30 @@ class PathPattern:
         """Whether it matches every path there can be."""
         return "**" in self._texts
 
-    def matches(self, disk: Disk, key: Entry, subtree: bool, whole: bool) -> bool:
-        """Whether `key` matches; of a subtree all must when `whole`, else what may be below it is enough."""
-        foldings = _foldings(disk, key)
+    def matches(self, foldings: Sequence[Folding], key: Entry, subtree: bool, whole: bool) -> bool:
+        """Whether `key` matches; of a subtree all must when `whole`, else what may be below it is enough.
+
+        Args:
+            foldings: as `foldings_of` gives them for `key`.
+        """
         return any(self._matches(number, key, subtree, foldings, whole) for number in range(len(self._texts)))
 
-    def _matches(self, number: int, key: Entry, subtree: bool, foldings: list[Folding], whole: bool) -> bool:
+    def places(self, foldings: Sequence[Folding], key: Entry) -> Places:
+        """How far each of its alternatives has come at the directory of that `key`, for `accepts`."""
+        places = [glob.start for glob, _ in self._of(EXACT)]
+        for name, folding in zip(key, foldings, strict=False):
+            places = [glob.step(place, name) for (glob, _), place in zip(self._of(folding), places, strict=True)]
+        return places
+
+    def accepts(self, places: Places, folding: Folding, name: str) -> bool:
+        """Whether `name` matches in a directory that folds names so, whose `places` these are."""
+        return any(
+            glob.accepts(glob.step(place, name))
+            for (glob, _), place in zip(self._of(folding), places, strict=True)
+            if place
+        )
+
+    def _matches(self, number: int, key: Entry, subtree: bool, foldings: Sequence[Folding], whole: bool) -> bool:
         glob, above = self._of(EXACT)[number]
         place = glob.start
         place_above = () if above is None else above.start
@@ -121,8 +145,11 @@ class PathPattern:
         return found
 
 
-def _foldings(disk: Disk, key: Entry) -> list[Folding]:
-    """How the directory that each part of `key` stands in folds names; a missing one as the one above it."""
+def foldings_of(disk: Disk, key: Entry) -> list[Folding]:
+    """How the directory that each part of `key` stands in folds names; a missing one as the one above it.
+
+    They are the same for all that stands in one directory.
+    """
     found: list[Folding] = []
     for depth in range(len(key)):
         path = path_on(disk, key[:depth])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from toolrt.workspace._encoding import encoding_of
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._regex import Expression, RegexRefused
 
@@ -27,12 +26,6 @@ class Wanted:
     matches: Callable[[str], bool]
     #: A text that every line has which has it, or "".
     literal: str
-
-    def cannot_be_in(self, content: bytes) -> bool:
-        """Whether the bytes of a file already show that no line has it."""
-        if not self.literal or encoding_of(content) is not None:
-            return False
-        return self.literal.encode("utf-8", "surrogatepass") not in content
 
 
 def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> Wanted:
@@ -60,8 +53,14 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> Wanted:
     return Wanted(expression.matches, expression.literal)
 
 
+#: What a text may begin with, and no reader sees.
+_MARK = "\ufeff"
+
+
 def matching_lines(text: str, wanted: Wanted, most: int, still_wanted: Callable[[], object]) -> list[tuple[int, str]]:
     """The first `most` lines that have what is wanted: number, from 1, and text without its end.
+
+    A line with a byte order mark begins behind it, too.
 
     Args:
         still_wanted: asked now and then; what it raises is raised.
@@ -76,7 +75,9 @@ def matching_lines(text: str, wanted: Wanted, most: int, still_wanted: Callable[
         for number, line in enumerate(_lines(text), 1):
             if number % _LINES_AT_ONCE == 0:
                 still_wanted()
-            if (not wanted.literal or wanted.literal in line) and wanted.matches(line):
+            if (not wanted.literal or wanted.literal in line) and (
+                wanted.matches(line) or (line[:1] == _MARK and wanted.matches(line[1:]))
+            ):
                 found.append((number, line))
                 if len(found) == most:
                     break

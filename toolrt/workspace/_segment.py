@@ -111,7 +111,15 @@ class Segment:
             except FileExistsError:
                 number += 1
                 continue
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)  # a start of another process took it for a dead writer's, and keeps it
+                number += 1
+                continue
+            except BaseException:
+                os.close(descriptor)
+                raise
             return cls(directory, number, descriptor, 0)
 
     @classmethod

@@ -22,18 +22,19 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 
-from toolrt.workspace._disk import Entry
+from toolrt.workspace._disk import BOXED, KEPT, Entry
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._segment import Record, path_of, records_of, segments_in
 from toolrt.workspace._version import Row
 
 __all__ = ["Decision", "Index", "Place"]
 
-#: How long a transaction waits for those of other processes, in milliseconds.
-_BUSY_MS = 10_000
+#: How long a transaction waits for those of other processes, in milliseconds.  Nothing can end this wait early, so it
+#: is short: after it the index in memory answers (`toolrt.workspace._catalogue`).
+_BUSY_MS = 100
 
 #: Changes with the tables; an index with another number is made anew.
-_FORMAT = 3
+_FORMAT = 4
 
 _TABLES = """
 CREATE TABLE segments (
@@ -41,8 +42,8 @@ CREATE TABLE segments (
 );
 CREATE TABLE rows (
     id INTEGER PRIMARY KEY AUTOINCREMENT, segment INTEGER NOT NULL, session TEXT NOT NULL, serial INTEGER NOT NULL,
-    place INTEGER NOT NULL, stands INTEGER NOT NULL, batch TEXT NOT NULL, key TEXT NOT NULL, target_key TEXT,
-    said TEXT NOT NULL
+    place INTEGER NOT NULL, since INTEGER NOT NULL, stands INTEGER NOT NULL, batch TEXT NOT NULL, key TEXT NOT NULL,
+    target_key TEXT, said TEXT NOT NULL
 );
 CREATE INDEX rows_by_writer ON rows (session, serial);
 CREATE INDEX rows_by_key ON rows (key);
@@ -72,8 +73,9 @@ class _News:
     def __init__(self) -> None:
         self.segments: list[tuple[int, int, str, bool]] = []
         self.contents: list[tuple[bytes, int, int, int]] = []
-        #: When, segment, session, serial number, place in its record, batch, key, target's key, and all of it.
-        self.rows: list[tuple[int, int, str, int, int, str, str, str | None, str]] = []
+        #: When, segment, session, serial number, place in its record, the segment with its batch's first row, batch,
+        #: key, target's key, and all of it.
+        self.rows: list[tuple[int, int, str, int, int, int, str, str, str | None, str]] = []
         self.landed: set[tuple[str, int]] = set()
         self.void: set[tuple[str, int]] = set()
         #: What a start decided: session, serial number, place, whether it happened.
@@ -92,7 +94,7 @@ class _News:
                 latest = self._latest[session] = max(self._latest.get(session, 0), row.time_ns)
                 target = None if row.target_key is None else _key(row.target_key)
                 about = (_encoded(row.batch_id), _key(row.key), target, _encoded(values))
-                self.rows.append((latest, number, session, serial, place, *about))
+                self.rows.append((latest, number, session, serial, place, said.get("since", number), *about))
             start = record.contents_at
             for digest, size in contents:
                 self.contents.append((bytes.fromhex(digest), number, start, size))
@@ -188,11 +190,11 @@ class Index:
         # Of one file, different writers' changes are ordered by time; one writer's by their serial numbers.
         news.rows.sort(key=lambda row: row[0])
         keep(
-            "INSERT INTO rows (segment, session, serial, place, stands, batch, key, target_key, said)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO rows (segment, session, serial, place, since, stands, batch, key, target_key, said)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                (number, session, serial, place, (session, serial) in news.landed, batch, key, target, said)
-                for _, number, session, serial, place, batch, key, target, said in news.rows
+                (number, session, serial, place, since, (session, serial) in news.landed, *about)
+                for _, number, session, serial, place, since, *about in news.rows
                 if (session, serial) not in news.void
             ],
         )
@@ -263,6 +265,16 @@ class Index:
             )
         return rows
 
+    def is_whole(self, session: str, batch_id: str) -> bool:
+        """See `Store.is_whole`; `session` is who asks."""
+        query = (
+            "SELECT count(*) FROM rows WHERE batch = :batch AND since NOT IN (SELECT number FROM segments)"
+            " AND session = (SELECT session FROM rows WHERE batch = :batch AND (stands = 1 OR session != :me)"
+            " ORDER BY session = :me DESC, id DESC LIMIT 1)"
+        )
+        lost = self._connection.execute(query, {"batch": _encoded(batch_id), "me": session}).fetchone()[0]
+        return not lost
+
     def has_batch(self, session: str, batch_id: str) -> bool:
         """Whether that session has rows of that batch, which stand."""
         query = "SELECT 1 FROM rows WHERE batch = ? AND session = ? AND stands = 1 LIMIT 1"
@@ -279,6 +291,11 @@ class Index:
         found = self._connection.execute(query, {"key": name, "me": session})
         rows = [Row.from_json(json.loads(said)) for (said,) in found]
         return (dropped[0] if dropped is not None else 0), rows
+
+    def kept(self) -> list[Row]:
+        """See `Store.kept`."""
+        query = f'SELECT said FROM rows WHERE target_key LIKE \'%{KEPT}","{BOXED}"]\' ORDER BY id'
+        return [Row.from_json(json.loads(said)) for (said,) in self._connection.execute(query)]
 
     def place_of(self, digest: bytes) -> tuple[int, int, int] | None:
         """Where a content is: segment, start, size."""

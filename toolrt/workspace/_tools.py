@@ -23,7 +23,7 @@ from toolrt.workspace._arranging import change_dir, delete_path, make_dir, move_
 from toolrt.workspace._editing import edit_file, multi_edit, write_file
 from toolrt.workspace._finding import claims_of_walk, glob, search
 from toolrt.workspace._identity import Wanted
-from toolrt.workspace._patching import apply_patch, claims_of_patch
+from toolrt.workspace._patching import apply_patch, claims_of_patch, names_in_patch
 from toolrt.workspace._reading import list_dir, read_file
 from toolrt.workspace._text import Edit
 
@@ -42,13 +42,17 @@ class _FileTool:
     #: Takes the workspace, the call's context and the input.
     function: Callable[..., Any]
     #: What it claims, or None: it runs alone.
-    claims: ClaimsOf | None
+    claims: ClaimsOf
+    #: What those look at.
+    claims_after: ClaimsOf
     #: Whether it only looks.
     reads: bool = False
     #: Whether its calls share the batch's read budget.
     shares_read_budget: bool = False
     #: Whether it runs alone, though it says what it touches.
     alone: bool = False
+    #: Whether it leaves out what is withheld of a directory.
+    leaves_out: bool = False
 
     @property
     def name(self) -> str:
@@ -72,20 +76,36 @@ def _claiming(
     return claims
 
 
+def _named(wanted: Wanted = Wanted.FILE, names: tuple[str, ...] = ("path",)) -> ClaimsOf:
+    """What each of the parameters `names` means."""
+
+    def looks_at(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        return tuple(claim for name in names for claim in workspace.identify(input[name], state, wanted).looks_at())
+
+    return looks_at
+
+
+_FILE, _DIRECTORY, _ENDS = _named(), _named(Wanted.DIRECTORY), ("source", "target")
+
 #: All of them, in the order that models are shown them.
 _FILE_TOOLS = (
-    _FileTool(read_file, _claiming(READ), reads=True, shares_read_budget=True),
-    _FileTool(write_file, _claiming(WRITE)),
-    _FileTool(edit_file, _claiming(WRITE)),
-    _FileTool(multi_edit, _claiming(WRITE)),
-    _FileTool(apply_patch, claims_of_patch),
-    _FileTool(list_dir, _claiming(READ, Wanted.DIRECTORY, subtree=True), reads=True),
-    _FileTool(glob, claims_of_walk, reads=True),
-    _FileTool(search, claims_of_walk, reads=True),
-    _FileTool(make_dir, _claiming(WRITE, Wanted.DIRECTORY)),
-    _FileTool(move_path, _claiming(WRITE, Wanted.ENTRY, subtree=True, names=("source", "target"))),
-    _FileTool(delete_path, _claiming(WRITE, Wanted.ENTRY, subtree=True)),
-    _FileTool(change_dir, _claiming(READ, Wanted.DIRECTORY), alone=True),
+    _FileTool(read_file, _claiming(READ), _FILE, reads=True, shares_read_budget=True),
+    _FileTool(write_file, _claiming(WRITE), _FILE),
+    _FileTool(edit_file, _claiming(WRITE), _FILE),
+    _FileTool(multi_edit, _claiming(WRITE), _FILE),
+    _FileTool(apply_patch, claims_of_patch, names_in_patch),
+    _FileTool(list_dir, _claiming(READ, Wanted.DIRECTORY, subtree=True), _DIRECTORY, reads=True, leaves_out=True),
+    _FileTool(glob, claims_of_walk, _DIRECTORY, reads=True, leaves_out=True),
+    _FileTool(search, claims_of_walk, _DIRECTORY, reads=True, leaves_out=True),
+    _FileTool(make_dir, _claiming(WRITE, Wanted.DIRECTORY), _DIRECTORY),
+    _FileTool(
+        move_path,
+        _claiming(WRITE, Wanted.ENTRY, subtree=True, names=_ENDS),
+        _named(Wanted.ENTRY, names=_ENDS),
+        leaves_out=True,
+    ),
+    _FileTool(delete_path, _claiming(WRITE, Wanted.ENTRY, subtree=True), _named(Wanted.ENTRY), leaves_out=True),
+    _FileTool(change_dir, _claiming(READ, Wanted.DIRECTORY), _DIRECTORY, alone=True),
 )
 
 
@@ -97,7 +117,8 @@ def file_tools(workspace: Workspace) -> list[Tool]:
 def _tool_of(kind: _FileTool, workspace: Workspace) -> Tool:
     return _prototype(kind).rebound(
         functools.partial(kind.function, workspace),
-        claims=None if kind.claims is None else functools.partial(kind.claims, workspace),
+        claims=functools.partial(kind.claims, workspace),
+        claims_after=functools.partial(kind.claims_after, workspace),
         owner=workspace,
     )
 
@@ -107,7 +128,13 @@ def _prototype(kind: _FileTool) -> Tool:
     """The tool without a workspace; all workspaces share what is derived from its signature."""
     function = functools.partial(kind.function, None)
     described = inspect.getdoc(kind.function) or ""
-    fields: dict[str, Any] = {"safe": kind.reads, "shares_read_budget": kind.shares_read_budget, "alone": kind.alone}
+    fields: dict[str, Any] = {
+        "safe": kind.reads,
+        "shares_read_budget": kind.shares_read_budget,
+        "alone": kind.alone,
+        "leaves_out": kind.leaves_out,
+        "looks_again": True,
+    }
     tool = Tool(name=kind.name, function=function, description=described, **fields)
     try:
         tool.validator  # noqa: B018  so that it is made here, once

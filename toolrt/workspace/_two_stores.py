@@ -85,6 +85,17 @@ class TwoStores:
             return passing  # what the other has is an earlier session's
         return in_call_order([*self._lasting.rows_of_batch(batch_id), *passing])
 
+    def is_whole(self, batch_id: str) -> bool:
+        """See `Store.is_whole`."""
+        with self._lock:
+            passing = self._passing.is_whole(batch_id)
+        return passing and self._lasting.is_whole(batch_id)
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """See `Store.used_by`."""
+        (rows, size), (more_rows, more_size) = self._lasting.used_by(batch_id), self._passing.used_by(batch_id)
+        return rows + more_rows, size + more_size
+
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """See `Store.rows_of_file`."""
         if self._real(key):
@@ -97,6 +108,11 @@ class TwoStores:
         with self._lock:
             found = self._passing.content(digest)
         return self._lasting.content(digest) if found is None else found
+
+    def kept(self) -> list[Row]:
+        """See `Store.kept`."""
+        with self._lock:
+            return [*self._lasting.kept(), *self._passing.kept()]
 
     def statistics(self) -> dict[str, int]:
         """How much both hold: ``versions`` and ``bytes``."""

@@ -16,12 +16,14 @@ Limits.  A name that was removed from a file with several comes back as a file o
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import attrs
 
-from toolrt.workspace._disk import Disk, Entry, Kind
+from toolrt.workspace._disk import Disk, Entry, Kind, Stat
+from toolrt.workspace._mounts import path_on
 from toolrt.workspace._mutation import Found, problem_of, standing_at
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Number, Row, Standing
 
@@ -31,15 +33,18 @@ __all__ = ["elsewhere", "planned"]
 _MOST_NAMED = 10
 
 
-async def planned(disk: Disk, rows: Sequence[Row]) -> list[Row]:
+async def planned(disk: Disk, rows: Sequence[Row], stays_one: Callable[[Stat], Awaitable[bool]]) -> list[Row]:
     """The rows that take back `rows`, in order; each file is written once.
+
+    Args:
+        stays_one: whether a file with several names is written in place; else what is written is a file of its own.
 
     Raises:
         FileProblem: a file is not as `rows` left it, or the disk cannot be looked at.
 
     Checkpoint: always.
     """
-    plan = _Plan(disk)
+    plan = _Plan(disk, stays_one)
     for row in reversed(rows):
         await plan.add(row.inverse())
     if plan.blamed:
@@ -93,8 +98,9 @@ class _File:
     names: dict[Entry, Entry]
     #: Its number on the disk; None: the plan makes it.
     number: Number | None = None
-    #: Whether it has several names on the disk: then it is written in place.
+    #: Whether it has several names on the disk, and whether it is written in place then.
     shared: bool = False
+    in_place: bool = False
     #: How many names it has then, those that the batch did not touch among them.
     links: int = 1
     #: The step that last wrote it; None: none since the last move.
@@ -109,8 +115,9 @@ class _File:
 
 
 class _Plan:
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, stays_one: Callable[[Stat], Awaitable[bool]]) -> None:
         self._disk = disk
+        self._stays_one = stays_one
         #: What is to be done; None where a later step has made an earlier one needless.
         self.rows: list[Row | None] = []
         #: The files that somebody else changed.
@@ -151,10 +158,10 @@ class _Plan:
             in_place = row.after.number is not None and row.before is not None and row.before.number == row.after.number
             if in_place:
                 self._join(file, row.after.number)
-                if row.before is not None and sum(one.links for one in file.same) < row.before.links:
-                    self.blamed[row.path] = (
-                        None  # a name that the batch changed with this one is somebody else's by now
-                    )
+                lost = row.before is not None and sum(one.links for one in file.same) < row.before.links
+                if lost or any(one.shared and not one.in_place for one in file.same):
+                    # A name that the batch changed with this one is another program's by now, or is outside.
+                    self.blamed[row.path] = None
                 for one in file.same:
                     self._write(row, one, row.after)
             else:
@@ -216,7 +223,7 @@ class _Plan:
             self.rows[file.place] = None
             file.place = None
         else:
-            after = attrs.evolve(after, number=file.number if file.shared else None, links=file.links)
+            after = attrs.evolve(after, number=file.number if file.in_place else None, links=file.links)
             self.rows[file.place] = attrs.evolve(earlier, after=after)
 
     def _join(self, file: _File, number: Number | None) -> None:
@@ -239,6 +246,8 @@ class _Plan:
         ):
             self.blamed[row.path] = None
             return
+        if row.gives_back:
+            await self._require_as_kept(row)
         depth = len(row.key)
         if target_key != row.key:
             for key in [key for key in self._at if _below(key, target_key)]:
@@ -255,6 +264,29 @@ class _Plan:
         self._moves.append((row.key, target_key, row.entry))
         self.rows.append(row)
 
+    async def _require_as_kept(self, row: Row) -> None:
+        """Refuse to put back what is not, by number and digest, what was kept aside."""
+        listed = row.before
+        try:
+            found = await self._disk.survey(row.entry)
+            device = self._disk.lstat(path_on(self._disk, row.entry[:-2])).device
+        except OSError:
+            found = None
+        if (
+            found is None
+            or listed is None
+            or listed.number is None
+            or (found.kind, found.digest) != (listed.kind, listed.digest)
+            # A file system that was mounted again may have another device number.
+            or found.number not in (listed.number, (device, listed.number[1]))
+        ):
+            raise FileProblem(
+                row.path,
+                "what was removed, kept aside as it was",
+                "something else" if found is not None else "none that can be read",
+                "Nothing was changed; it cannot be put back.",
+            )
+
     async def _look(self, key: Entry, entry: Entry) -> _File | Standing | None:
         """What will stand there after the steps planned so far."""
         if key in self._at:
@@ -268,7 +300,7 @@ class _Plan:
         try:
             found = await standing_at(self._disk, spelled)
         except OSError as error:
-            shown = "/".join(spelled)
+            shown = shown_at(spelled)
             if error.errno != errno.ELOOP:
                 raise problem_of(shown, error) from None
             if any(key[:depth] in self._at for depth in range(1, len(key))):
@@ -277,17 +309,18 @@ class _Plan:
         standing = found.standing
         if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK):
             return standing
-        file = self._at[key] = self._file(found, standing)
+        file = self._at[key] = await self._file(found, standing)
         file.names[key] = entry
         return file
 
-    def _file(self, found: Found, standing: Standing) -> _File:
+    async def _file(self, found: Found, standing: Standing) -> _File:
         """What was found on the disk, which may be known by another name."""
         number = standing.number
         shared = number is not None and found.stat is not None and found.stat.links > 1
         if number is not None and number in self._on_disk:
             return self._on_disk[number]
-        file = _File(standing, {}, number, shared, found.stat.links if found.stat is not None else 1)
+        in_place = shared and found.stat is not None and await self._stays_one(found.stat)
+        file = _File(standing, {}, number, shared, in_place, found.stat.links if found.stat is not None else 1)
         if number is not None and shared:
             self._on_disk[number] = file
         self._join(file, number)
@@ -304,7 +337,7 @@ def _as_found(before: Standing | None, file: _File) -> Standing | None:
     if before is None:
         return None
     mode = file.standing.mode if before.mode is None else before.mode
-    return attrs.evolve(before, mode=mode, number=file.number)
+    return attrs.evolve(before, mode=mode, number=file.number, links=file.links)
 
 
 def _are_files(*standings: Standing | None) -> bool:

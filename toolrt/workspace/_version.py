@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from toolrt.workspace._disk import Entry, Kind
+from toolrt.workspace._disk import Entry, Kind, is_boxed, is_plain
+from toolrt.workspace._naming import shown_at
 
 __all__ = ["Number", "Row", "Standing", "Store", "Version"]
 
@@ -28,8 +29,10 @@ class Standing:
     #: A file's number as it was found, and as it was left where it was written in place; None: another one, or it is
     #: not known.  That a change has left the number says that all names of the file have changed.
     number: Number | None = attrs.field(default=None, eq=False)
-    #: How many names a file had that was written in place.
+    #: How many names the file had as it was found, or as it was written in place.
     links: int = attrs.field(default=1, eq=False)
+    #: Bytes of all files in what was kept aside.
+    size: int = attrs.field(default=0, eq=False)
 
 
 _DIRECTORY = Kind.DIRECTORY
@@ -62,13 +65,37 @@ class Row:
 
     @property
     def path(self) -> str:
-        """The entry below the root, as messages show it."""
-        return "/".join(self.entry)
+        """The entry below the root, as messages show it; of what was kept aside, where it comes back."""
+        return shown_at(self.target if self.gives_back and self.target is not None else self.entry)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it is a removal, of what is kept aside at its target."""
+        return is_boxed(self.target)
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether it puts back what was kept aside."""
+        return is_boxed(self.entry)
+
+    @property
+    def ends(self) -> list[tuple[Entry, Entry]]:
+        """The entries of the tree that it changes, each with its key: without what is kept aside."""
+        ends = [(self.key, self.entry)]
+        if self.target_key is not None and self.target is not None:
+            ends.append((self.target_key, self.target))
+        return [(key, entry) for key, entry in ends if not is_boxed(entry)]
 
     @property
     def makes_directory(self) -> bool:
         """Whether it puts a directory where nothing stood."""
         return self.target is None and self.before is None and self.after is not None and self.after.kind is _DIRECTORY
+
+    @property
+    def parted(self) -> bool:
+        """Whether the name shared a file with names elsewhere, and has a file of its own since."""
+        before, after = self.before, self.after
+        return before is not None and after is not None and before.links > 1 and after.number is None
 
     def inverse(self) -> Row:
         """What takes it back."""
@@ -94,8 +121,14 @@ class Row:
 
     @classmethod
     def from_json(cls, values: Sequence[Any]) -> Row:
-        """The row that gave these values."""
+        """The row that gave these values.
+
+        Raises:
+            ValueError: they are no row; also where a part of an entry is no plain name, and might lead out of the root.
+        """
         batch_id, call_index, call_id, key, entry, before, after, target_key, target, group, time_ns = values
+        if not all(is_plain(parts) for parts in (key, entry, target_key or (), target or ())):
+            raise ValueError("an entry with a part that is no plain name")
         return cls(
             batch_id,
             call_index,
@@ -120,6 +153,7 @@ def _standing_to_json(standing: Standing | None) -> list[Any] | None:
         digest,
         standing.mode,
         *(() if standing.number is None else (*standing.number, standing.links)),
+        *(() if standing.number is None or not standing.size else (standing.size,)),
     ]
 
 
@@ -128,7 +162,8 @@ def _standing_from_json(values: Sequence[Any] | None) -> Standing | None:
         return None
     kind, digest, mode, *rest = values  # rows of earlier versions have no number
     number, links = ((rest[0], rest[1]), rest[2]) if rest else (None, 1)
-    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links)
+    size = rest[3] if len(rest) > 3 else 0
+    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links, size)
 
 
 @attrs.frozen
@@ -174,7 +209,7 @@ class Store(Protocol):
         """
 
     def end(self, token: Any, landed: bool) -> None:
-        """It happened, or it did not.  Never blocks; to be called in Trio's thread."""
+        """It happened, or it did not.  Never waits for another thread; to be called in Trio's thread."""
 
     def settle(self, tokens: Sequence[Any]) -> None:
         """All of them happened; that is known from one moment on, to a later start too.
@@ -190,11 +225,20 @@ class Store(Protocol):
             FileProblem: it is not this session's, and two had one at one time; or it cannot be read any more.
         """
 
+    def is_whole(self, batch_id: str) -> bool:
+        """Whether nothing of what `rows_of_batch` gives was dropped."""
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """How many rows this session wrote for the batch of this id, and how many bytes.  Never blocks."""
+
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
         """How many rows of this entry were dropped, and those that are left, in order."""
 
     def content(self, digest: bytes) -> bytes | None:
         """The content; None: it is not kept."""
+
+    def kept(self) -> list[Row]:
+        """The removals whose things were kept aside, oldest first, also those that were taken back since."""
 
     def statistics(self) -> dict[str, int]:
         """How much it holds."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from toolrt.workspace._disk import Entry
+from toolrt.workspace._naming import shown_at
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._version import Row, Standing, Version
 
@@ -69,15 +70,17 @@ def _found_by(row: Row, key: Entry) -> Standing | None:
 def version_of(number: int, row: Row, key: Entry) -> Version:
     """What one change made of the entry at `key`, as its version of that number."""
     before, after = _found_by(row, key), _left_by(row, key)
-    if row.target is not None:
-        action = f"moved to {'/'.join(row.target)}" if after is None else f"moved from {row.path}"
+    if row.keeps or row.gives_back:
+        action = "removed" if row.keeps else "created"
+    elif row.target is not None:
+        action = f"moved to {shown_at(row.target)}" if after is None else f"moved from {row.path}"
     elif before is None:
         action = "created"
     else:
         action = "removed" if after is None else "changed"
     return Version(
         number,
-        "/".join(row.target or row.entry) if row.target_key == key else row.path,
+        shown_at(row.target or row.entry) if row.target_key == key else row.path,
         row.batch_id,
         row.call_index,
         row.call_id,

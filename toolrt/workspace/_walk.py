@@ -2,7 +2,8 @@
 
 Rules.  A directory comes after nothing and before what is in it; what ``.gitignore`` leaves out is not entered.  What
 vanishes or is swapped for a link meanwhile is passed over, as if it had never been there; what may not be read is
-counted, and so is a directory deeper than any name may lead.  The disk's own temporary files are nobody's.
+counted, and so is a directory deeper than any name may lead.  The disk's own temporary files are nobody's.  What the
+call's approval withholds is left out, and counted where the walk would have handed it out.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import attrs
 from toolrt.workspace._disk import Disk, Entry, Kind, Stat, is_own
 from toolrt.workspace._ignore import Ignored, IgnoreFile
 from toolrt.workspace._name_walk import DEEPEST
+from toolrt.workspace._withholding import Withholding
 
-__all__ = ["VISITED_MOST", "Found", "Walk", "ignored_above"]
+__all__ = ["IGNORE_FILE", "VISITED_MOST", "Found", "Walk", "ignored_above"]
 
 #: How many names one walk looks at: a tree larger than this is to be walked in parts.
 VISITED_MOST = 200_000
 
 #: How large a ``.gitignore`` may be, in bytes; a larger one counts for nothing.
 _IGNORE_LIMIT = 1024 * 1024
-_IGNORE_FILE = ".gitignore"
+IGNORE_FILE = ".gitignore"
 
 
 @attrs.frozen
@@ -51,14 +53,24 @@ class Walk:
         base: the directory.
         ignored: what is left out there, by the files above it; None leaves out ``.git`` alone.
         enters: whether the directory of these names, from `base`, is worth entering.
+        withholding: leaves out what the call may not touch; None: nothing.
+        counts: whether a withheld name that is no directory is one of those that are looked for.
     """
 
     def __init__(
-        self, disk: Disk, base: Entry, ignored: Ignored | None, enters: Callable[[tuple[str, ...]], bool]
+        self,
+        disk: Disk,
+        base: Entry,
+        ignored: Ignored | None,
+        enters: Callable[[tuple[str, ...]], bool],
+        withholding: Withholding | None = None,
+        counts: Callable[[tuple[str, ...]], bool] = lambda names: True,
     ) -> None:
         self._disk = disk
         self._base = base
         self._enters = enters
+        self._withholding = withholding
+        self._counts = counts
         # The last one comes next.
         self._pending: list[_Pending] = []
         self._ignored = ignored
@@ -66,6 +78,8 @@ class Walk:
         self._visited = 0
         #: How many directories could not be read.
         self.unreadable = 0
+        #: How many names were withheld; what is below a directory that was is not counted.
+        self.withheld = 0
         #: How many were too deep to be entered.
         self.too_deep = 0
         #: Whether the walk ended because it looked at `VISITED_MOST` names.
@@ -101,11 +115,15 @@ class Walk:
     async def _enter(self, names: tuple[str, ...], ignored: Ignored | None) -> None:
         entry = (*self._base, *names)
         listed = [(name, stat) for name, stat in await self._disk.names(entry) if not is_own(name)]
-        if ignored is not None and any(name == _IGNORE_FILE and stat.kind is Kind.FILE for name, stat in listed):
+        if ignored is not None and any(name == IGNORE_FILE and stat.kind is Kind.FILE for name, stat in listed):
             ignored = await including_file(self._disk, entry, ignored)
         for name, stat in reversed(listed):
             is_directory = stat.kind is Kind.DIRECTORY
             if (name == ".git") if ignored is None else ignored.leaves_out(name, is_directory):
+                continue
+            if self._withholding is not None and self._withholding.why((*entry, name), stat) is not None:
+                if (self._enters if is_directory else self._counts)((*names, name)):
+                    self.withheld += 1
                 continue
             below = ignored.enter(name) if ignored is not None and is_directory else None
             self._pending.append(_Pending(Found((*names, name), stat), below))
@@ -116,7 +134,7 @@ class Walk:
 async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:
     """`ignored` with the ``.gitignore`` of the directory at `entry`, if it has one that can be read."""
     try:
-        found = await disk.read((*entry, _IGNORE_FILE), _IGNORE_LIMIT)
+        found = await disk.read((*entry, IGNORE_FILE), _IGNORE_LIMIT)
     except OSError:
         return ignored
     return ignored.including(IgnoreFile.of(found.content))

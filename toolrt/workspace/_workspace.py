@@ -11,7 +11,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, Services, State, Tool
 from toolrt.order import ClaimTable
 from toolrt.workspace._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
-from toolrt.workspace._disk import Disk, Entry, Kind
+from toolrt.workspace._disk import Disk, Entry, Kind, is_box
 from toolrt.workspace._files import Files, Limits
 from toolrt.workspace._history import History
 from toolrt.workspace._identity import Identity, Wanted, identify
@@ -32,7 +32,8 @@ class Workspace:
 
     Whoever uses one workspace, be it several batches or several runtimes, shares its claim table (RULES 8 and 9):
     calls that touch one file are ordered wherever they come from.  Nothing outside the directories is ever read or
-    written, by whatever name it is reached.
+    written, by whatever name it is reached: a file inside that has names outside as well (hard links) parts from them
+    when it is changed, unless `keep_hard_links` says otherwise.
 
     Args:
         root: an existing directory on the real disk; or a disk, such as `MemoryDisk`: then the workspace is all
@@ -47,6 +48,9 @@ class Workspace:
         skeleton: what ``read_file`` shows of a file that is over its share of the context: a function of the path, the
             text and the tokens it may have.  One that fails, or gives more, is replaced by `head_and_tail`.
         tokens: counts the tokens of a text; by default they are estimated, see `estimated_tokens`.
+        keep_hard_links: whether a change of a file goes to all its names, wherever they stand.  By default it does if
+            all of them are found in the workspace; else the changed name has a file of its own afterwards, and the
+            answer says so.
 
     Raises:
         InputRefused: there is no directory at `root`, or where one is mounted from.
@@ -68,6 +72,7 @@ class Workspace:
         state_dir: str | os.PathLike[str] | None = None,
         skeleton: Skeleton = head_and_tail,
         tokens: TokenCount = estimated_tokens,
+        keep_hard_links: bool = False,
     ) -> None:
         self._disk = _disk_at("Workspace", root)
         if mounts is not None:
@@ -84,8 +89,9 @@ class Workspace:
         self.tokens = tokens
         self._claim_table = ClaimTable()
         self._limits = limits = Limits() if limits is None else limits
-        self._history = History(self, opened_store(self._disk, state_dir, limits.versions, limits.history_bytes))
-        self._files = Files(self, limits)
+        store, self._left_alone = opened_store(self._disk, state_dir, limits.versions, limits.history_bytes)
+        self._history = History(self, store)
+        self._files = Files(self, limits, keep_hard_links)
 
     @property
     def disk(self) -> Disk:
@@ -106,6 +112,15 @@ class Workspace:
     def history(self) -> History:
         """The versions of its files: to see, to restore, to undo."""
         return self._history
+
+    @property
+    def left_alone(self) -> tuple[str, ...]:
+        """Names like toolrt's own (`is_own`) that the start met and that this user's toolrt did not make.
+
+        A repository brought them along, or a program left them that had another private state directory.  They are
+        neither read nor deleted, and tools do not show them; a person may delete them.
+        """
+        return self._left_alone
 
     @property
     def files(self) -> Files:
@@ -161,6 +176,28 @@ class Workspace:
         """
         return self.identify(path, state, wanted).claims(mode, subtree)
 
+    def claims_after(self, path: str, state: State, *, wanted: Wanted = Wanted.FILE) -> tuple[Claim, ...]:
+        """What `claims` looks at for `path`: the ``claims_after`` of a tool of your own whose claims are made by it.
+
+        Without it, a call of your tool ends as an error that may be retried where an earlier call of its batch moves
+        or deletes something that the name leads through.
+
+        Args:
+            wanted: as for `claims`.
+
+        Checkpoint: never.
+
+        Example::
+
+            @tool(
+                claims=lambda input, state: workspace.claims(input["path"], state, WRITE),
+                claims_after=lambda input, state: workspace.claims_after(input["path"], state),
+                owner=workspace,
+            )
+            async def sort_lines(ctx, path: str) -> str: ...
+        """
+        return self.identify(path, state, wanted).looks_at()
+
     def describe_error(self, error: BaseException) -> str:
         """The `error` of a tool that works on these files, without paths that a model must not see.
 
@@ -177,6 +214,7 @@ class Workspace:
 
         A file has its bytes, or above 1 MiB ``sha256:`` and their digest; a symbolic link has ``->``, a space
         and its text; anything else has its kind; a directory is there only if it is empty, with a slash at its end.
+        What is kept aside of removals is left out.
 
         Raises:
             OSError: something cannot be read, or vanished meanwhile.
@@ -189,6 +227,8 @@ class Workspace:
 
     def _add_to(self, content: dict[str, bytes | str], entry: Entry) -> None:
         for name in self._disk.listdir(path_on(self._disk, entry)):
+            if is_box(name):
+                continue
             below = (*entry, name)
             path, shown = path_on(self._disk, below), "/".join(below)
             kind = self._disk.lstat(path).kind

@@ -258,13 +258,40 @@ _PAIRS = (
         "ok ok",
         {"Deadlock"},
     ),
+    _Pair(
+        "one_key",
+        "same_as_serial",
+        "state keys share a lane",
+        "Two calls claim one key of the state; each reads it and sets it to a letter more, as one after the other.",
+        _law("same_as_serial"),
+        "kept",
+        {"broken"},
+    ),
+    _Pair(
+        "stale_write",
+        "no_write_lost",
+        "stale writes apply",
+        "Two calls read one key of the state and set it to a letter more; the second would undo the first.",
+        _endings,
+        "ok error",
+        {"ok ok"},
+    ),
+    _Pair(
+        "stale_claims",
+        "claims_hold",
+        "stale claims run",
+        "A call changes a cell that tells what the next one touches; the next one waits for it, and is refused.",
+        _endings,
+        "ok error",
+        {"ok ok"},
+    ),
 )
 
 #: In how many orders the steps of each can come, with the runtime as it is and with the mutant.
 _INTERLEAVINGS = {
     "twins": (54, 54),
     "results": (108, 137),
-    "merge": (108, 108),
+    "merge": (80, 80),
     "same_file": (155, 1_549),
     "read_after_write": (50, 186),
     "alone": (76, 200),
@@ -276,6 +303,9 @@ _INTERLEAVINGS = {
     "timeout": (36, 76),
     "leaving": (304, 304),
     "turns": (76, 12),
+    "one_key": (105, 30),
+    "stale_write": (46, 46),
+    "stale_claims": (16, 76),
 }
 
 #: The laws, each kept and broken.

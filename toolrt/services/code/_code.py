@@ -127,12 +127,16 @@ class CodeIndex:
             await self._index.refresh()
 
     async def ask(
-        self, question: Callable[[sqlite3.Connection, Graph], T], told: Callable[[Any], None] | None = None
+        self,
+        question: Callable[[sqlite3.Connection, Graph], T],
+        told: Callable[[Any], None] | None = None,
+        known: Callable[[str], bool] | None = None,
     ) -> T:
         """What `question` makes of the graph as it is now; it is asked in a worker thread, and must change nothing.
 
         Args:
             told: is told how far reading is, where something has to be read first.
+            known: whether the file of this path may be known to the question; None: every one may.
 
         Checkpoint: always.
         """
@@ -147,7 +151,8 @@ class CodeIndex:
                 try:
                     # Facts are a function of content, so it does not matter which question had them loaded.
                     facts = self._facts if probe.threads_inline else OrderedDict(self._facts)
-                    answer = question(connection, Graph(Tree(connection, files, facts)))
+                    here = files if known is None else {path: row for path, row in files.items() if known(path)}
+                    answer = question(connection, Graph(Tree(connection, here, facts)))
                     self._facts = facts
                     return answer
                 finally:

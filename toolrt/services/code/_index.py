@@ -59,6 +59,10 @@ T = TypeVar("T")
 #: The most bytes of a file that is known.
 TEXT_MOST = 1024 * 1024
 
+#: Seconds until a store that another process has is asked again, and how long that goes on.
+_PAUSE = 0.02
+_PATIENCE = 10.0
+
 #: How many files, and how many bytes, are read before what was read is kept.
 _FILES_AT_ONCE = 64
 _BYTES_AT_ONCE = 4 * 1024 * 1024
@@ -140,13 +144,20 @@ class Index:
             self._store.close()
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do `work` in a worker thread; in place in a simulation.
+        """Do `work` in a worker thread, again where another process has the store; in place in a simulation.
 
         Checkpoint: always, but for a simulation.
         """
         if probe.threads_inline:
             return work()
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
+        until = trio.current_time() + _PATIENCE
+        while True:
+            try:
+                return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or trio.current_time() >= until:
+                    raise
+            await trio.sleep(_PAUSE)  # where a deadline or a cancel ends the wait
 
     async def refresh(self, told: Callable[[Building], None] | None = None) -> int:
         """What is known is what the files are; gives how many files were read.
@@ -201,7 +212,7 @@ class Index:
     async def _walked(self, disk: Disk) -> dict[str, Stat]:
         walk = Walk(disk, (), await ignored_above(disk, ()), lambda names: True)
         found: dict[str, Stat] = {}
-        large = 0
+        large = unnamed = 0
         try:
             while (one := await walk.next()) is not None:
                 if one.stat.kind is not Kind.FILE or os.path.splitext(one.names[-1])[1].lower() in _NO_TEXT:
@@ -212,11 +223,15 @@ class Index:
                 path = "/".join(one.names)
                 if path.isprintable() or _encodable(path):
                     found[path] = one.stat
+                else:
+                    unnamed += 1
         except OSError:
             pass  # the root itself cannot be listed any more: then there is nothing
         notes = []
         if large:
             notes.append(f"{large} files above {TEXT_MOST} bytes are not known")
+        if unnamed:
+            notes.append(f"{unnamed} files with names that are no UTF-8 are not known")
         if walk.unreadable:
             notes.append(f"{walk.unreadable} directories could not be read")
         if walk.cut_short:
@@ -243,7 +258,7 @@ class Index:
                 batch.append((path, snapshot, False))
                 continue
             size += len(snapshot.content)
-            batch.append((path, snapshot, now - snapshot.stat.mtime_ns > disk.time_step_ns))
+            batch.append((path, snapshot, now - snapshot.stat.changed_ns > disk.time_step_ns))
         return batch, start
 
     def _keep(self, batch: Sequence[tuple[str, Snapshot, bool]], known: dict[str, FileRow]) -> int:
@@ -303,7 +318,7 @@ def _result(work: Coroutine[Any, Any, T]) -> T:
     raise InternalError("a walk at once had to wait")
 
 
-_NOTHING = Stat(Kind.FILE, 0, 0, 0, 0, 0, 1)
+_NOTHING = Stat(Kind.FILE, 0, 0, 0, 0, 0, 0, 1)
 
 #: By language and digest: facts that were made lately.  They are a function of both, so who made them decides nothing.
 _made: OrderedDict[tuple[str, bytes], Facts] = OrderedDict()
@@ -326,11 +341,21 @@ def _stored(path: str, content: bytes, digest: bytes, stamp: str, settled: bool)
     else:
         facts = facts_of(grammars_of_thread(), language, content)
     text = content.decode("utf-8", "replace")
+    if "\ufffd" in text and not facts.note and not _is_utf_8(content):
+        facts = facts._replace(note="not UTF-8")
     return Stored(path, digest, stamp, settled, facts, tuple(pieces_of(facts, text)))
 
 
+def _is_utf_8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _stamp(stat: Stat) -> str:
-    return f"{stat.mtime_ns} {stat.size} {stat.inode} {stat.device}"
+    return f"{stat.mtime_ns} {stat.ctime_ns} {stat.size} {stat.inode} {stat.device}"
 
 
 def _encodable(path: str) -> bool:

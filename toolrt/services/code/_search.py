@@ -21,7 +21,7 @@ from toolrt.services.code._graph import innermost
 from toolrt.services.code._pieces import words_of
 from toolrt.services.code._tree import Tree
 
-__all__ = ["Hit", "Reference", "References", "Sought", "references", "searched"]
+__all__ = ["Hit", "Reference", "References", "Sought", "is_below", "references", "searched"]
 
 #: How many pieces a search ranks.
 _PIECES = 200
@@ -123,7 +123,7 @@ def searched(
     """
     sought = Sought.of(query)
     ranks: dict[int, float] = {}
-    paths: dict[int, str] = {row.id: path for path, row in tree.files.items() if _is_below(path, below)}
+    paths: dict[int, str] = {row.id: path for path, row in tree.files.items() if is_below(path, below)}
     if sought.words:
         for joined in (" AND ", " OR "):
             statement = (
@@ -163,7 +163,8 @@ def searched(
     return list(unique.values())
 
 
-def _is_below(path: str, below: str) -> bool:
+def is_below(path: str, below: str) -> bool:
+    """Whether the file is that directory or file, or below it; "" is the root."""
     return not below or path == below or path.startswith(f"{below}/")
 
 
@@ -233,7 +234,7 @@ def references(connection: sqlite3.Connection, tree: Tree, name: str, below: str
     where: dict[int, str] = {}
     current = ""
     for path, first, body in connection.execute(statement, (f"body : {_quoted(name)}",)):
-        if not _is_below(path, below):
+        if path not in tree.files or not is_below(path, below):
             continue
         if path != current:
             current, where = path, _kinds(tree, path, name)

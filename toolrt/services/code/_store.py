@@ -26,9 +26,10 @@ from toolrt.services.code._pieces import Piece
 __all__ = ["FileRow", "Store", "Stored"]
 
 #: Changes with the tables and with what is put into them.
-FORMAT = 1
+FORMAT = 2
 
-_BUSY_MS = 10_000
+#: How long a transaction waits for those of other processes, in milliseconds; a caller that can wait asks again.
+_BUSY_MS = 50
 
 _TABLES = """
 CREATE TABLE file (

@@ -19,9 +19,20 @@ from toolrt.services.code._graph import Edge, Graph, Place
 from toolrt.services.code._languages import LANGUAGES, language_of
 from toolrt.services.code._reading import facts_of
 from toolrt.services.code._resolve import Target
-from toolrt.services.code._search import Hit, References, references, searched
+from toolrt.services.code._search import Hit, References, is_below, references, searched
 from toolrt.services.code._skeleton import grammars_of_thread, outline
-from toolrt.workspace import CallContext, FileProblem, Identity, Wanted, held
+from toolrt.services.code._tree import Tree
+from toolrt.workspace import (
+    CallContext,
+    FileProblem,
+    Identity,
+    Wanted,
+    held,
+    path_on,
+    shown_path,
+    withheld_note,
+    withholding,
+)
 
 if TYPE_CHECKING:
     from toolrt.services.code._code import CodeIndex
@@ -64,8 +75,8 @@ async def read_symbol(code: CodeIndex, ctx: _Context, symbol: str, path: str | N
     be the only one of that name.
     """
     if path is None:
-        target_path = await _asked(code, ctx, lambda _, graph: _only(code, ctx, graph, symbol, None).path)
-        identity = code.workspace.identify("./" + target_path)
+        target_path, _ = await _asked(code, ctx, lambda _, graph: _only(code, ctx, graph, symbol, None).path)
+        identity = code.workspace.identify(f"./{shown_path(target_path)}")
         if identity.problem is not None:
             raise identity.problem
     else:
@@ -79,7 +90,7 @@ async def read_symbol(code: CodeIndex, ctx: _Context, symbol: str, path: str | N
             identity.path, f"a symbol {symbol!r}", f"none of that name; it defines {names[:500]}", "Check the name."
         )
     content = (await code.workspace.files.scan(ctx, identity)).content
-    shown = _shown_path(code, ctx, identity.path)
+    shown = _shown_path(code, ctx, "/".join(identity.entry))
     parts = []
     for one in found:
         text = content[one.start : one.end].decode("utf-8", "replace")
@@ -102,8 +113,15 @@ async def find_references(code: CodeIndex, ctx: _Context, name: str, path: str =
             "name", "one word: letters, digits and underscores", repr(name[:40]), "Use search for others."
         )
     below = _below(code, ctx, path)
-    found = await _asked(code, ctx, lambda connection, graph: references(connection, graph.tree, name, below, limit))
-    return _show_references(code, ctx, found, limit, name)
+    (found, unread), notes = await _asked(
+        code,
+        ctx,
+        lambda connection, graph: (
+            references(connection, graph.tree, name, below, limit),
+            _unread(graph.tree, below),
+        ),
+    )
+    return _show_references(code, ctx, found, limit, name, [*unread, *notes])
 
 
 async def search_code(code: CodeIndex, ctx: _Context, query: str, path: str = ".", limit: int = 20) -> str:
@@ -122,10 +140,15 @@ async def search_code(code: CodeIndex, ctx: _Context, query: str, path: str = ".
         vector = await code.vector_of(query)
     except Exception as error:
         note = f"search by meaning failed ({type(error).__name__}); these are found by words alone"
-    hits = await _asked(
-        code, ctx, lambda connection, graph: searched(connection, graph.tree, query, below, limit, vector)
+    (hits, unread), notes = await _asked(
+        code,
+        ctx,
+        lambda connection, graph: (
+            searched(connection, graph.tree, query, below, limit, vector),
+            _unread(graph.tree, below),
+        ),
     )
-    return _show_hits(code, ctx, hits, note)
+    return _show_hits(code, ctx, hits, [*([note] if note else ()), *unread, *notes])
 
 
 async def find_callers(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None, limit: int = 100) -> str:
@@ -213,7 +236,7 @@ async def file_dependencies(code: CodeIndex, ctx: _Context, path: str) -> str:
     def asked(graph: Graph) -> str:
         if file is None or file not in graph.tree.files:
             raise FileProblem(
-                file or path,
+                shown_path(file or path),
                 "a source file that is known here",
                 "none",
                 "Check the name; what .gitignore leaves out is not.",
@@ -253,7 +276,7 @@ async def blast_radius(
         else:
             assert file is not None
             if file not in graph.tree.files:
-                raise FileProblem(file, "a source file that is known here", "none", "Check the name.")
+                raise FileProblem(shown_path(file), "a source file that is known here", "none", "Check the name.")
             starts = [Target(file, one.ordinal) for one in graph.tree.facts(file).symbols]
             what = _shown_path(code, ctx, file)
         found, complete = graph.reached(starts, depth)
@@ -303,6 +326,7 @@ def code_tools(code: CodeIndex) -> list[Tool]:
             description=inspect.getdoc(function) or "",
             schema=_schema(function),
             owner=code.workspace,
+            leaves_out=True,
         )
         for function in _TOOLS
     ]
@@ -349,18 +373,57 @@ def _schema(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 async def _ask(code: CodeIndex, ctx: _Context, question: Callable[[Graph], str]) -> str:
-    answer = await _asked(code, ctx, lambda connection, graph: question(graph))
-    return "\n".join([answer, *(f"({note})" for note in code.notes)])
+    answer, notes = await _asked(code, ctx, lambda connection, graph: question(graph))
+    return "\n".join([answer, *_noted(notes)])
 
 
-async def _asked(code: CodeIndex, ctx: _Context, question: Callable[[Any, Graph], T]) -> T:
-    return await code.ask(question, lambda building: ctx.progress(str(building)))
+async def _asked(code: CodeIndex, ctx: _Context, question: Callable[[Any, Graph], T]) -> tuple[T, list[str]]:
+    """The answer to `question`, by what the call may know, and what is to be said of the rest."""
+    disk = code.workspace.disk
+    rules = withholding(disk, ctx, code.workspace.identify("./", None, Wanted.DIRECTORY))
+    left_out: list[str] = []
+
+    def known(path: str) -> bool:
+        entry = tuple(path.split("/"))
+        try:
+            stat = disk.lstat(path_on(disk, entry))
+        except OSError:
+            return False
+        if rules is None or rules.why(entry, stat) is None:
+            return True
+        left_out.append(path)
+        return False
+
+    answer = await code.ask(question, lambda building: ctx.progress(str(building)), None if rules is None else known)
+    return answer, [*code.notes, *([withheld_note(len(left_out))] if left_out else [])]
+
+
+def _unread(tree: Tree, below: str) -> list[str]:
+    """What a search says of the files below a directory whose text it does not have."""
+    found: dict[str, list[str]] = {}
+    for path, row in tree.files.items():
+        if row.note in _UNREAD and is_below(path, below):
+            found.setdefault(_UNREAD[row.note], []).append(path)
+    return [
+        f"{_count(len(paths), 'file')} {why}: {', '.join(map(shown_path, paths[:_NAMED]))}"
+        + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
+        for why, paths in sorted(found.items())
+    ]
+
+
+#: What is said of files by the note that the index has of them; so many of them are named.
+_UNREAD = {"no text": "not searched, binary data", "not UTF-8": "searched as UTF-8, in another encoding"}
+_NAMED = 5
+
+
+def _noted(notes: Sequence[str]) -> list[str]:
+    return [f"({note})" for note in notes]
 
 
 async def _facts_of_file(code: CodeIndex, ctx: _Context, identity: Identity) -> Facts:
     """The facts of one file, read now; no other file is looked at."""
     found = await code.workspace.files.scan(ctx, identity)
-    language = language_of(identity.path)
+    language = language_of("/".join(identity.entry))
     if language is None:
         names = ", ".join(sorted(LANGUAGES))
         raise FileProblem(identity.path, f"a file in a known language ({names})", "another one", "Use read_file.")
@@ -368,7 +431,7 @@ async def _facts_of_file(code: CodeIndex, ctx: _Context, identity: Identity) -> 
 
 
 def _file(code: CodeIndex, ctx: _Context, path: str | None) -> str | None:
-    return None if path is None else held(code.workspace, ctx, path, READ).path
+    return None if path is None else "/".join(held(code.workspace, ctx, path, READ).entry)
 
 
 def _below(code: CodeIndex, ctx: _Context, path: str) -> str:
@@ -408,7 +471,7 @@ def _only(code: CodeIndex, ctx: _Context, graph: Graph, wanted: str, path: str |
 
 def _shown_path(code: CodeIndex, ctx: _Context, path: str) -> str:
     here = code.workspace.identify(".", ctx.state, Wanted.DIRECTORY)
-    return posixpath.relpath("/" + path, "/" + "/".join(here.entry))
+    return shown_path(posixpath.relpath("/" + path, "/" + "/".join(here.entry)))
 
 
 def _where(code: CodeIndex, ctx: _Context, place: Place) -> str:
@@ -446,7 +509,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= _LINE_LONGEST else f"{line[:_LINE_LONGEST]} ..."
 
 
-def _show_hits(code: CodeIndex, ctx: _Context, hits: Sequence[Hit], note: str | None) -> str:
+def _show_hits(code: CodeIndex, ctx: _Context, hits: Sequence[Hit], notes: Sequence[str]) -> str:
     lines = []
     for title, is_definition in (("definitions:", True), ("usages:", False)):
         chosen = [hit for hit in hits if hit.is_definition is is_definition]
@@ -459,10 +522,12 @@ def _show_hits(code: CodeIndex, ctx: _Context, hits: Sequence[Hit], note: str | 
             else:
                 lines.append(f"{where}{f' in {hit.name}' if hit.name else ''}: {_cut(hit.text)}")
     lines = lines or ["nothing is found"]
-    return "\n".join([*lines, *(f"({one})" for one in (*([note] if note else ()), *code.notes))])
+    return "\n".join([*lines, *_noted(notes)])
 
 
-def _show_references(code: CodeIndex, ctx: _Context, found: References, limit: int, name: str) -> str:
+def _show_references(
+    code: CodeIndex, ctx: _Context, found: References, limit: int, name: str, notes: Sequence[str]
+) -> str:
     lines = []
     for kind in ("definition", "import", "call", "use"):
         chosen = [one for one in found.places if one.kind == kind]
@@ -474,4 +539,4 @@ def _show_references(code: CodeIndex, ctx: _Context, found: References, limit: i
     lines = lines or [f"{name} stands nowhere"]
     if found.cut_short:
         lines.append(f"(only the first {limit} places are shown; narrow it by path)")
-    return "\n".join([*lines, *(f"({note})" for note in code.notes)])
+    return "\n".join([*lines, *_noted(notes)])

@@ -30,6 +30,7 @@ import trio
 from toolrt.model import Diagnostic
 from toolrt.services.lsp._port import Channel, Lost, Message, Notes
 from toolrt.services.lsp._server import LanguageServer
+from toolrt.workspace import meant_path, shown_path
 
 if TYPE_CHECKING:
     from toolrt.services.lsp._wire import Abilities, Wire
@@ -161,7 +162,7 @@ class Session:
         if document is None:
             if len(self._documents) >= OPEN_MOST:
                 self.tell_closed(next(iter(self._documents)))
-            uri = _uri(f"{self._root.rstrip('/')}/{path}")
+            uri = _uri(f"{self._root.rstrip('/')}/{meant_path(path)}")
             document = _Document(uri, text, self._new_version(path), self._told)
             self._documents[path] = document
             language = self.server.language_of(path)
@@ -187,7 +188,7 @@ class Session:
         Checkpoint: never.
         """
         self._told += 1
-        uri = _uri(f"{self._root.rstrip('/')}/{path}")
+        uri = _uri(f"{self._root.rstrip('/')}/{meant_path(path)}")
         params = self._wire.watched([(uri, change)])
         self._send({"method": "workspace/didChangeWatchedFiles", "params": params})
 
@@ -377,8 +378,8 @@ class Session:
             parts = urlsplit(uri)
         except ValueError:
             return None
-        path, root = unquote(parts.path), f"{self._root.rstrip('/')}/"
-        return path[len(root) :] if parts.scheme == "file" and path.startswith(root) else None
+        path, root = unquote(parts.path, errors="surrogateescape"), f"{self._root.rstrip('/')}/"
+        return shown_path(path[len(root) :]) if parts.scheme == "file" and path.startswith(root) else None
 
 
 class Unanswered(Exception):

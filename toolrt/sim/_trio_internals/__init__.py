@@ -16,7 +16,7 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 from toolrt.sim._trio_internals._control import controlled, outside_run
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
-from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, seam_of_this_run
+from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, can_step_inside
 from toolrt.sim._trio_internals._things import TIME, Things, begun_under, cancels, reads
 
@@ -34,6 +34,7 @@ __all__ = [
     "check_supported",
     "controlled",
     "is_host_of_guest",
+    "nursery_of",
     "outside_run",
     "reads",
     "seam_of_this_run",

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+import attrs
 import trio
 from trio.lowlevel import Task
 
@@ -103,7 +104,10 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
             ):
                 if first is not None:
                     first(*args)
-                raise NotSimulated(action, remedy)
+                refusal = NotSimulated(action, remedy)
+                # The program may swallow what is raised here: the execution ends all the same.
+                current.refused(refusal)
+                raise refusal
             return real(*args, **kwargs)
 
         refused.__dict__.setdefault("refuses", real)
@@ -115,6 +119,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         replace(_run.CancelStatus, "recalculate", recalculate_in_path_order(mine))
         replace(_run.Deadlines, "expire", expire_in_path_order(mine))
+        replace(_run.Runner, "current_statistics", _statistics_of_the_program(mine))
         thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
         refuse(threading.Thread, "start", "start a thread", thread)
@@ -134,13 +139,30 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
             if name in _run.TheIOManager.__dict__:
                 refuse(_run.TheIOManager, name, "wait for real input or output", outside)
         for refusal in refusals():
-            refuse(refusal.holder, refusal.name, refusal.action, outside, stays=refusal.stays)
+            remedy = thread if refusal.action.startswith("start a thread") else outside
+            refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=refusal.stays)
         yield
     finally:
         replacements.put_back()
         if "hypothesis" in sys.modules and not had_hypothesis:
             # Hypothesis was imported meanwhile and met our stand-ins; it must find the real ones.
             _run._hypothesis_plugin_setup()
+
+
+def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any], Any]:
+    """Make what counts tasks as a Trio run does that has the program for its main task."""
+    real = _run.Runner.current_statistics
+
+    @wraps(real)
+    def current_statistics(runner: Any) -> Any:
+        statistics, seam = real(runner), mine()
+        if seam is None or not seam.owns(seam.current_task()):
+            return statistics
+        # The harness waits for the program; who can run is in no queue of Trio's.
+        runnable = statistics.tasks_runnable + seam.count_runnable()
+        return attrs.evolve(statistics, tasks_living=statistics.tasks_living - 1, tasks_runnable=runnable)
+
+    return current_statistics
 
 
 def outside_run(seam: Seam, call: Callable[[], None]) -> None:

@@ -59,6 +59,10 @@ class Leftovers:
             or private._cancel_called
         )
 
+    def was_there(self, task: Task) -> bool:
+        """Say whether `task` is part of the run when nothing is simulated in it."""
+        return task in self._baseline
+
     def tasks(self) -> list[Task]:
         """Give every living task that was not there when the run began, the youngest first."""
         if len(self._tasks) <= len(self._baseline):

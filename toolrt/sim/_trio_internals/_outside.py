@@ -10,10 +10,12 @@ makes a socket.  Code in C that asks the operating system itself is not met.
 from __future__ import annotations
 
 import _socket
+import _thread
 import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -38,6 +40,7 @@ def _is_number(host: object, port: object = None, *others: int, flags: int = 0, 
     return host is None or bool((others[3] if len(others) > 3 else flags) & socket.AI_NUMERICHOST)
 
 
+_THREAD = "start a thread"
 _PROCESS = "start a subprocess"
 _LOOKUP = "look up a host"
 _LOOP = "start an event loop of its own"
@@ -50,6 +53,12 @@ _NAMES: tuple[tuple[Any, str, str, str, Callable[..., bool] | None], ...] = (
     (socket, "gethostbyname", _LOOKUP, "socket.gethostbyname", None),
     (socket, "gethostbyname_ex", _LOOKUP, "socket.gethostbyname_ex", None),
     (socket, "gethostbyaddr", _LOOKUP, "socket.gethostbyaddr", None),
+    *(
+        (holder, name, _THREAD, f"_thread.{name.removeprefix('_')}", None)
+        for holder in (_thread, threading)
+        for name in ("start_new_thread", "start_new", "start_joinable_thread")
+        for name in ((name,) if holder is _thread else (f"_{name}",))
+    ),
     (subprocess.Popen, "__init__", _PROCESS, "subprocess.Popen", None),
     *(
         (os, name, _PROCESS, f"os.{name}", None)

@@ -66,11 +66,11 @@ class Reporter(Replacements):
         here, real = self.here, holder.__dict__[name]
 
         @wraps(real)
-        async def call(self: Any) -> Any:
+        async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             things = here()
             if things is not None:
                 note(things, self)
-            return await real(self)
+            return await real(self, *args, **kwargs)
 
         self.replace(holder, name, call)
 
@@ -85,6 +85,27 @@ class Reporter(Replacements):
             real.fset(self, value)
 
         self.replace(holder, name, property(real.fget, put, real.fdel, real.__doc__))
+
+    def around_slot(self, holder: Any, name: str, note: Callable[[Things, Any, bool], None]) -> None:
+        """Call ``note(things, self, write)`` before a flag of a class with slots is read or raised.
+
+        That it is down to begin with is no write: nobody has the object then, and it has no name yet.
+        """
+        here, real = self.here, holder.__dict__[name]
+
+        def get(self: Any) -> Any:
+            things = here()
+            if things is not None:
+                note(things, self, False)
+            return real.__get__(self)
+
+        def put(self: Any, value: Any) -> None:
+            things = here() if value else None
+            if things is not None:
+                note(things, self, True)
+            real.__set__(self, value)
+
+        self.replace(holder, name, property(get, put))
 
     def named(
         self, holder: Any, parts: Callable[[Any], tuple[Any, ...]] = lambda thing: (), kind: str | None = None

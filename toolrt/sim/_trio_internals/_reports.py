@@ -20,8 +20,13 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._reporter import Reporter
 from toolrt.sim._trio_internals._reports_implied import report_implied
-from toolrt.sim._trio_internals._reports_scopes import report_nurseries, report_scopes
-from toolrt.sim._trio_internals._reports_sync import report_channels, report_run_variables, report_sync
+from toolrt.sim._trio_internals._reports_scopes import report_looks, report_nurseries, report_scopes
+from toolrt.sim._trio_internals._reports_sync import (
+    report_channels,
+    report_run_variables,
+    report_streams,
+    report_sync,
+)
 from toolrt.sim._trio_internals._things import Things
 
 __all__ = ["Reports"]
@@ -61,9 +66,11 @@ class Reports:
                 self._reporting = True
                 report_sync(reporter)
                 report_channels(reporter)
+                report_streams(reporter)
                 report_scopes(reporter)
                 report_nurseries(reporter)
                 report_run_variables(reporter)
+                report_looks(reporter)
         elif self._reporting:
             self._unwanted += 1
             if self._unwanted == _UNWANTED_MOST:

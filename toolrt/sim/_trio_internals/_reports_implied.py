@@ -68,6 +68,9 @@ def report_implied(reporter: Reporter) -> None:
         for each in (self._old_nursery, self._new_nursery):
             imply(things, things.name(each))
             imply(things, things.scope_of(each._cancel_status))
+        for task in self._old_nursery._children:
+            if task in things.actors:
+                things.implied.append((("Task", things.actor_of(task).name, "nursery"), True))
 
     reporter.before(_run._TaskStatus, "started", started)
 

@@ -5,8 +5,10 @@
   under (the scheduler notes that), and entering, leaving and waking read scopes too.
 - *Nurseries*: a child that raises writes.
 - *Deadlines*: changing one writes it.
-
-Limits.  ``cancelled_caught`` is not seen.
+- *Looking around*: whoever asks for the run's statistics, for a task's nurseries or for the frames it waits in may see
+  anything; so that step may have done anything.
+- ``shield`` and ``cancelled_caught`` are read, and the latter is written where a scope is left, as what is implied: a
+  step that does no more than that may still have done anything.
 """
 
 from __future__ import annotations
@@ -19,12 +21,24 @@ from typing import Any
 import trio
 
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._things import Things, cancels, changes, imply, only_cancelled, touch, writes
+from toolrt.sim._trio_internals._things import (
+    ANYTHING,
+    Things,
+    cancels,
+    changes,
+    imply,
+    only_cancelled,
+    touch,
+    writes,
+)
 
-__all__ = ["report_nurseries", "report_scopes"]
+__all__ = ["report_looks", "report_nurseries", "report_scopes"]
 
 _core: Any = trio._core
 _run: Any = _core._run
+
+# Code whose looks are no program's.
+_OWN_ROOMS = ("trio._", "toolrt.sim.")
 
 
 def report_scopes(reporter: Reporter) -> None:
@@ -50,6 +64,7 @@ def report_scopes(reporter: Reporter) -> None:
             cancels(things, self)
 
     reporter.before(scope, "_cancel", cancelled)
+    own = vars(_run)
     recalculating = inspect.unwrap(_run.CancelStatus.recalculate).__code__
 
     def asked(things: Things, self: Any) -> None:
@@ -88,7 +103,39 @@ def report_scopes(reporter: Reporter) -> None:
             above = status._parent is not None and status._parent.effectively_cancelled
             changes(things, status, self._cancel_called or (above and not shield))
 
+    def looks_at_shield(things: Things, self: Any) -> None:
+        # Trio asks itself, too.
+        if sys._getframe(2).f_globals is not own:
+            imply(things, things.name(self))
+
+    reporter.before(scope, "shield", looks_at_shield)
     reporter.before_setting(scope, "shield", shielded)
+
+    def caught(things: Things, self: Any, write: bool) -> None:
+        things.implied.append(((*things.name(self), "caught"), write))
+
+    reporter.around_slot(scope, "cancelled_caught", caught)
+
+
+def report_looks(reporter: Reporter) -> None:
+    """Let whoever looks at the run or at other tasks report."""
+    runner, task = _run.Runner, _run.Task
+
+    def looks_around(things: Things, *_: Any) -> None:
+        if not sys._getframe(2).f_globals["__name__"].startswith(_OWN_ROOMS):
+            things.touched.append((ANYTHING, True))
+
+    reporter.before(runner, "current_statistics", lambda things, _: things.touched.append((ANYTHING, True)))
+    for name in ("child_nurseries", "iter_await_frames"):
+        reporter.before(task, name, looks_around)
+
+    def looks_up(things: Things, self: Any) -> None:
+        # It becomes another one when ``started`` is called.
+        if self in things.actors:
+            imply(things, ("Task", things.actor_of(self).name, "nursery"))
+
+    for name in ("parent_nursery", "eventual_parent_nursery"):
+        reporter.before(task, name, looks_up)
 
 
 def report_nurseries(reporter: Reporter) -> None:

@@ -4,7 +4,10 @@
 - *Lock, Semaphore, CapacityLimiter, Condition, ParkingLot, memory channels*: every operation that changes something
   writes, also when the order would not have mattered this time; only an infinite limiter's tokens commute.
 
-Limits.  Memory streams and unbounded queues are seen only where they park.
+- *Memory streams*: every operation on the queue of bytes below one writes it, and so does entering and leaving what
+  refuses a second task at the same time.
+
+Limits.  Lockstep streams and unbounded queues are seen only where they park.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import trio
 from toolrt.sim._trio_internals._reporter import Reporter
 from toolrt.sim._trio_internals._things import Things, reads, touch, writes
 
-__all__ = ["report_channels", "report_run_variables", "report_sync"]
+__all__ = ["report_channels", "report_run_variables", "report_streams", "report_sync"]
 
 _core: Any = trio._core
 _run: Any = _core._run
@@ -26,6 +29,7 @@ _sync: Any = sys.modules["trio._sync"]
 _channel: Any = sys.modules["trio._channel"]
 _parking_lot: Any = sys.modules["trio._core._parking_lot"]
 _local: Any = sys.modules["trio._core._local"]
+_util: Any = sys.modules["trio._util"]
 
 
 def report_sync(reporter: Reporter) -> None:
@@ -68,13 +72,21 @@ def report_sync(reporter: Reporter) -> None:
 
     for name in ("acquire_nowait", "release"):
         reporter.before(lock, name, writes)
-    reporter.before(lock, "locked", reads)
+    for name in ("locked", "statistics"):
+        reporter.before(lock, name, reads)
+
+    def counts_waiters(things: Things, self: Any) -> None:
+        reads(things, self)
+        reads(things, self._lock)
+
+    reporter.before(_sync.Condition, "statistics", counts_waiters)
 
     # Two tokens can be taken in any order as long as both are there, but whether they are depends on who else has
     # taken one: a report that said so would change when two of them are swapped.
     for name in ("acquire_nowait", "release"):
         reporter.before(semaphore, name, writes)
-    reporter.before(semaphore, "value", reads)
+    for name in ("value", "statistics"):
+        reporter.before(semaphore, name, reads)
 
     tokens_of = limiter.total_tokens.fget
 
@@ -103,6 +115,27 @@ def report_channels(reporter: Reporter) -> None:
     ):
         for name in (operation, "clone", "close", "statistics"):
             reporter.before(holder, name, touches_state)
+
+
+def report_streams(reporter: Reporter) -> None:
+    """Let memory streams report, and what says that a second task is busy with a thing."""
+    detector = _util.ConflictDetector
+    reporter.named(detector)
+
+    def is_busy(things: Things, self: Any, *_: Any) -> None:
+        # Much else may happen in that step: of streams that are no memory's nothing is reported.
+        things.implied.append((things.name(self), True))
+
+    for name in ("__enter__", "__exit__"):
+        reporter.before(detector, name, is_busy)
+    streams: Any = sys.modules.get("trio.testing._memory_streams")
+    if streams is None:
+        return
+    queue = streams._UnboundedByteQueue
+    reporter.named(queue)
+    for name in ("put", "close", "close_and_wipe", "get_nowait", "_get_impl"):
+        reporter.before(queue, name, writes)
+    reporter.before_await(queue, "get", reads)
 
 
 def report_run_variables(reporter: Reporter) -> None:

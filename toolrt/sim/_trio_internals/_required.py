@@ -6,6 +6,7 @@ simulation: a Trio whose internals moved is refused with the list of what moved,
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from types import ModuleType
@@ -15,20 +16,29 @@ import trio
 
 from toolrt.errors import UnsupportedTrio
 
-__all__ = ["REQUIRED", "check_supported"]
+__all__ = ["REQUIRED", "REQUIRED_LATER", "check_supported"]
 
-_core: Any = trio._core
-_run: Any = _core._run
-_channel: Any = sys.modules["trio._channel"]
-_local: Any = sys.modules["trio._core._local"]
-_parking_lot: Any = sys.modules["trio._core._parking_lot"]
-_socket: Any = sys.modules["trio._socket"]
-_socket_names: Any = sys.modules["trio.socket"]
-_subprocess: Any = sys.modules["trio._subprocess"]
-_sync: Any = sys.modules["trio._sync"]
-_threads: Any = sys.modules["trio._threads"]
-_thread_cache: Any = sys.modules["trio._core._thread_cache"]
-_traps: Any = sys.modules["trio._core._traps"]
+
+def _module(name: str) -> Any:
+    """Give a module of Trio's; an empty one where this Trio has none of that name: then all its names are gone."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return ModuleType(name)
+
+
+_run = _module("trio._core._run")
+_channel = _module("trio._channel")
+_local = _module("trio._core._local")
+_parking_lot = _module("trio._core._parking_lot")
+_socket = _module("trio._socket")
+_socket_names = _module("trio.socket")
+_subprocess = _module("trio._subprocess")
+_sync = _module("trio._sync")
+_threads = _module("trio._threads")
+_thread_cache = _module("trio._core._thread_cache")
+_traps = _module("trio._core._traps")
+_util = _module("trio._util")
 
 #: Holder (a module or a class of Trio) for a reader, its module, its name there (None: the module itself), the names.
 REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
@@ -67,9 +77,11 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "task_exited",
             "spawn_impl",
             "current_time",
+            "current_statistics",
             "wait_all_tasks_blocked",
         ),
     ),
+    ("trio.lowlevel", trio.lowlevel, None, ("in_trio_run", "in_trio_task")),
     (
         "trio.lowlevel.Task",
         _run,
@@ -88,6 +100,10 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "_attempt_delivery_of_pending_ki",
             "_attempt_delivery_of_any_pending_cancel",
             "_parent_nursery",
+            "parent_nursery",
+            "eventual_parent_nursery",
+            "child_nurseries",
+            "iter_await_frames",
         ),
     ),
     (
@@ -120,6 +136,7 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "_cancel_called",
             "deadline",
             "relative_deadline",
+            "cancelled_caught",
             "shield",
             "_shield",
         ),
@@ -154,9 +171,15 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
     ("trio._subprocess", _subprocess, None, ("_open_process",)),
     ("trio._core._thread_cache.ThreadCache", _thread_cache, "ThreadCache", ("start_thread_soon",)),
     ("trio.Event", _sync, "Event", ("__init__", "set", "wait", "is_set", "statistics", "_flag")),
-    ("trio.Lock", _sync, "_LockImpl", ("__init__", "acquire_nowait", "release", "locked", "_lot")),
-    ("trio.Condition", _sync, "Condition", ("__init__",)),
-    ("trio.Semaphore", _sync, "Semaphore", ("__init__", "acquire_nowait", "release", "value", "_value", "_lot")),
+    ("trio.Lock", _sync, "_LockImpl", ("__init__", "acquire_nowait", "release", "locked", "statistics", "_lot")),
+    ("trio.Condition", _sync, "Condition", ("__init__", "statistics", "_lock")),
+    (
+        "trio.Semaphore",
+        _sync,
+        "Semaphore",
+        ("__init__", "acquire_nowait", "release", "value", "statistics", "_value", "_lot"),
+    ),
+    ("trio._util.ConflictDetector", _util, "ConflictDetector", ("__init__", "__enter__", "__exit__")),
     (
         "trio.CapacityLimiter",
         _sync,
@@ -197,6 +220,12 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
 )
 
 
+#: Module, holder and names of what is loaded by programs that use it.
+REQUIRED_LATER = (
+    ("trio.testing._memory_streams", "_UnboundedByteQueue", ("put", "close", "close_and_wipe", "get_nowait", "get")),
+)
+
+
 def check_supported() -> None:
     """Hold the installed Trio against every private name used.
 
@@ -204,7 +233,8 @@ def check_supported() -> None:
         UnsupportedTrio: some are not there; nothing was changed.
     """
     differences = []
-    for shown, module, owner, names in REQUIRED:
+    later = [(name, sys.modules[name], owner, names) for name, owner, names in REQUIRED_LATER if name in sys.modules]
+    for shown, module, owner, names in (*REQUIRED, *later):
         holder = module if owner is None else getattr(module, owner, None)
         if holder is None:
             differences.append(f"{shown} is gone")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import trio
@@ -13,10 +14,13 @@ from toolrt.sim._paths import ROOT, Path
 from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._step import ENDED, PARKED, stepper
 
-__all__ = ["Seam", "is_host_of_guest", "seam_of_this_run"]
+__all__ = ["Seam", "is_host_of_guest", "nursery_of", "seam_of_this_run"]
 
 _core: Any = trio._core
 _run: Any = _core._run
+
+#: Gives the nursery that a task is in.  The public property is the program's: reading it is reported as an access.
+nursery_of: Callable[[Task], Any] = attrgetter("_parent_nursery")
 
 
 class Seam:
@@ -42,6 +46,10 @@ class Seam:
         self.key_of: Callable[[Task], tuple[int, ...]] = lambda task: (-1,)
         #: Gives whether a task belongs to the simulated program; set by the host for each execution.
         self.owns: Callable[[Task | None], bool] = lambda task: False
+        #: Gives how many tasks of the program can run beside the one that does; set by the host for each execution.
+        self.count_runnable: Callable[[], int] = lambda: 0
+        #: Ends the execution because the program would leave the simulation; set by the host for each execution.
+        self.refused: Callable[[BaseException], None] = lambda refusal: None
         #: The path of every execution's first task.
         self.root_path = Path((), ROOT)
         #: What executions leave in it.
@@ -76,15 +84,27 @@ class Seam:
         """Say whether a task is in `wait_all_tasks_blocked`."""
         return bool(self.runner.waiting_for_idle)
 
-    def wake_idle_waiters(self) -> bool:
-        """Wake the tasks in `wait_all_tasks_blocked` with the least cushion; say whether there were any."""
+    def least_cushion(self) -> float | None:
+        """Give the least cushion that a task in `wait_all_tasks_blocked` asked for, in seconds; None: there is none."""
         waiting = self.runner.waiting_for_idle
-        if not waiting:
-            return False
-        least = waiting.keys()[0][0]
-        for key in [key for key in waiting if key[0] == least]:
+        return waiting.keys()[0][0] if waiting else None
+
+    def wake_idle_waiters(self, cushion: float) -> None:
+        """Wake the tasks in `wait_all_tasks_blocked` that asked for this cushion."""
+        waiting = self.runner.waiting_for_idle
+        for key in [key for key in waiting if key[0] == cushion]:
             self.runner.reschedule(waiting.pop(key))
-        return True
+
+    def foreign_among(self, tasks: Sequence[Task]) -> str | None:
+        """Name what is about to run and is neither the program's task nor part of an empty Trio run; None: nothing."""
+        for task in tasks:
+            if not self.leftovers.was_there(task):
+                return f"the system task {task.name}"
+        for waiting in (self.callbacks, self.callbacks_once):
+            for function, *_ in waiting:
+                name = getattr(function, "__qualname__", type(function).__qualname__)
+                return f"the callback {name} given to run_sync_soon"
+        return None
 
     def age_of(self, task: Any) -> int:
         """Give a number that is higher the later `task` was spawned."""

@@ -97,6 +97,8 @@ def stepper(runner: Any) -> Callable[[Any], int]:
                 # Whoever was sent the like before is not about to be thrown into.
                 task._next_send_fn = resume if value is _PASSED else task.coro.send
                 task._next_send = _PASSED
+                # As whoever makes a task runnable does.
+                task.custom_sleep_data = None
                 how = GOES_ON
                 if "task_scheduled" in hooks:
                     instruments.call("task_scheduled", task)

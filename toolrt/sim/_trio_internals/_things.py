@@ -180,6 +180,11 @@ def _leaves(things: Things, task: Any) -> None:
         touch(things, place, True)
     elif isinstance(place, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
         touch(things, place._state, True)
+    elif getattr(task._abort_func, "__qualname__", "").startswith("Event.wait"):
+        # Two waits commute, and so do two that end early: only who counts them sees a difference.
+        for cell in task._abort_func.__closure__ or ():
+            if isinstance(cell.cell_contents, trio.Event):
+                touch(things, cell.cell_contents, False)
     elif getattr(task._abort_func, "__qualname__", "").startswith("Runner.wait_all_tasks_blocked"):
         # The clock waits for it.
         things.touched.append((TIME, True))

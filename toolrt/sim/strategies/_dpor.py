@@ -15,7 +15,9 @@ Rules.
   value belongs to the step that asks, and every one is tried.
 - Who could step after the same steps before, and cannot now, ends the search: no schedule decides such a program.
 - Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
-  limit, system tasks that ran in between) is said (`Report.unfinished`), and then nothing is complete.
+  limit) is said (`Report.unfinished`), and then nothing is complete.
+- When all traces were run, random schedules are held against equal ones: a step that touches what it does not report
+  is found so, and named (`_dpor_samples`).
 
 Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014).  The search itself
 is `_dpor_tree`'s; here are its contract with an exploration and its claims.
@@ -28,11 +30,11 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
-from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused, StepLimit
 from toolrt.sim._execution import Execution
 from toolrt.sim._paths import task_of
@@ -40,6 +42,7 @@ from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
 from toolrt.sim.strategies._dpor_node import Branches, Sleep, let_one_begin
 from toolrt.sim.strategies._dpor_parts import SharedTree
+from toolrt.sim.strategies._dpor_samples import Samples
 from toolrt.sim.strategies._dpor_told import Observed
 from toolrt.sim.strategies._dpor_tree import Tree
 from toolrt.sim.strategies._strategy import Redundant, Shared, uncontrolled
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from toolrt.sim._hook import Scheduler
 
 __all__ = ["DPOR", "DPORSearch"]
+
+# Unless the caller says how many samples are drawn.
+_SAMPLES_LEAST, _SAMPLES_MOST = 8, 100
 
 
 @attrs.frozen
@@ -74,9 +80,9 @@ class DPOR:
     #: "reported": a step that reported nothing may have done anything.  "declared": the caller's word that such a
     #: step did nothing others could see.
     accesses: str = attrs.field(default="reported")
-    #: With "declared", so many random schedules are run as well; an outcome among them that no trace had shows that
-    #: the word was wrong.  0 or more.
-    samples: int = attrs.field(default=100, kw_only=True)
+    #: So many random schedules are run beside the traces, and each is held against one that should be equal; see
+    #: `_dpor_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
+    samples: int | None = attrs.field(default=None, kw_only=True)
 
     @accesses.validator
     def _check_accesses(self, _: object, value: object) -> None:
@@ -85,13 +91,12 @@ class DPOR:
 
     @samples.validator
     def _check_samples(self, _: object, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise DefinitionRefused("DPOR(samples)", "a number of executions, 0 or more", value)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            raise DefinitionRefused("DPOR(samples)", "a number of executions, 0 or more, or None", value)
 
     def begin(self) -> DPORSearch:
         """Begin an exploration."""
-        declared = self.accesses == "declared"
-        return DPORSearch(declared, self.samples if declared else 0)
+        return DPORSearch(self.accesses == "declared", self.samples)
 
 
 @attrs.define
@@ -132,9 +137,10 @@ class DPORSearch(Shared):
     there before; so a trace is run once whoever runs it.  No part plans ahead, because no part has seen all steps.
     """
 
-    def __init__(self, declared: bool, samples: int) -> None:
-        # Only a sample may have a schedule twice.
-        self.repeats = bool(samples)
+    repeats = False
+    asks_nobody = True
+
+    def __init__(self, declared: bool, samples: int | None) -> None:
         self._declared = declared
         self._samples = samples
         self._tree = SharedTree(declared)
@@ -149,10 +155,7 @@ class DPORSearch(Shared):
         # The program is not decided by its schedule: a doubt says where.
         self._lost = False
         self._given: _Follow | None = None
-        self._outcomes: set[str] = set()
         self._sampled = 0
-        # Asked for the text of a value otherwise.
-        self.asks_nobody = not samples
         # In parts: the places that several begin with, what is left of parts, how many are lent out, and whether any
         # were; for a part, the places it begins with.
         self._places: list[_Place] = []
@@ -187,25 +190,15 @@ class DPORSearch(Shared):
         if not tree.done:
             self._given = _Follow(tree)
             return self._given
-        if self._sampled < self._samples and not self.doubts:
-            self._sampled += 1
-            return RandomWalk(self._sampled)
         return None
 
     def learn(self, execution: Execution) -> None:
         """Be told what came of the policy given last."""
         given, self._given = self._given, None
-        if given is None or given.scheduler is None:
-            if stable_text(execution.outcome) not in self._outcomes:
-                self.doubts.add("a random schedule had an outcome that no trace had")
-            return
+        assert given is not None and given.scheduler is not None  # noqa: PT018
         self.traces += 1
-        if self._samples:
-            self._outcomes.add(stable_text(execution.outcome))
         if given.diverged:
             self.doubts.add("a step had an effect it did not report")
-        if given.scheduler.others_ran:
-            self.doubts.add("system tasks or callbacks ran")
         if isinstance(execution.error, StepLimit):
             self.doubts.add("the step limit ended an execution")
         self._tree.take_in(given.scheduler)
@@ -217,7 +210,7 @@ class DPORSearch(Shared):
         notes = [f"traces{'=' if self.passes == 1 else '<='}{self.traces}"]
         if self._declared:
             notes.append("accesses=declared")
-        if self._sampled:
+        if self._sampled and (self._declared or self._samples is not None):
             notes.append(f"sampled={self._sampled}")
         return f"{'exhaustive' if self.complete() else 'incomplete'}({', '.join(notes)})"
 
@@ -230,8 +223,21 @@ class DPORSearch(Shared):
         if self.doubts:
             return "; ".join(sorted(self.doubts))
         left = self._back or self._lent or any(place.left for place in self._places)
-        if left or not self._tree.done or self._tree.again or self._sampled < self._samples:
+        if left or not self._tree.done or self._tree.again:
             return "the budget ran out"
+        return None
+
+    def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[Policy, Execution, str | None]:
+        """Run random schedules, and hold each against one that should be equal; see `_dpor_samples`."""
+        number = self._samples
+        if number is None:
+            number = _SAMPLES_MOST if self._declared else max(_SAMPLES_LEAST, min(_SAMPLES_MOST, self.traces // 100))
+        samples = Samples(self._declared, self._tree)
+        for seed in range(1, number + 1):
+            self._sampled += 1
+            contradiction = yield from samples.hold_against(RandomWalk(seed), outcomes)
+            if contradiction is not None:
+                return contradiction
         return None
 
     # ------------------------------------------------------------------ in parts
@@ -276,16 +282,15 @@ class DPORSearch(Shared):
         assert isinstance(part, DPORSearch)
         self._lent -= 1
         if not part._is_part:
-            for name in ("_tree", "traces", "passes", "redundant", "doubts", "_lost", "_outcomes", "_sampled"):
+            for name in ("_tree", "traces", "passes", "redundant", "doubts", "_lost"):
                 setattr(self, name, getattr(part, name))
             return
         self.traces += part.traces
         self.redundant += part.redundant
         self.doubts |= part.doubts
         self._lost |= part._lost
-        self._outcomes |= part._outcomes
         part.traces = part.redundant = 0
-        part.doubts, part._outcomes = set(), set()
+        part.doubts = set()
         tree = part._tree
         for index, moves in tree.found:
             place = self._places[part._above[index]]
@@ -307,7 +312,7 @@ class DPORSearch(Shared):
         part._tree, part._above, part._is_part = tree, above, True
         part._places, part._back, part._given = [], [], None
         part.traces = part.redundant = 0
-        part.doubts, part._outcomes = set(), set()
+        part.doubts = set()
         return part
 
     def _next_part(self) -> DPORSearch | None:

@@ -68,14 +68,16 @@ class Footprints:
         for index in range(begin + 1, end):
             touched += scheduler.steps[index][3]
             implied += scheduler.implied.get(index, ())
-        key = (touched, implied, scope)
+        since = scheduler.wild_since
+        wild = since is not None and since < begin
+        key = (touched, implied, scope, wild)
         found = self._known.get(key)
         if found is None:
             pairs: dict[Resource, bool] = {} if scope is None else {scope: False}
             for resource, write in (*touched, *implied):
                 pairs[resource] = write or pairs.get(resource, False)
             vouched = pairs.pop(ALL_REPORTED, None) is not None or self._declared
-            anything = pairs.pop(ANYTHING, False) or not (touched or vouched)
+            anything = pairs.pop(ANYTHING, False) or wild or not (touched or vouched)
             found = self._known[key] = self._one(pairs, anything)
         return found
 

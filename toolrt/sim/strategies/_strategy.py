@@ -18,7 +18,7 @@ is the same however it was divided.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Any, Protocol
 
 from toolrt.sim._execution import Execution
@@ -54,6 +54,17 @@ class Search(ABC):
 
     def unfinished(self) -> str | None:
         """Say why the space that was to be run was not run; None when a part of it was all that was wanted."""
+        return None
+
+    def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[Policy, Execution, str | None]:
+        """Yield policies of executions beside the search, be sent each, and give how they contradict it; None: not.
+
+        Asked once, when the search has ended, nothing failed and nothing is unfinished.
+
+        Args:
+            outcomes: what came out of the executions of the search.
+        """
+        yield from ()
         return None
 
 

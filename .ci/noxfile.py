@@ -1,0 +1,72 @@
+"""The checks of a change, for the environment that is active: `nox -f .ci/noxfile.py` runs the fast ones.
+
+    pip install -e '.[dev]' nox
+    nox -f .ci/noxfile.py                  fast: style, types, and the tests of the rooms that were changed
+    nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms in place of the changed ones
+    nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
+
+A room is changed when a file of it differs from where the branch left origin/main, also when it is not
+committed yet.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parents[1]
+
+nox.options.sessions = ["fast"]
+nox.options.default_venv_backend = "none"
+
+#: Tests of rooms whose folder has another name, and of files that belong to no room.
+_TESTS = {"errors": "model", "probe": "order", "_plain": "trace", "processes": "services", "_pytest_plugin": "testing"}
+
+
+def changed_files() -> list[str]:
+    """Name the files that differ from where the branch began, committed or not, and those that are new."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout if done.returncode == 0 else ""
+
+    base = git("merge-base", "HEAD", "origin/main").strip() or "HEAD"
+    return sorted({*git("diff", "--name-only", base).split(), *git("ls-files", "-o", "--exclude-standard").split()})
+
+
+def tests_for(files: list[str]) -> list[str]:
+    """Name the folders of tests that belong to `files`."""
+    found = set()
+    for file in files:
+        match file.split("/"):
+            case ["toolrt", room, *_]:
+                room = room.removesuffix(".py")
+                found.add(f"tests/{_TESTS.get(room, room)}")
+            case ["tests", folder, *below] if below:
+                found.add(f"tests/{folder}")
+            case ["docs" | "notebooks" | "README.md", *_]:
+                found.add("tests/docs")
+    return sorted(folder for folder in found if list((ROOT / folder).glob("test_*.py")))
+
+
+@nox.session
+def fast(session: nox.Session) -> None:
+    """Check style and types, and run the tests of changed rooms."""
+    session.chdir(ROOT)
+    session.run("ruff", "format", "--check", "--quiet", ".")
+    session.run("ruff", "check", "--quiet", ".")
+    session.run("lint-imports", "--no-cache", "--no-logo")
+    session.run("mypy")
+    folders = [f"tests/{room}" for room in session.posargs] or tests_for(changed_files())
+    if folders:
+        session.run("python", "-m", "pytest", "-q", "-x", "-n", "2", *folders)
+    else:
+        session.log("no room was changed")
+
+
+@nox.session
+def full(session: nox.Session) -> None:
+    """Run everything that a change has to pass."""
+    session.run(str(ROOT / ".ci" / "run"), *session.posargs, external=True)

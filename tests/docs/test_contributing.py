@@ -1,0 +1,89 @@
+"""The pages for contributors: what they point at is there, and the workflows check what the project admits."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / ".github" / "CONTRIBUTING.md", ROOT / "tests" / "README.md"]
+
+
+@pytest.fixture(params=PAGES, ids=lambda page: page.name)
+def contributing(request: pytest.FixtureRequest) -> Path:
+    """One page for contributors."""
+    found: Path = request.param
+    return found
+
+
+def _project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_links_of_contributors_pages_lead_somewhere(contributing: Path) -> None:
+    """Each relative link names a file or a folder of the checkout."""
+    links = re.findall(r"\]\(([^)#\s]+)", contributing.read_text(encoding="utf-8"))
+    assert [link for link in links if ":" not in link and not (contributing.parent / link).exists()] == []
+
+
+def test_files_that_contributors_are_sent_to_are_there(contributing: Path) -> None:
+    """Each name in backticks that looks like a path is one, from the top or from the page's own folder."""
+    text = contributing.read_text(encoding="utf-8")
+    named = {path for path in re.findall(r"`([\w./-]+/[\w./-]*)`", text) if "=" not in path}
+    assert len(named) > 5
+    assert [
+        path for path in sorted(named) if not ((ROOT / path).exists() or (contributing.parent / path).exists())
+    ] == []
+
+
+def test_rows_of_tests_name_every_folder_that_is_no_room() -> None:
+    """The table has a row for each folder of tests without a room of its name."""
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and list(path.glob("*.py"))}
+    rooms = {path.name for path in (ROOT / "toolrt").iterdir() if path.is_dir()}
+    rows = set(re.findall(r"^\| `(\w+)/` \|", PAGES[1].read_text(encoding="utf-8"), re.MULTILINE))
+    assert rows == folders - rooms
+
+
+def test_workflow_checks_every_admitted_version() -> None:
+    """The matrix has every minor version of Trio that the dependency admits, and Python from the lowest on."""
+    text = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    found = {name: re.findall(r'"([\d.]+)"', text.split(f" {name}: [")[1].split("]")[0]) for name in ("python", "trio")}
+    project = _project()["project"]
+    (trio,) = [each for each in project["dependencies"] if each.startswith("trio")]
+    first, last = map(int, re.findall(r"0\.(\d+)", trio))
+    assert found["trio"] == [f"0.{minor}" for minor in range(first, last)]
+    assert f">={found['python'][0]}" == project["requires-python"]
+    classified = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    assert set(classified) <= set(found["python"])
+
+
+def test_versions_that_have_not_run_have_no_badge() -> None:
+    """No page shows a badge: the workflows have not run yet, as the table says."""
+    assert "not yet run" in PAGES[0].read_text(encoding="utf-8")
+    for page in [*PAGES, ROOT / "README.md"]:
+        assert "badge" not in re.sub(r"no badges", "", page.read_text(encoding="utf-8"))
+
+
+def test_hooks_are_local() -> None:
+    """Before a commit nothing is fetched: every hook runs a tool that is installed."""
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"repo: (\S+)", text) == ["local"]
+    assert text.count("language: system") == text.count("- id:")
+
+
+def test_room_of_a_changed_file_has_its_tests_run() -> None:
+    """The fast session finds the folder of tests for each room, and for documents."""
+    nox = pytest.importorskip("nox", reason="it is not installed: pip install nox")
+    import runpy
+
+    assert nox
+    tests_for = runpy.run_path(str(ROOT / ".ci" / "noxfile.py"))["tests_for"]
+    for room in (path.stem for path in (ROOT / "toolrt").iterdir() if path.suffix in ("", ".py")):
+        if room not in ("__init__", "__main__", "__pycache__"):
+            assert len(tests_for([f"toolrt/{room}/_file.py"])) == 1, room
+    assert tests_for(["docs/index.md", "tests/sim/test_clock.py", "LICENSE"]) == ["tests/docs", "tests/sim"]
+    assert tests_for(["tests/conftest.py"]) == []

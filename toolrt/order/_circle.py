@@ -1,0 +1,92 @@
+"""Who waits for whom across batches and runtimes, and whether a new call would close a circle.
+
+Rules.
+    1. Within one table a ticket waits for earlier tickets only, so no circle can form.  A tool that runs a batch on
+       another runtime waits for that batch while it holds tickets: then one can, over two tables or more.
+    2. Only a call of a batch that a tool opened can close it: nothing waits for any other new call.  It is held against
+       the graph when it has taken its tickets, and refused where it would wait for the call inside which it runs.
+
+Theory.  A running call waits for the calls of the batches that its tool has open; a queued one for the calls before
+it, all of them, and for one of those that hold the slots of its batch.  What may end is the least set that is closed
+under that; a call outside of it is in a deadlock (Holt, "Some deadlock properties of computer systems", 1972).
+
+Limits.  It is known what a tool waits for where it opened the batch in its own task, in a task that it started or
+through `trio.from_thread`.  A tool that waits otherwise (an event, another thread's Trio run) is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from toolrt.order._tracked import Status, TrackedCall
+
+__all__ = ["circle_through"]
+
+_ENDED = (Status.COMPLETED, Status.YIELDED)
+
+
+def circle_through(call: TrackedCall) -> str | None:
+    """Why `call`, which has just taken its tickets, would never start; None if it may.
+
+    Ordering: what it waits for is named in the order of the tickets.
+    """
+    # Earlier calls of its own batch were held against the same graph, so no way to what they wait for leads back.
+    known = {id(one) for one in call.siblings if one is not call}
+    needs: dict[int, tuple[TrackedCall, list[TrackedCall], list[TrackedCall]]] = {}
+    todo = [call]
+    while todo:
+        one = todo.pop()
+        if id(one) in needs:
+            continue
+        every = [] if id(one) in known else list(_waits_for_all(one))
+        slots = [] if id(one) in known else _waits_for_one(one)
+        needs[id(one)] = one, every, slots
+        todo += [*every, *slots]
+    ending: set[int] = set()
+    while True:
+        more = {
+            key
+            for key, (_, every, slots) in needs.items()
+            if key not in ending
+            and all(id(other) in ending for other in every)
+            and (not slots or any(id(other) in ending for other in slots))
+        }
+        if not more:
+            break
+        ending |= more
+    if id(call) in ending:
+        return None
+    way = [call]
+    while not way[1:] or way[-1] not in way[:-1]:
+        _, every, slots = needs[id(way[-1])]
+        way.append(next(other for other in (*every, *slots) if id(other) not in ending))
+    steps = ", which waits for ".join(f"call {one.call_index} ({one.name}) of batch {one.batch_id}" for one in way[1:])
+    return f"it would never start: it waits for {steps}"
+
+
+def _unended(calls: Iterable[TrackedCall]) -> Iterator[TrackedCall]:
+    return (one for one in calls if one.status not in _ENDED)
+
+
+def _waits_for_all(call: TrackedCall) -> Iterator[TrackedCall]:
+    """The calls that must all end before this one can."""
+    if call.status is Status.EXECUTING:
+        for batch in call.opened:
+            yield from _unended(batch.calls)
+    elif call.status is Status.QUEUED and not call.held:
+        if call.admitted:
+            for ticket in call.tickets:
+                yield from ticket.waits_for()
+        else:
+            # Those of the lanes before its own, or the one whose claims are not known, at which its lane stands still.
+            for one in _unended(call.siblings):
+                if (one.lane or 0) < (call.lane or 0) or (one.asking and one.lane == call.lane):
+                    yield one
+
+
+def _waits_for_one(call: TrackedCall) -> list[TrackedCall]:
+    """The calls one of which must end before this one can: those that hold the slots of its batch, if all are held."""
+    if call.status is not Status.QUEUED or call.held or not call.admitted:
+        return []
+    holding = [one for one in call.siblings if one.held]
+    return holding if len(holding) >= call.siblings.limit else []
