@@ -22,9 +22,9 @@ import trio.testing  # noqa: E402
 
 from tests.cli._terminal import Window, window  # noqa: E402
 from toolrt import Allow, Claim, Mode, Registry, Runtime, ToolCall, tool  # noqa: E402
-from toolrt.cli import _board  # noqa: E402
-from toolrt.cli._run import perform  # noqa: E402
-from toolrt.cli._screen import Screen  # noqa: E402
+from toolrt.cli.commands._run import perform  # noqa: E402
+from toolrt.cli.screen import _board  # noqa: E402
+from toolrt.cli.screen._screen import Screen  # noqa: E402
 
 COLUMNS, ROWS = 84, 18
 CELL, LINE = 8.4, 19

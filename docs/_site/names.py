@@ -1,8 +1,9 @@
 """The public names, each with the one place where the reference tells of it.
 
-Rules.  A room is a module or package of toolrt without an underscore in its path; what it exports is its ``__all__``.
-A name that several rooms export is told of where a user would import it from: at the top, if it is there, else in the
-room with the shortest path, else in the one that its code lives in.
+Rules.  A room is a module or package of toolrt that has an ``__all__`` and no underscore in its path; a package
+without an ``__all__`` holds private modules only.  A name that several rooms export is told of where a user would
+import it from: at the top, if it is there, else in the room with the shortest path, else in the one that its code
+lives in.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Name(NamedTuple):
 def rooms() -> tuple[str, ...]:
     """The path of every room, a room before the rooms in it."""
     found = [module.name for module in pkgutil.walk_packages(toolrt.__path__, "toolrt.")]
-    return ("toolrt", *(path for path in found if not any(part.startswith("_") for part in path.split("."))))
+    named = [path for path in found if not any(part.startswith("_") for part in path.split("."))]
+    return ("toolrt", *(path for path in named if hasattr(importlib.import_module(path), "__all__")))
 
 
 @cache

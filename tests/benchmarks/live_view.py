@@ -20,8 +20,8 @@ from typing import Any
 import trio
 
 from toolrt import Registry, Runtime, ToolCall, tool
-from toolrt.cli._run import perform
-from toolrt.cli._screen import Screen
+from toolrt.cli.commands._run import perform
+from toolrt.cli.screen._screen import Screen
 
 
 @tool(safe=True)

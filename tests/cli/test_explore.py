@@ -13,17 +13,17 @@ import pytest
 import trio
 
 from toolrt import Outcome, invariants, sim
-from toolrt.cli._draw import timeline
-from toolrt.cli._experiment import Experiment
-from toolrt.cli._explore import explore
-from toolrt.cli._failure import FailureFile
-from toolrt.cli._input import load_response
-from toolrt.cli._litmus import litmus
-from toolrt.cli._roots import Roots
-from toolrt.cli._run import run
-from toolrt.cli._variation import Variation
+from toolrt.cli.commands._draw import timeline
+from toolrt.cli.commands._explore import explore
+from toolrt.cli.commands._litmus import litmus
+from toolrt.cli.commands._run import run
+from toolrt.cli.experiment._experiment import Experiment
+from toolrt.cli.experiment._failure import FailureFile
+from toolrt.cli.experiment._input import load_response
+from toolrt.cli.experiment._roots import Roots
+from toolrt.cli.experiment._variation import Variation
 from toolrt.workspace import MemoryDisk
-from toolrt.workspace._identity import Identity
+from toolrt.workspace.names._identity import Identity
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolrt.cli import _experiment
+from toolrt.cli.experiment import _experiment
 
 #: Two calls of one file, and a cancel at any step: some hundreds of traces.
 CALLS = (("write_file", {"path": "a", "content": "x"}), ("edit_file", {"path": "a", "old": "x", "new": "y"}))

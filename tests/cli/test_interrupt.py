@@ -15,9 +15,9 @@ import pytest
 import trio
 
 from toolrt import Outcome, Registry, Runtime, ToolCall, invariants, sim, tool
-from toolrt.cli import _experiment
-from toolrt.cli._run import perform
-from toolrt.cli._screen import Screen
+from toolrt.cli.commands._run import perform
+from toolrt.cli.experiment import _experiment
+from toolrt.cli.screen._screen import Screen
 
 #: ``toolrt run`` with two more tools: one that waits until it is cancelled, and one that never ends.
 WITH_SLOW_TOOLS = """

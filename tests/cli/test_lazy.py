@@ -51,5 +51,5 @@ def test_help_imports_no_room() -> None:
 def test_the_summary_is_the_first_paragraph_of_the_help(command: str) -> None:
     """The list of commands says of each what its own help begins with."""
     module, summary = _COMMANDS[command]
-    function = getattr(importlib.import_module(f"toolrt.cli.{module}"), command)
+    function = getattr(importlib.import_module(f"toolrt.cli.commands.{module}"), command)
     assert inspect.getdoc(function).split("\n\n")[0].replace("\n", " ").rstrip(".") == summary.rstrip(".")

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from toolrt.cli import _litmus as command
+from toolrt.cli.commands import _litmus as command
 from toolrt.invariants.litmus import LITMUS
 
 

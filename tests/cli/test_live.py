@@ -22,9 +22,9 @@ import trio.testing
 from tests.cli._terminal import Window, window
 from tests.cli.test_interrupt import WITH_SLOW_TOOLS
 from toolrt import Allow, Claim, Mode, Outcome, Registry, Runtime, ToolCall, ToolOutput, tool
-from toolrt.cli import _board
-from toolrt.cli._run import Performed, perform
-from toolrt.cli._screen import Screen
+from toolrt.cli.commands._run import Performed, perform
+from toolrt.cli.screen import _board
+from toolrt.cli.screen._screen import Screen
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are pseudo-terminals on POSIX systems")
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from toolrt import invariants
-from toolrt.cli._experiment import Experiment
-from toolrt.cli._failure import FailureFile
+from toolrt.cli.experiment._experiment import Experiment
+from toolrt.cli.experiment._failure import FailureFile
 from toolrt.workspace import Identity
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from toolrt import sim
 from toolrt.invariants.litmus import LITMUS
-from toolrt.workspace._identity import Identity
+from toolrt.workspace.names._identity import Identity
 
 
 def _bar(page: Path) -> tuple[str, dict[str, str]]:

@@ -13,10 +13,10 @@ from rich.cells import cell_len
 
 from tests.cli._terminal import Window
 from toolrt import Outcome, ToolCall, ToolResult
-from toolrt.cli._census import Census, Standing
-from toolrt.cli._painter import Painter, fitted
-from toolrt.cli._picture import Glyphs, Rate, clock
-from toolrt.cli._said import in_bytes, said_in, size_of
+from toolrt.cli.screen._census import Census, Standing
+from toolrt.cli.screen._painter import Painter, fitted
+from toolrt.cli.screen._picture import Glyphs, Rate, clock
+from toolrt.cli.screen._said import in_bytes, said_in, size_of
 from toolrt.order import Happening, TrackedCall
 
 TEXTS = st.text(alphabet="ab 値é━", max_size=30)
@@ -115,7 +115,7 @@ def test_painter_sends_only_lines_that_changed() -> None:
 
 def test_line_that_is_wider_than_known_takes_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Terminals do not agree how wide some characters are: what does not fit is not shown, and nothing moves."""
-    monkeypatch.setattr("toolrt.cli._painter.cell_len", lambda text: len(text) // 2)
+    monkeypatch.setattr("toolrt.cli.screen._painter.cell_len", lambda text: len(text) // 2)
     shown = Emulated(20, 10, False)
     try:
         for _ in range(3):

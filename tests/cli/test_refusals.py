@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from toolrt.cli import _input, main
+from toolrt.cli import main
+from toolrt.cli.experiment import _input
 
 COMMANDS = ("run", "explore")
 
@@ -342,7 +343,7 @@ def test_bug_of_ours_has_a_code_of_its_own(
     def broken(*arguments: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("toolrt.cli._run.plan_of", broken)
+    monkeypatch.setattr("toolrt.cli.commands._run.plan_of", broken)
     ended = toolrt("run", response, "--workspace", shop, "--dry-run")
     assert ended.code == 70
     assert "RuntimeError: broken" in ended.err

@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from toolrt import Registry, Runtime, ToolCall, ToolOutput, invariants, tool
-from toolrt.cli._run import perform
-from toolrt.cli._screen import Screen
+from toolrt.cli.commands._run import perform
+from toolrt.cli.screen._screen import Screen
 from toolrt.trace import Trace
 
 OUTCOMES = ["ok"] * 9 + ["error", "ok", "invalid", "ok", "ok"]

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrt.cli._escape import on_one_line, shown_lines
-from toolrt.cli._screen import Screen
+from toolrt.cli.screen._escape import on_one_line, shown_lines
+from toolrt.cli.screen._screen import Screen
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]markup[/bold] :smile: \x9b2J \u202eesrever\u2066 \x07\x08\r tail\u2028end"
 

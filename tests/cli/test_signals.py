@@ -18,9 +18,9 @@ import pytest
 from tests.cli._terminal import Window, window
 from tests.cli.test_interrupt import WITH_SLOW_TOOLS
 from tests.cli.test_live import spawned, until
-from toolrt.cli import _experiment
 from toolrt.cli._exit import Exit
-from toolrt.cli._signals import before_a_stop, code_of_interrupt, taken_as_interrupts, who_interrupts
+from toolrt.cli.experiment import _experiment
+from toolrt.cli.screen._signals import before_a_stop, code_of_interrupt, taken_as_interrupts, who_interrupts
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="these signals are POSIX's")
 
@@ -167,7 +167,7 @@ def test_forked_process_ends_by_itself(tmp_path: Path) -> None:
     """One that is told to end does, and says nothing in its parent's name."""
     program = """
 import os, signal
-from toolrt.cli._signals import before_a_stop, taken_as_interrupts
+from toolrt.cli.screen._signals import before_a_stop, taken_as_interrupts
 with taken_as_interrupts():
     before_a_stop(lambda: print("left", flush=True))
     child = os.fork()

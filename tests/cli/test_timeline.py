@@ -11,7 +11,7 @@ import pytest
 
 from toolrt import view
 from toolrt.trace import Trace
-from toolrt.workspace._identity import Identity
+from toolrt.workspace.names._identity import Identity
 
 OPTIONS = ["--html", "--svg", "--text", "--chrome", "--shiviz", "--mermaid"]
 
@@ -73,8 +73,8 @@ def test_replay_file_is_replayed(toolrt: Any, response: Path, shop: Path, tmp_pa
 def failing(response: Path, shop: Path, tmp_path: Path) -> Path:
     """A replay file, as explore keeps one when a law does not hold."""
     from toolrt import sim
-    from toolrt.cli._experiment import Experiment
-    from toolrt.cli._failure import FailureFile
+    from toolrt.cli.experiment._experiment import Experiment
+    from toolrt.cli.experiment._failure import FailureFile
     from toolrt.interop import parse_response
     from toolrt.workspace import MemoryDisk
 

@@ -84,8 +84,8 @@ def test_lists_name_pages_that_have_such_blocks(root: Path) -> None:
 @pytest.fixture
 def place(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with the files that the page on pictures speaks of."""
-    from toolrt.cli._experiment import Experiment
-    from toolrt.cli._failure import FailureFile
+    from toolrt.cli.experiment._experiment import Experiment
+    from toolrt.cli.experiment._failure import FailureFile
     from toolrt.interop import parse_response
     from toolrt.workspace import MemoryDisk
 

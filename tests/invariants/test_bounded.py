@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolrt import invariants, sim
-from toolrt.invariants._equality import trace_digest
-from toolrt.invariants._mix import judged
+from toolrt.invariants.mixes._mix import judged
+from toolrt.invariants.predicates._equality import trace_digest
 
 MUTANTS = [pytest.param(mutant, id=name) for name, mutant in invariants.MUTANTS.items()]
 

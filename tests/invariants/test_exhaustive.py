@@ -12,17 +12,8 @@ import pytest
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.invariants import (
-    KINDS,
-    LAWS,
-    MUTANTS,
-    BatchProgress,
-    Mix,
-    _sittings,
-    all_batches,
-    exhaust,
-    exhaust_each,
-)
+from toolrt.invariants import KINDS, LAWS, MUTANTS, BatchProgress, Mix, all_batches, exhaust, exhaust_each
+from toolrt.invariants.mixes import _sittings
 from toolrt.invariants.script import Fail, Pause, ReadCell, Say, Scripted
 
 # Test runners have threads of their own; a worker runs nothing but the simulator.

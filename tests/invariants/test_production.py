@@ -12,7 +12,7 @@ import trio.testing
 import toolrt
 from toolrt import Registry, Runtime, ToolCall
 from toolrt.invariants import check
-from toolrt.invariants._world import World
+from toolrt.invariants.mixes._world import World
 from toolrt.invariants.workloads import WORKLOADS
 from toolrt.model import State
 from toolrt.trace import Trace

@@ -12,8 +12,8 @@ import toolrt
 from tests.properties._rule import Variant, call, calls_of, only_ending
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolContext, Workspace, sim
 from toolrt.invariants import MUTANTS, patched
-from toolrt.workspace import _contents
-from toolrt.workspace._cache import Cache
+from toolrt.workspace.change import _contents
+from toolrt.workspace.change._cache import Cache
 
 SIZES = {"small": 100, "large": 12_000, "huge": 26_000}
 

@@ -161,7 +161,7 @@ def test_a_task_that_swallows_all_is_ended_by_force() -> None:
 @pytest.mark.parametrize("inside", [True, False])
 def test_an_abort_function_that_raises_ends_one_execution(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """What breaks Trio itself is that execution's error, and the next one runs, whoever does the stepping."""
-    from toolrt.sim import _hook
+    from toolrt.sim.engine import _hook
 
     monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
     broken = [True]
@@ -187,7 +187,7 @@ def test_an_abort_function_that_raises_ends_one_execution(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_step_that_breaks_trio_is_replayed(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """The step in which an abort function raised is part of the schedule."""
-    from toolrt.sim import _hook
+    from toolrt.sim.engine import _hook
 
     monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
 
@@ -440,7 +440,7 @@ def test_trio_without_a_private_name_is_refused(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("inside", [True, False])
 def test_both_ways_of_stepping_give_the_same(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """Where Trio's loop is another one, each step is left to it: same schedules, same traces."""
-    from toolrt.sim import _hook
+    from toolrt.sim.engine import _hook
 
     async def program() -> tuple[int, ...]:
         order: list[int] = []
@@ -466,7 +466,7 @@ def test_both_ways_of_stepping_give_the_same(monkeypatch: pytest.MonkeyPatch, in
 
 def test_both_ways_of_stepping_deadlock_and_unwind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlock, step limit and force work the same when Trio does the stepping."""
-    from toolrt.sim import _hook
+    from toolrt.sim.engine import _hook
 
     monkeypatch.setattr(_hook, "can_step_inside", lambda: False)
 

@@ -22,7 +22,7 @@ from trio.lowlevel import checkpoint
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.sim import _divided, _workers
+from toolrt.sim.exploring import _divided, _workers
 
 # Test runners have threads of their own; a worker runs nothing but the simulator.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")

@@ -54,7 +54,7 @@ ENDLESS = {
 @pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
 def test_run_returns_while_strangers_go_on(monkeypatch: pytest.MonkeyPatch, start, inside: bool) -> None:
     """A program that waits for nobody is stopped, whatever system tasks and callbacks keep doing."""
-    from toolrt.sim import _hook
+    from toolrt.sim.engine import _hook
 
     monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
 

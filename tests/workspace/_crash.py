@@ -23,7 +23,8 @@ import attrs
 import trio
 
 from toolrt import probe
-from toolrt.workspace import Disk, RealDisk, Workspace, _real_write, is_own
+from toolrt.workspace import Disk, RealDisk, Workspace, is_own
+from toolrt.workspace.disk import _real_write
 
 #: What the disk changes things with, and what it looks with.
 CALLS = [

@@ -42,9 +42,9 @@ from toolrt.workspace import (
     Symlink,
     TooLarge,
     User,
-    _real_remove,
 )
-from toolrt.workspace._nodes import Branch, File, Other
+from toolrt.workspace.disk import _real_remove
+from toolrt.workspace.disk._nodes import Branch, File, Other
 
 #: Whom permission bits bind in the child, and somebody else.
 ME, OTHER = 12345, 23456

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, Workspace
 from toolrt.workspace import estimated_tokens, head_and_tail
-from toolrt.workspace._text import lines_of
+from toolrt.workspace.text._text import lines_of
 
 LEFT_OUT = re.compile(r"^\[\.\.\. lines? (\d+)(?: to (\d+))? left out \.\.\.\]$", re.MULTILINE)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem
-from toolrt.workspace._text import Edit, edited, edited_in_turn, line_count, lines_of, nearest, numbered
+from toolrt.workspace.text._text import Edit, edited, edited_in_turn, line_count, lines_of, nearest, numbered
 
 
 def edit(text, old, new, every=False):

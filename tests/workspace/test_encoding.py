@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem
-from toolrt.workspace._encoding import decoded, encoded, encoding_of, named
+from toolrt.workspace.text._encoding import decoded, encoded, encoding_of, named
 
 MARKS = {
     "utf-8": b"",

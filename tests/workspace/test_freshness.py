@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem, Identity, Kind, MemoryDisk, Stat, Workspace
-from toolrt.workspace._below import Below
-from toolrt.workspace._cache import Cache, Kept
-from toolrt.workspace._freshness import Freshness
+from toolrt.workspace.change._cache import Cache, Kept
+from toolrt.workspace.change._freshness import Freshness
+from toolrt.workspace.disk._below import Below
 
 OLD, NEW = b"old", b"new"
 

@@ -16,13 +16,14 @@ import pytest
 import trio
 
 from toolrt.model import EVERYTHING, State
-from toolrt.workspace import FileProblem, RealDisk, Workspace, _real_write, is_own
-from toolrt.workspace._disk import Kind
-from toolrt.workspace._history import MemoryStore
-from toolrt.workspace._journal import Journal
-from toolrt.workspace._mutation import digest_of
-from toolrt.workspace._segment import Segment, records_of
-from toolrt.workspace._version import Row, Standing
+from toolrt.workspace import FileProblem, RealDisk, Workspace, is_own
+from toolrt.workspace.change._mutation import digest_of
+from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.disk import _real_write
+from toolrt.workspace.disk._disk import Kind
+from toolrt.workspace.history._history import MemoryStore
+from toolrt.workspace.journal._journal import Journal
+from toolrt.workspace.journal._segment import Segment, records_of
 
 OLD, NEW = b"old " * 3_000, b"new!" * 3_000
 
@@ -275,7 +276,7 @@ async def test_index_that_is_locked_ends_no_history(
     opened: Opened, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else's long transaction: every answer is the same, and nothing falls back."""
-    monkeypatch.setattr("toolrt.workspace._sqlite._BUSY_MS", 1)
+    monkeypatch.setattr("toolrt.workspace.journal._sqlite._BUSY_MS", 1)
     workspace = opened()
     await write(workspace, "a", b"new", index=0)
     assert len(await workspace.history.versions("a")) == 1

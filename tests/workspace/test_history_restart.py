@@ -15,11 +15,11 @@ import trio
 
 from toolrt.model import EVERYTHING, State
 from toolrt.workspace import FileProblem, RealDisk, Symlink, Wanted, Workspace
-from toolrt.workspace._disk import Kind
-from toolrt.workspace._journal import Journal
-from toolrt.workspace._mutation import digest_of
-from toolrt.workspace._segment import Segment
-from toolrt.workspace._version import Row, Standing
+from toolrt.workspace.change._mutation import digest_of
+from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.disk._disk import Kind
+from toolrt.workspace.journal._journal import Journal
+from toolrt.workspace.journal._segment import Segment
 
 
 def context(batch_id: str = "batch", call_index: int = 0) -> Any:

@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import READ, WRITE, Claim, State
-from toolrt.workspace import (
-    Directory,
-    HardLink,
-    Kind,
-    MemoryDisk,
-    Special,
-    Symlink,
-    Wanted,
-    Workspace,
-    _identity,
-)
-from toolrt.workspace._disk import Folding
+from toolrt.workspace import Directory, HardLink, Kind, MemoryDisk, Special, Symlink, Wanted, Workspace
+from toolrt.workspace.disk._disk import Folding
+from toolrt.workspace.names import _identity
 
 FILE, DIRECTORY, ENTRY = Wanted.FILE, Wanted.DIRECTORY, Wanted.ENTRY
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolrt.workspace._ignore import Ignored, IgnoreFile
+from toolrt.workspace.rules._ignore import Ignored, IgnoreFile
 
 
 def left_out(files, path):

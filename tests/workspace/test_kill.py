@@ -16,7 +16,7 @@ import pytest
 
 from tests.workspace._killed import SIZE, content
 from toolrt.workspace import Workspace
-from toolrt.workspace._mutation import digest_of
+from toolrt.workspace.change._mutation import digest_of
 
 #: How often it is killed: 200 times in the full run.
 KILLS = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 20

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem
-from toolrt.workspace._patch import FilePatch, parsed_patch, patched
+from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
 
 
 def apply(text, *lines, path="a"):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrt.workspace._patterns import Glob, PatternRefused, braces_expanded, name_matcher
+from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded, name_matcher
 
 
 def matches(pattern, path):

@@ -13,7 +13,8 @@ from _session import TREE, Session
 import toolrt
 from toolrt import Deny, MemoryDisk, Rewrite, ToolCall, ToolContext, Workspace
 from toolrt.errors import DefinitionRefused
-from toolrt.workspace import Directory, Folding, HardLink, Permissions, Permit, Question, Rule, Symlink, _permissions
+from toolrt.workspace import Directory, Folding, HardLink, Permissions, Permit, Question, Rule, Symlink
+from toolrt.workspace.rules import _permissions
 
 # Rules
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem, MemoryDisk, Workspace
-from toolrt.workspace._private import describe_error, without_private_paths
+from toolrt.workspace.names._private import describe_error, without_private_paths
 
 ROOT = "/home/me/repo"
 

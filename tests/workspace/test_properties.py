@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolrt.model import State
 from toolrt.workspace import Directory, FileProblem, HardLink, MemoryDisk, RealDisk, Symlink, Workspace, identify
-from toolrt.workspace._text import edited, lines_of, slice_of
+from toolrt.workspace.text._text import edited, lines_of, slice_of
 
 SETTINGS = settings(max_examples=150, deadline=None)
 

@@ -17,7 +17,8 @@ import trio.testing
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.workspace import FileProblem, RealDisk, Workspace, _real_remove, _real_write
+from toolrt.workspace import FileProblem, RealDisk, Workspace
+from toolrt.workspace.disk import _real_remove, _real_write
 
 LIMIT = 1000
 
@@ -368,7 +369,7 @@ def test_identity_opens_no_file(tmp_path, monkeypatch):
 
 def test_foldings_kept_are_bounded(disk, monkeypatch):
     """The table of foldings does not grow with the tree."""
-    monkeypatch.setattr("toolrt.workspace._real._FOLDINGS_KEPT", 3)
+    monkeypatch.setattr("toolrt.workspace.disk._real._FOLDINGS_KEPT", 3)
     for number in range(10):
         Path(disk.root, f"d{number}").mkdir()
         Path(disk.root, f"d{number}", "a").touch()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from toolrt.workspace import _regex
-from toolrt.workspace._regex import Expression, RegexRefused
+from toolrt.workspace.finding import _regex
+from toolrt.workspace.finding._regex import Expression, RegexRefused
 
 
 def found_by_python(pattern, line, flags=0):

@@ -39,7 +39,7 @@ def planted(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     if request.param == "ripgrep" and rg is None:
         pytest.skip("ripgrep is not installed")
     # As where it is not installed: no program of the name, and what is already known of it forgotten.
-    from toolrt.workspace import _ripgrep
+    from toolrt.workspace.finding import _ripgrep
 
     monkeypatch.setattr(_ripgrep, "program", lambda: rg if request.param == "ripgrep" else None)
 

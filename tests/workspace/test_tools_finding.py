@@ -19,12 +19,9 @@ from toolrt.workspace import (
     Special,
     Symlink,
     Workspace,
-    _finding,
-    _reading,
-    _ripgrep,
-    _search_file,
-    _walk,
 )
+from toolrt.workspace.finding import _finding, _ripgrep, _search_file, _walk
+from toolrt.workspace.tools import _reading
 
 
 async def refusal(call, tree, name, **input):

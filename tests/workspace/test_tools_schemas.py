@@ -8,7 +8,8 @@ import trio
 import toolrt
 from toolrt.errors import MissingExtra
 from toolrt.model import Outcome, Registry, ToolCall, _schema, _tool
-from toolrt.workspace import MemoryDisk, Workspace, _tools
+from toolrt.workspace import MemoryDisk, Workspace
+from toolrt.workspace.tools import _tools
 
 
 def tools():

@@ -14,9 +14,9 @@ import toolrt
 from toolrt import ToolCall
 from toolrt.invariants import require
 from toolrt.workspace import FileProblem, MemoryDisk, Workspace
-from toolrt.workspace._disk import Kind
-from toolrt.workspace._mutation import digest_of
-from toolrt.workspace._version import Row, Standing
+from toolrt.workspace.change._mutation import digest_of
+from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.disk._disk import Kind
 
 
 @attrs.frozen

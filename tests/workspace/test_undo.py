@@ -15,9 +15,9 @@ from _hand import Hand
 import toolrt
 from toolrt import sim
 from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Planted, Symlink, Workspace
-from toolrt.workspace._mutation import digest_of
-from toolrt.workspace._undo import planned
-from toolrt.workspace._version import Row, Standing
+from toolrt.workspace.change._mutation import digest_of
+from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.history._undo import planned
 
 #: What a batch does: how, and to what.
 Step = tuple[str, ...]

@@ -232,7 +232,7 @@ async def test_issue8_07_a_directory_that_is_too_large_to_judge_is_looked_throug
     tree: Any, name: str, input: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How large a directory is makes no difference to what is touched."""
-    monkeypatch.setattr("toolrt.workspace._permissions._LOOKED_AT_MOST", 1)
+    monkeypatch.setattr("toolrt.workspace.rules._permissions._LOOKED_AT_MOST", 1)
     made = tree({"src/a": "", "src/b": "", "src/z/.env": "key"})
     before = made.workspace.snapshot()
     done = await made.call(name, **input)

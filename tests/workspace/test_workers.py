@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from toolrt.workspace._workers import Workers, check_cancelled
+from toolrt.workspace.disk._workers import Workers, check_cancelled
 
 #: Longer than any machine takes; a test that waits so long has failed.
 LONG = 60

@@ -18,8 +18,8 @@ from cyclopts import App, CoercionError, CycloptsError, UnknownCommandError
 from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._exit import MEANINGS, Exit
 from toolrt.cli._made_with import version
-from toolrt.cli._screen import complain, forgiving, why_text_was_lost
-from toolrt.cli._signals import code_of_interrupt, taken_as_interrupts
+from toolrt.cli.screen._screen import complain, forgiving, why_text_was_lost
+from toolrt.cli.screen._signals import code_of_interrupt, taken_as_interrupts
 from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtError
 
 __all__ = ["dispatch"]
@@ -65,7 +65,7 @@ def _app(called: str | None) -> App:
     )
     for name, (module, summary) in _COMMANDS.items():
         if name == called:
-            command = getattr(importlib.import_module(f"toolrt.cli.{module}"), name)
+            command = getattr(importlib.import_module(f"toolrt.cli.commands.{module}"), name)
             app.command(command, help=_help(command.__doc__ or ""))
         else:
             app.command(f"toolrt.cli.{module}:{name}", name=name, help=summary)

@@ -14,16 +14,16 @@ small broken variants of the runtime, at least one for each law, which that law 
 """
 
 from toolrt.invariants import script
-from toolrt.invariants._check import LAWS, check, require, verdicts
-from toolrt.invariants._equality import trace_digest
-from toolrt.invariants._executed_by import Executor, executed_by
 from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
-from toolrt.invariants._law import Law, LawVerdict, Predicate, Violation, law
 from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
-from toolrt.invariants._mix import Ending, Mix, simulate
-from toolrt.invariants._mutant import Mutant, patched
-from toolrt.invariants._rerun import Rerun, rerun
+from toolrt.invariants.mixes._executed_by import Executor, executed_by
+from toolrt.invariants.mixes._mix import Ending, Mix, simulate
+from toolrt.invariants.mixes._rerun import Rerun, rerun
 from toolrt.invariants.mutants import MUTANTS
+from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.predicates._check import LAWS, check, require, verdicts
+from toolrt.invariants.predicates._equality import trace_digest
+from toolrt.invariants.predicates._law import Law, LawVerdict, Predicate, Violation, law
 
 __all__ = [
     "KINDS",

@@ -21,11 +21,11 @@ import attrs
 from toolrt import sim
 from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants._check import LAWS, check
-from toolrt.invariants._law import Predicate, Violation, laws_by_name
 from toolrt.invariants._matrix import FalseAlarm
-from toolrt.invariants._mix import Mix, judged
-from toolrt.invariants._sittings import BatchProgress, Shown, search_all
+from toolrt.invariants.mixes._mix import Mix, judged
+from toolrt.invariants.mixes._sittings import BatchProgress, Shown, search_all
+from toolrt.invariants.predicates._check import LAWS, check
+from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.script import (
     AddCell,
     AppendFile,

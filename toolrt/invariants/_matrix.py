@@ -10,12 +10,12 @@ import attrs
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants._check import LAWS
-from toolrt.invariants._equality import trace_digest
-from toolrt.invariants._law import Predicate, Violation, laws_by_name
-from toolrt.invariants._mix import Mix, judged
-from toolrt.invariants._mutant import Mutant
+from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.mutants import MUTANTS
+from toolrt.invariants.mutants._mutant import Mutant
+from toolrt.invariants.predicates._check import LAWS
+from toolrt.invariants.predicates._equality import trace_digest
+from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.workloads import WORKLOADS
 
 __all__ = ["FalseAlarm", "Row", "Table", "table"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolrt.invariants._mix import Mix
+from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.script import (
     AddCell,
     AppendFile,

@@ -18,8 +18,8 @@ import attrs
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
-from toolrt.sim._explore import Program
-from toolrt.sim._judge import Check, judge
+from toolrt.sim.exploring._explore import Program
+from toolrt.sim.exploring._judge import Check, judge
 
 __all__ = ["Collected", "classes_against_calls", "collect", "schedules_to_bug"]
 

@@ -32,17 +32,17 @@ numbers, at addresses or at the order of a set is not controlled, and its replay
 """
 
 from toolrt.errors import ReplayDiverged
-from toolrt.sim._actors import CANCELLED
-from toolrt.sim._cell import Cell
-from toolrt.sim._chances import choose, faults, scope
-from toolrt.sim._estimate import Estimate, estimate
-from toolrt.sim._execution import Execution
-from toolrt.sim._explore import explore, replay, run
-from toolrt.sim._progress import Progress
-from toolrt.sim._report import Failure, Report, Verdict
 from toolrt.sim._schedule import Schedule
-from toolrt.sim._watch import watch
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.exploring._estimate import Estimate, estimate
+from toolrt.sim.exploring._explore import explore, replay, run
+from toolrt.sim.exploring._progress import Progress
+from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
+from toolrt.sim.programs._actors import CANCELLED
+from toolrt.sim.programs._cell import Cell
+from toolrt.sim.programs._chances import choose, faults, scope
+from toolrt.sim.programs._watch import watch
 from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Portfolio, Random, Redundant, Search, Strategy
 
 #: Nothing failed, as far as the report's claim goes.

@@ -1,7 +1,12 @@
 """A workspace's files: what a name means, how the disk is reached, and the tools a model is given."""
 
-from toolrt.workspace._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
-from toolrt.workspace._disk import (
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace._workspace import Workspace
+from toolrt.workspace.change._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
+from toolrt.workspace.change._held import held
+from toolrt.workspace.change._revision import noted, noted_no_change
+from toolrt.workspace.change._version import Version
+from toolrt.workspace.disk._disk import (
     EXACT,
     Change,
     Changed,
@@ -18,25 +23,20 @@ from toolrt.workspace._disk import (
     Unsynced,
     is_own,
 )
-from toolrt.workspace._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
-from toolrt.workspace._held import held
-from toolrt.workspace._history import History, Undone
-from toolrt.workspace._identity import Identity, Wanted, identify
-from toolrt.workspace._memory import Fault, MemoryDisk
-from toolrt.workspace._mounts import MountedDisk, path_on, real_disks
-from toolrt.workspace._naming import meant_path, shown_path
-from toolrt.workspace._nodes import Directory, HardLink, Planted, Special, Symlink, User
-from toolrt.workspace._permissions import Grant, Permissions, Permit, Question
-from toolrt.workspace._private import without_private_paths
-from toolrt.workspace._problem import FileProblem
-from toolrt.workspace._real import RealDisk
-from toolrt.workspace._recovery import state_directory
-from toolrt.workspace._revision import noted, noted_no_change
-from toolrt.workspace._rules import Rule
-from toolrt.workspace._version import Version
-from toolrt.workspace._walk import VISITED_MOST, Found, Walk, ignored_above
-from toolrt.workspace._withholding import Withholding, withheld_note, withholding
-from toolrt.workspace._workspace import Workspace
+from toolrt.workspace.disk._memory import Fault, MemoryDisk
+from toolrt.workspace.disk._nodes import Directory, HardLink, Planted, Special, Symlink, User
+from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
+from toolrt.workspace.history._history import History, Undone
+from toolrt.workspace.journal._recovery import state_directory
+from toolrt.workspace.names._identity import Identity, Wanted, identify
+from toolrt.workspace.names._mounts import MountedDisk, path_on, real_disks
+from toolrt.workspace.names._naming import meant_path, shown_path
+from toolrt.workspace.names._private import without_private_paths
+from toolrt.workspace.rules._permissions import Grant, Permissions, Permit, Question
+from toolrt.workspace.rules._rules import Rule
+from toolrt.workspace.rules._withholding import Withholding, withheld_note, withholding
+from toolrt.workspace.text._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
 
 __all__ = [
     "EXACT",

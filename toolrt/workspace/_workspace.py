@@ -10,16 +10,16 @@ from functools import cached_property
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, Services, State, Tool
 from toolrt.order import ClaimTable
-from toolrt.workspace._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
-from toolrt.workspace._disk import Disk, Entry, Kind, is_box
-from toolrt.workspace._files import Files, Limits
-from toolrt.workspace._history import History
-from toolrt.workspace._identity import Identity, Wanted, identify
-from toolrt.workspace._mounts import MountedDisk, path_on
-from toolrt.workspace._private import describe_error
-from toolrt.workspace._real import RealDisk
-from toolrt.workspace._recovery import opened_store
-from toolrt.workspace._tools import file_tools
+from toolrt.workspace.change._files import Files, Limits
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, is_box
+from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.history._history import History
+from toolrt.workspace.journal._recovery import opened_store
+from toolrt.workspace.names._identity import Identity, Wanted, identify
+from toolrt.workspace.names._mounts import MountedDisk, path_on
+from toolrt.workspace.names._private import describe_error
+from toolrt.workspace.text._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
+from toolrt.workspace.tools._tools import file_tools
 
 __all__ = ["Workspace"]
 

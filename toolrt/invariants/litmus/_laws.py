@@ -15,10 +15,10 @@ from typing import Any
 import attrs
 
 from toolrt import sim
-from toolrt.invariants._check import LAWS as ALL_LAWS
-from toolrt.invariants._mix import Ending, Mix, judged
 from toolrt.invariants.litmus._litmus import Count, Litmus, Program, outcome_of
+from toolrt.invariants.mixes._mix import Ending, Mix, judged
 from toolrt.invariants.mutants import MUTANTS
+from toolrt.invariants.predicates._check import LAWS as ALL_LAWS
 from toolrt.invariants.script import AddCell, ChangeState, Pause, ReadCell, Scripted, Sleep
 
 __all__ = ["LAWS"]

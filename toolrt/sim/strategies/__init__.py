@@ -1,10 +1,10 @@
 """Strategies: each picks the next execution of an exploration."""
 
-from toolrt.sim.strategies._dpor import DPOR
 from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._random import Random
 from toolrt.sim.strategies._strategy import Redundant, Search, Shared, Strategy, uncontrolled
 from toolrt.sim.strategies._tree import Bounded, Exhaustive
+from toolrt.sim.strategies.dpor._dpor import DPOR
 
 __all__ = [
     "DPOR",

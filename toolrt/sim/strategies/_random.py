@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.sim._execution import Execution
+from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._fifo import Fifo
 from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Sequence
 from typing import Any, Protocol
 
-from toolrt.sim._execution import Execution
+from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy
 
 __all__ = ["Redundant", "Search", "Shared", "Strategy", "uncontrolled"]

@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.sim._execution import Execution
+from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.strategies._strategy import Search, Shared, uncontrolled
 

@@ -1,0 +1,1 @@
+"""One module for each command; `_app` imports it when the command is used."""

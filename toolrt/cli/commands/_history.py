@@ -1,0 +1,155 @@
+"""``toolrt history``, ``undo`` and ``restore``: what changed in a directory, and the way back.
+
+Rules.  Nothing here changes a file that somebody else has changed meanwhile: it refuses, and says which.  What it
+does is a version too, so an undo can be undone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+import trio
+from cyclopts import Parameter
+
+from toolrt.cli._exit import Exit
+from toolrt.cli.experiment._options import Whole
+from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, as_options, roots_of
+from toolrt.cli.screen._escape import on_one_line
+from toolrt.cli.screen._screen import Screen, complain, forgiving, print_json
+from toolrt.workspace import FileProblem, Undone, Version, Workspace, shown_path
+
+__all__ = ["history", "print_way_back", "restore", "undo"]
+
+T = TypeVar("T")
+
+#: Of what a batch changed so many paths are named.
+_NAMED = 8
+
+
+def history(
+    path: Annotated[str, Parameter(help="The file, relative to the directory.")],
+    /,
+    *,
+    workspace: Annotated[str, Parameter(help="The directory; it is only read.")],
+    mount: Mounts = (),
+    json: Annotated[bool, Parameter(help="Print the versions as JSON.", negative=())] = False,
+) -> int:
+    """List the versions of a file that toolrt run made: when, in which batch and call, and what was done.
+
+    Version 0 is what was there before the first. toolrt restore puts one back, toolrt undo a whole batch.
+    """
+    files = roots_of(workspace, mount).workspace()
+    versions = _done(files.history.versions, _given(path))
+    if versions is None:
+        return Exit.USAGE
+    if json:
+        print_json([_as_json(version) for version in versions])
+        return Exit.OK
+    screen = Screen(forgiving(sys.stdout))
+    if not versions:
+        screen.say(f"no version of {on_one_line(path, 200)} is known")
+    for version in versions:
+        screen.say(
+            f"{version.number:>4}  {_when(version)}  {on_one_line(version.action, 300)} "
+            f"by call {version.call_index} of {on_one_line(version.batch_id, 100)}"
+        )
+    return Exit.OK
+
+
+def undo(
+    batch_id: Annotated[str, Parameter(help="The batch, as toolrt run and toolrt history print it.")],
+    /,
+    *,
+    workspace: Annotated[str, Parameter(help="The directory it changed.")],
+    mount: Mounts = (),
+    keep_hard_links: KeepHardLinks = False,
+) -> int:
+    """Put back exactly what a batch changed, all of it or nothing.
+
+    It is refused where somebody else has changed one of those files since; then nothing is changed.
+    """
+    files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
+    return _report(_done(files.history.undo, batch_id), files)
+
+
+def restore(
+    path: Annotated[str, Parameter(help="The file, relative to the directory.")],
+    version: Annotated[Whole, Parameter(help="Which version; 0 is what was there before the first.")],
+    /,
+    *,
+    workspace: Annotated[str, Parameter(help="The directory it is in.")],
+    mount: Mounts = (),
+    keep_hard_links: KeepHardLinks = False,
+) -> int:
+    """Put back one version of a file. That makes a new version, so nothing is lost."""
+    files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
+    return _report(_done(files.history.restore, _given(path), version), files)
+
+
+async def print_way_back(files: Workspace, batch_id: str, screen: Screen) -> None:
+    """Say what a batch changed, and the command that undoes it.
+
+    Checkpoint: as `History.changed_by`.
+    """
+    changed = await files.history.changed_by(batch_id)
+    if changed and files.history.persistent:
+        screen.say(f"changed {_named(changed)}; toolrt undo {batch_id} {as_options(files.disk)} puts it back", "dim")
+    elif changed and files.history.problem is not None:
+        screen.say(f"changed {_named(changed)}; not kept for undo: {on_one_line(files.history.problem, 500)}", "yellow")
+
+
+def _given(path: str) -> str:
+    """A name as it stands on the command line; one that is no UTF-8 in the way that names are shown."""
+    return path if path.isprintable() else shown_path(path)
+
+
+def _done(what: Callable[..., Awaitable[T]], *arguments: object) -> T | None:
+    """What came of it; None where it was refused, which has been said then."""
+
+    async def program() -> T:
+        return await what(*arguments)
+
+    try:
+        return trio.run(program)
+    except FileProblem as problem:
+        complain(str(problem))
+        return None
+
+
+def _report(undone: Undone | None, files: Workspace) -> int:
+    if undone is None:
+        return Exit.FAILED
+    screen = Screen(forgiving(sys.stdout))
+    screen.say(f"put back {_named(undone.paths)}" if undone.paths else "everything was as it should be")
+    if undone.parted:
+        what = "is a file of its own now" if len(undone.parted) == 1 else "are files of their own now"
+        screen.say(f"{_named(undone.parted)} had names elsewhere (hard links), which keep what they had, and {what}")
+    trio.run(print_way_back, files, undone.batch_id, screen)
+    return Exit.OK
+
+
+def _named(paths: tuple[str, ...]) -> str:
+    more = len(paths) - _NAMED
+    return ", ".join(on_one_line(path, 200) for path in paths[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _when(version: Version) -> str:
+    moment = datetime.datetime.fromtimestamp(version.time_ns / 1e9, datetime.UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _as_json(version: Version) -> dict[str, object]:
+    return {
+        "number": version.number,
+        "path": version.path,
+        "batch_id": version.batch_id,
+        "call_index": version.call_index,
+        "call_id": version.call_id,
+        "action": version.action,
+        "before": version.before,
+        "after": version.after,
+        "time_ns": version.time_ns,
+    }

@@ -1,0 +1,138 @@
+"""``toolrt laws``: hold the laws themselves to account.
+
+Rules.  Every law is checked by itself against every mutant, a small broken variant of the runtime, and against the
+runtime as it is.  A law that lets its mutant live is worth nothing; one that trips on the runtime as it is has
+found a bug, or is one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from toolrt import invariants
+from toolrt.cli._exit import Exit
+from toolrt.cli.experiment._options import Whole, at_least_one
+from toolrt.cli.screen._escape import on_one_line
+from toolrt.cli.screen._screen import Screen, forgiving, print_json
+from toolrt.errors import InputRefused
+
+__all__ = ["laws"]
+
+# Wall seconds between two lines of progress where there is no terminal.
+_EVERY = 30.0
+
+# What is run unless told otherwise: schedules of each workload, and calls in a batch.
+_EXECUTIONS, _CALLS = 40, 2
+
+
+def laws(
+    *,
+    executions: Annotated[
+        Whole | None, Parameter(help="With random: how many schedules of each workload to run, 40 unless given.")
+    ] = None,
+    seed: Annotated[
+        Whole | None,
+        Parameter(help="With random: which sample of schedules, 0 unless given; the same, the same table."),
+    ] = None,
+    strategy: Annotated[
+        Literal["random", "dpor"],
+        Parameter(help="random: mutants and workloads, a sample of schedules; dpor: all batches, all their traces."),
+    ] = "random",
+    calls: Annotated[Whole | None, Parameter(help="With dpor: batches of 1 to so many calls, 2 unless given.")] = None,
+    jobs: Annotated[Whole, Parameter(help="With dpor: how many processes share the batches, 1 or more.")] = 1,
+    checkpoint: Annotated[
+        Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
+    ] = None,
+    json: Annotated[bool, Parameter(help="Print the table as JSON.", negative=())] = False,
+) -> int:
+    """Print which law catches which broken variant of the runtime.
+
+    The rows are mutants, the columns laws, the numbers executions in which the law tripped. The exit code is 1 when a
+    mutant is not caught by its law, or a law trips on the runtime as it is; with dpor it is 3 when no law tripped and
+    not all traces were run, 130 after Ctrl-C.
+    """
+    at_least_one("--jobs", jobs)
+    of_dpor = {"--calls": calls, "--jobs": None if jobs == 1 else jobs, "--checkpoint": checkpoint}
+    of_random = {"--executions": executions, "--seed": seed}
+    for option, value in (of_random if strategy == "dpor" else of_dpor).items():
+        if value is not None:
+            other = "random" if strategy == "dpor" else "dpor"
+            raise InputRefused(option, f"it is for --strategy {other}", f"Add --strategy {other}, or leave it out.")
+    executions = at_least_one("--executions", _EXECUTIONS if executions is None else executions)
+    calls = at_least_one("--calls", _CALLS if calls is None else calls)
+    screen = Screen(forgiving(sys.stderr if json else sys.stdout))
+    if strategy == "dpor":
+        return _every_trace(screen, calls, jobs, checkpoint, json)
+    screen.say(f"{len(invariants.LAWS)} laws, {len(invariants.MUTANTS)} mutants, {executions:,} schedules of each")
+    found = invariants.table(executions, seed or 0)
+    if json:
+        print_json(found.to_json())
+    else:
+        full = str(found).splitlines()
+        for line in full if screen.fits(max(map(len, full))) else _narrow(found):
+            screen.say(on_one_line(line))
+    for mutant in found.survivors:
+        screen.say(on_one_line(f"{mutant.law} does not catch {mutant.name}"), "red")
+    if found.false_alarms:
+        broken = sorted({alarm.violation.law for alarm in found.false_alarms})
+        screen.say(f"broken by the runtime as it is: {', '.join(broken)}", "red")
+    screen.say("PASS: every mutant is caught" if found.ok else "FAIL", "bold green" if found.ok else "bold red")
+    return Exit.OK if found.ok else Exit.FAILED
+
+
+def _every_trace(screen: Screen, calls: int, jobs: int, checkpoint: Path | None, json: bool) -> int:
+    """Hold the runtime as it is against all laws in every trace of every batch."""
+    screen.say(
+        f"{len(invariants.LAWS)} laws, {len(invariants.KINDS)} kinds of call, every batch of 1 to {calls}, every trace"
+    )
+    batches = [invariants.all_batches(length) for length in range(1, calls + 1)]
+    progress = _Told(screen if screen.is_live else Screen(forgiving(sys.stderr)))
+    found = invariants.exhaust_each(batches, jobs=jobs, progress=progress, checkpoint=checkpoint)
+    screen.wipe()
+    if json:
+        print_json({str(length): each.to_json() for length, each in enumerate(found, 1)})
+    for length, each in enumerate(found, 1):
+        for line in [] if json else f"{length}: {each}".splitlines():
+            screen.say(on_one_line(line))
+    if any(each.alarms for each in found):
+        screen.say("FAIL", "bold red")
+        return Exit.FAILED
+    if not all(each.ok for each in found):
+        again = " The same command goes on from here." if checkpoint is not None else ""
+        screen.say(f"INCONCLUSIVE: no law tripped, and not all traces were run.{again}", "bold yellow")
+        return Exit.INTERRUPTED if any(each.left for each in found) else Exit.INCONCLUSIVE
+    screen.say("PASS: all laws hold", "bold green")
+    return Exit.OK
+
+
+class _Told:
+    """Shows how far a search of batches has come: over and over on a terminal, else a line now and then."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._next = time.perf_counter() + _EVERY
+
+    def __call__(self, progress: invariants.BatchProgress) -> None:
+        if self._screen.is_live:
+            self._screen.draw(str(progress))
+        elif time.perf_counter() >= self._next:
+            self._next += _EVERY
+            self._screen.say(str(progress))
+
+
+def _narrow(table: invariants.Table) -> Iterator[str]:
+    """The table for a window that it does not fit in: a few lines for each mutant."""
+    for row in table.rows:
+        others = [law for law, count in row.tripped.items() if count and law != row.mutant.law]
+        yield f"{row.mutant.name}:"
+        verb = "caught" if row.caught else "NOT CAUGHT"
+        yield f"  {verb} by {row.mutant.law} ({row.tripped.get(row.mutant.law, 0)} of {row.executions})"
+        if others:
+            yield f"  also by {', '.join(others)}"
+    yield f"{table.executions} executions of the runtime as it is: {len(table.false_alarms)} false alarms"

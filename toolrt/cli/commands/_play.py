@@ -1,0 +1,149 @@
+"""``toolrt litmus NAME --play``: be the scheduler of a litmus program.
+
+Rules.  One line of standard input is one answer; where input ends, so does the game.  Everything can be taken back.
+Nothing is hidden: hints and the proof are there for who asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from textwrap import wrap
+from typing import TextIO
+
+from toolrt.cli.screen._escape import on_one_line
+from toolrt.cli.screen._screen import Screen
+from toolrt.invariants.litmus import Game, Litmus, in_order
+
+__all__ = ["play"]
+
+_WIDTH = 100
+_HELP = "a number or a task lets it run; h hint, b back, r begin again, p proof, q quit"
+
+
+def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
+    """Play until somebody quits, or the input ends.
+
+    Args:
+        given: where answers come from; None is nobody.
+    """
+    screen.say(program.name, "bold")
+    for line in wrap(program.story, _WIDTH):
+        screen.say(on_one_line(line))
+    screen.say()
+    for line in program.source.splitlines():
+        screen.say(on_one_line(line), indent=4)
+    screen.say()
+    wrong = ", ".join(repr(outcome) for outcome in in_order(program.wrong))
+    aim = f"Try to make it end in {wrong}." if wrong else "Nobody has seen it go wrong: try, or ask for the proof (p)."
+    screen.say(on_one_line(f"You are the scheduler. {aim}"), "bold")
+    screen.say(_HELP)
+    _Table(Game(program), screen).play(given)
+
+
+class _Table:
+    """One game, and where it is shown."""
+
+    def __init__(self, game: Game, screen: Screen) -> None:
+        self._game = game
+        self._screen = screen
+        # How many of its steps have been printed.
+        self._shown = 0
+        self._told_end = False
+
+    def play(self, given: TextIO | None) -> None:
+        actions: Mapping[str, Callable[[], None]] = {
+            "h": self._hint,
+            "b": self._back,
+            "r": self._restart,
+            "p": self._prove,
+            "?": lambda: self._screen.say(_HELP),
+        }
+        while True:
+            self._show()
+            line = "" if given is None else given.readline()
+            answer = line.strip().lower()
+            if not line or answer in ("q", "quit"):
+                self._screen.say()
+                return
+            if answer in actions:
+                actions[answer]()
+            elif answer:
+                self._choose(answer)
+
+    def _show(self) -> None:
+        game, screen = self._game, self._screen
+        steps = game.steps
+        for number in range(self._shown, len(steps)):
+            step = steps[number]
+            mark = ">" if step.chosen else " "
+            time = f"  at {step.time:g} s" if any(each.time for each in steps) else ""
+            screen.say(on_one_line(f"{mark} {number:>3}  {step.task:10}  {step.does}{time}", 200))
+        self._shown = len(steps)
+        if game.over:
+            if not self._told_end:
+                self._told_end = True
+                self._end()
+            screen.say("b back, r begin again, p proof, q quit:", "bold")
+            return
+        screen.say("Who runs next?", "bold")
+        for number, option in enumerate(game.options):
+            screen.say(on_one_line(f"{number}  {option.task:10}  {option.does}", 200), indent=2)
+
+    def _end(self) -> None:
+        game, screen = self._game, self._screen
+        outcome = on_one_line(repr(game.outcome))
+        if game.broken:
+            switches = game.execution.schedule.switches
+            count = f"{switches} preemption{'' if switches == 1 else 's'}"
+            screen.say(f"It ended in {outcome}: the bug. You broke it, with {count}.", "bold red")
+            screen.say("The schedule:", indent=2)
+            screen.say(on_one_line(game.execution.schedule.short), indent=4)
+        else:
+            screen.say(f"It ended in {outcome}, as it should.", "green")
+        unseen = game.classes_unseen
+        seen = f"{game.classes_seen:,} class{'' if game.classes_seen == 1 else 'es'} of schedules seen"
+        screen.say(seen + ("" if unseen is None else f", {unseen:,} still unseen"), indent=2)
+
+    def _choose(self, answer: str) -> None:
+        game, screen = self._game, self._screen
+        names = [option.task for option in game.options]
+        if answer.isascii() and answer.isdecimal() and len(answer) < 6 and int(answer) < len(names):
+            game.choose(int(answer))
+        elif answer in names:
+            game.choose(answer)
+        elif game.over:
+            screen.say("It is over: b back, r begin again.", "yellow")
+        else:
+            screen.say(on_one_line(f"{answer!r:.60} is no answer: {_HELP}"), "yellow")
+
+    def _hint(self) -> None:
+        if self._game.over:
+            self._screen.say("It is over: go back, or begin again.")
+            return
+        self._screen.say(on_one_line(f"Hint: {self._game.hint()}."), "yellow")
+
+    def _back(self) -> None:
+        self._game.back()
+        self._again()
+
+    def _restart(self) -> None:
+        self._game.restart()
+        self._again()
+
+    def _again(self) -> None:
+        self._shown, self._told_end = 0, False
+        self._screen.say("-" * 20)
+
+    def _prove(self) -> None:
+        program, screen = self._game.litmus, self._screen
+        found = self._game.proof()
+        screen.say(f"{found.claim}: {found.method}, {found.executions:,} executions", "bold")
+        for outcome in in_order(found.seen):
+            bug = "   the bug" if outcome in program.wrong else ""
+            screen.say(on_one_line(f"{found.seen[outcome]:>9,} x {outcome!r}{bug}"), "red" if bug else "")
+        if found.method == "sampled":
+            screen.say(on_one_line(f"A sample; that there are no others: {program.proof}"))
+        elif program.wrong:
+            screen.say("Some go wrong: go and find one.")
+        else:
+            screen.say("None goes wrong, and none is left: there is nothing to find.", "green")

@@ -1,0 +1,1 @@
+"""What several commands share: options, inputs, and the program or mix they execute."""

@@ -1,0 +1,238 @@
+"""A recorded batch as a program for the simulator.
+
+Rules.  Every execution gets a copy of the twin, a workspace, a runtime and a claim table of its own, so nothing of
+one is seen by the next, and the real directory is never written to.  The batch is submitted, sealed and read as
+``toolrt run`` does it.  The oracle runs the same calls one at a time on one more copy, without the runtime.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import attrs
+import trio
+
+from toolrt import invariants, sim
+from toolrt.cli.experiment._offer import file_tools
+from toolrt.cli.experiment._options import LANE_POLICIES, LaneName
+from toolrt.cli.experiment._roots import Roots, fresh
+from toolrt.cli.experiment._variation import NOTHING_ELSE, SCOPE, Variation
+from toolrt.invariants.oracle import run_one_by_one
+from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
+from toolrt.model._watched_state import parts_json
+from toolrt.runtime import Runtime
+from toolrt.workspace import Disk, Workspace
+
+__all__ = ["Ending", "Experiment", "tally"]
+
+#: Steps that an execution may take: each call takes about five, and as many again for each directory it makes.
+_STEPS_AT_LEAST = 10_000
+_STEPS_PER_CALL = 200
+
+
+class Ending:
+    """How one execution ended: equal endings left the same results, state and files.
+
+    Files are looked at when first asked for, outside the simulation, where looking is no step of it.
+    """
+
+    def __init__(self, outcome: BatchOutcome, workspace: Workspace, known: Mapping[int, str]) -> None:
+        #: The results and the state.
+        self.outcome = outcome
+        self._workspace = workspace
+        self._known = known
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """What every file holds, as a digest, and what else is there."""
+        return _digests(self._workspace.snapshot(), self._known)
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hex digits that tell endings apart."""
+        results = [result.to_json() for result in self.outcome.results]
+        everything = [results, self.outcome.state.to_json(), self.files]
+        return _digest(json.dumps(everything, sort_keys=True, default=repr).encode())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ending) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"{tally(self.outcome.results)} (ending {self.digest})"
+
+
+@attrs.frozen(slots=False)
+class Experiment:
+    """Calls, the directory they work on, and how they are run."""
+
+    #: The calls, in call order.
+    calls: tuple[ToolCall, ...]
+    #: The twin of the directories; every execution has a copy.
+    disk: Disk
+    #: The lane policy's name.
+    lanes: LaneName
+    #: How many calls run at once.
+    limit: int
+    #: What else may happen.
+    variation: Variation = NOTHING_ELSE
+    #: After so many steps an execution is stopped; None: many more than it needs.
+    steps: int | None = None
+
+    @classmethod
+    def on(
+        cls, roots: Roots, calls: tuple[ToolCall, ...], lanes: LaneName, limit: int, variation: Variation = NOTHING_ELSE
+    ) -> Experiment:
+        """The experiment on a copy of the directories `roots`."""
+        return cls(calls, roots.twin(variation.fault()), lanes, limit, variation)
+
+    def __attrs_post_init__(self) -> None:
+        self._known  # noqa: B018  looking at the files must not be a step of the first execution
+
+    @property
+    def step_limit(self) -> int:
+        """After so many steps an execution is stopped."""
+        if self.steps is not None:
+            return self.steps
+        return max(_STEPS_AT_LEAST, _STEPS_PER_CALL * len(self.calls))
+
+    async def program(self) -> Ending:
+        """One execution: what `toolrt.sim` is given."""
+        workspace = Workspace(fresh(self.disk))
+        timeout = self.variation.timeout
+        runtime = Runtime(Registry(file_tools(workspace)), LANE_POLICIES[self.lanes], self.limit, timeout=timeout)
+        with sim.scope(SCOPE) if self.variation.cancel else contextlib.nullcontext():
+            async with runtime.open_batch(expected_reads=runtime.registry.reads_in(self.calls)) as batch:
+                for call in self.calls:
+                    batch.submit(call)
+                batch.seal()
+                async for _ in batch:
+                    pass
+        return Ending(batch.outcome, workspace, self._known)
+
+    def run(self, choices: Sequence[int] = ()) -> sim.Execution:
+        """One execution of these choices, and of the simplest ones behind them."""
+        return sim.run(self.program, sim.Choices(choices), step_limit=self.step_limit, **self.variation.actors)
+
+    def replay(self, schedule: sim.Schedule) -> sim.Execution:
+        """The execution of `schedule` again.
+
+        Raises:
+            ReplayDiverged: it cannot be repeated.
+        """
+        return sim.replay(self.program, schedule, **self.variation.actors)
+
+    @cached_property
+    def _before(self) -> Mapping[str, bytes | str]:
+        """The directory as every execution finds it."""
+        return Workspace(self.disk).snapshot()
+
+    @cached_property
+    def _known(self) -> Mapping[int, str]:
+        """The digests of contents that are there at first, by their `id`; `_before` keeps them alive.
+
+        Copies of a twin share what was not changed, so most contents need not be read again.
+        """
+        return {id(content): _digest(content) for content in self._before.values() if isinstance(content, bytes)}
+
+    @cached_property
+    def tree_digest(self) -> str:
+        """Twelve hex digits that tell directories apart by what is in them."""
+        return _digest(json.dumps(_digests(self._before, self._known), sort_keys=True).encode())
+
+    @property
+    def identity(self) -> str:
+        """What tells experiments apart: the calls, the directories' content, and how the calls are run."""
+        calls = [[call.call_id, call.name, call.input] for call in self.calls]
+        everything = [calls, self.tree_digest, self.lanes, self.limit, self.variation.to_json()]
+        return _digest(json.dumps(everything, sort_keys=True, default=repr).encode())
+
+    @cached_property
+    def oracle(self) -> dict[str, Any]:
+        """What one call at a time gives, as law `same_as_oracle` takes it."""
+        return {
+            **self._one_by_one(self.calls, self.lanes),
+            "exact": True,
+            "versions": self._versions() if self.variation.cancel else {},
+        }
+
+    @cached_property
+    def serial(self) -> dict[str, Any]:
+        """What the policy `serial` gives on the same calls, as law `same_as_serial` takes it."""
+        return self._one_by_one(self.calls, "serial")
+
+    def _one_by_one(self, calls: Sequence[ToolCall], lanes: LaneName) -> dict[str, Any]:
+        workspace = Workspace(fresh(self.disk))
+        registry = Registry(file_tools(workspace))
+        found = trio.run(partial(run_one_by_one, calls, registry, State(), lanes=LANE_POLICIES[lanes]))
+        return {
+            "results": [result.to_json() for result in found.results],
+            "sets": [parts_json(parts) for parts in found.sets],
+            "state": found.state.to_json(),
+            "files": _digests(workspace.snapshot(), self._known),
+        }
+
+    def _versions(self) -> dict[str, list[str | None]]:
+        """What each file holds after each number of calls; None where it is not there."""
+        prefixes = [self._one_by_one(self.calls[:count], self.lanes)["files"] for count in range(len(self.calls) + 1)]
+        paths = {path for files in prefixes for path in files}
+        return {path: list(dict.fromkeys(files.get(path) for files in prefixes)) for path in sorted(paths)}
+
+    def check(self, execution: sim.Execution, twice: bool = False) -> list[invariants.Violation]:
+        """Every violation of the laws in one execution.
+
+        Args:
+            execution: of `program`.
+            twice: run its schedule once more, for law `same_schedule_same_trace`.
+        """
+        self._note(execution)
+        if twice:
+            again = self.run(execution.choices)
+            execution.trace.notes["replay_digest"] = invariants.trace_digest(again.trace)
+        return invariants.check(execution.trace)
+
+    def _note(self, execution: sim.Execution) -> None:
+        """Put what the laws compare with into the notes of the execution's trace."""
+        notes = execution.trace.notes
+        if self.variation.clock_moves is not None:
+            notes["time_moves_early"] = True
+        if self.variation.compares:
+            notes["oracle"] = self.oracle
+            if self.lanes == "by_claims":
+                notes["serial"] = self.serial
+        if isinstance(execution.value, Ending):
+            notes["files"] = execution.value.files
+
+    @cached_property
+    def unchecked(self) -> tuple[str, ...]:
+        """The laws that one execution of the simplest schedule, run once, does not let anybody check."""
+        execution = self.run()
+        self._note(execution)
+        verdicts = invariants.verdicts(execution.trace)
+        return tuple(law for law, verdict in verdicts.items() if verdict is invariants.LawVerdict.NOT_CHECKED)
+
+
+def tally(results: Sequence[ToolResult]) -> str:
+    """How many calls ended in which way: ``12 ok, 1 error``."""
+    counts = Counter(result.outcome.value for result in results)
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "no calls"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def _digests(files: Mapping[str, bytes | str], known: Mapping[int, str]) -> dict[str, str]:
+    """What each file holds, as a digest; links and the like as they are."""
+    return {
+        path: content if isinstance(content, str) else known.get(id(content)) or _digest(content)
+        for path, content in files.items()
+    }

@@ -1,0 +1,1 @@
+"""What the terminal shows: painting, escaping, and the board of a running batch."""

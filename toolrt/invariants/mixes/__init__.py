@@ -1,0 +1,1 @@
+"""Generated batches of tool calls, executed and judged."""

@@ -1,0 +1,374 @@
+"""A mix: one batch of scripted calls, and everything about how it is run that is no choice of the scheduler.
+
+A mix is a value.  `Mix.program` is a program for `toolrt.sim`; `simulate` runs it once and puts into the trace's
+notes what the laws need besides the events: what the oracle gives, and what the files hold.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+import trio
+
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, InternalError
+from toolrt.invariants.mixes._world import World
+from toolrt.invariants.oracle import run_one_by_one
+from toolrt.invariants.predicates._check import check
+from toolrt.invariants.predicates._equality import trace_digest
+from toolrt.invariants.predicates._law import Predicate, Violation
+from toolrt.invariants.script import Brief, Scripted
+from toolrt.model import Observer, State
+from toolrt.model._watched_state import parts_json
+from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
+from toolrt.runtime import Batch, Runtime
+
+__all__ = ["Ending", "Mix", "judged", "simulate"]
+
+_POLICIES: Mapping[str, LanePolicy] = {policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)}
+
+#: Virtual seconds that a slow reader takes for each update.
+SLOW_READER = 1.0
+
+
+def _calls(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
+    calls = _tuple_of("calls", "Scripted calls, in call order", given)
+    for call in calls:
+        if not isinstance(call, Scripted):
+            raise DefinitionRefused("a mix's call", "a Scripted call", call)
+    return calls
+
+
+def _seconds(given: Iterable[float]) -> tuple[float, ...]:
+    return _tuple_of("delays", _DELAYS, given)
+
+
+def _tuple_of(field: str, expected: str, given: Iterable[Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(given)
+    except TypeError:
+        raise DefinitionRefused(f"Mix({field})", expected, given) from None
+
+
+_DELAYS = "virtual seconds, 0 or more, for each call"
+
+
+def _are_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _are_numbers(value: object) -> bool:
+    """Say whether it is a sequence of whole numbers, 0 or more."""
+    return isinstance(value, Sequence) and all(
+        isinstance(number, int) and not isinstance(number, bool) and number >= 0 for number in value
+    )
+
+
+def _must_be(expected: str, fits: Callable[[Any], bool]) -> Callable[[Any, Any, Any], None]:
+    """Make a validator of a field of a mix."""
+
+    def validate(_: object, field: Any, value: object) -> None:
+        if not fits(value):
+            raise DefinitionRefused(f"Mix({field.name})", expected, value)
+
+    return validate
+
+
+def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
+    return _must_be(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
+
+
+@attrs.frozen
+class Ending:
+    """How one execution of a mix ended."""
+
+    #: Each call's outcome, in call order.
+    outcomes: tuple[str, ...]
+    #: What each file holds, by name.
+    files: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        files = ", ".join(f"{name}={text!r}" for name, text in self.files)
+        return " ".join(self.outcomes) + (f"; {files}" if files else "")
+
+
+@attrs.frozen(slots=False, repr=False)
+class Mix(Brief):
+    """One batch of scripted calls.
+
+    Raises:
+        DefinitionRefused: a field is not what it must be.
+    """
+
+    #: The calls, in call order.
+    calls: tuple[Scripted, ...] = attrs.field(default=(), converter=_calls)
+    #: The lane policy's name.
+    lanes: Literal["by_claims", "by_safety", "parallel", "serial"] = attrs.field(
+        default="by_claims", validator=_one_of(*_POLICIES)
+    )
+    #: How many calls run at once, 1 or more; None is no limit.
+    limit: int | None = attrs.field(
+        default=10,
+        validator=_must_be(
+            "a number of calls, 1 or more, or None",
+            lambda value: value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1),
+        ),
+    )
+    #: Virtual seconds before each call is submitted, from the one before; shorter than `calls` means 0 for the rest.
+    delays: tuple[float, ...] = attrs.field(
+        default=(),
+        converter=_seconds,
+        validator=_must_be(_DELAYS, lambda value: all(map(_are_seconds, value))),
+    )
+    #: Virtual seconds after which the batch is cancelled, or None.
+    cancel_after: float | None = attrs.field(
+        default=None,
+        validator=_must_be("virtual seconds, 0 or more, or None", lambda value: value is None or _are_seconds(value)),
+    )
+    #: Whether it is cancelled by an enclosing scope; else by `Batch.cancel`.
+    cancel_outside: bool = False
+    #: "eager" asks at once for the next update, "slow" takes a second for each, "none" never asks.
+    reader: Literal["eager", "slow", "none"] = attrs.field(default="eager", validator=_one_of("eager", "slow", "none"))
+    #: What the files hold at first.
+    files: Mapping[str, str] = attrs.field(factory=dict, validator=_must_be("texts by name", _are_texts))
+    #: What the state holds at first.
+    state: Mapping[str, str] = attrs.field(factory=dict, validator=_must_be("texts by name", _are_texts))
+
+    @property
+    def approves(self) -> bool:
+        """Whether the runtime has an approval check."""
+        family = (one for call in self.calls for one in call.family)
+        return any(call.approval is not None or call.approval_after is not None for call in family)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every schedule must give the oracle's results; with a cancel, only what had finished."""
+        return self.cancel_after is None
+
+    @property
+    def has_oracle(self) -> bool:
+        """Whether it can be compared with one call at a time: no timeout runs while other calls may.
+
+        What fits into a call's timeout when a sub-batch of it runs at once need not when it runs one call at a time.
+        """
+        family = (one for call in self.calls for one in call.family)
+        return not any(call.timeout is not None and call.sub_batches for call in family)
+
+    def with_call(self, index: int, call: Scripted | None = None, /, **changes: Any) -> Mix:
+        """The same mix with another call at `index`.
+
+        Args:
+            index: the call's place, from 0; the number of calls puts `call` behind the last.
+            call: what stands there instead; None: what stands there now.
+            changes: fields of that call, and what they become: ``with_call(1, timeout=2.0)``.
+
+        Raises:
+            DefinitionRefused: there is no such call, or no such field.
+        """
+        most = len(self.calls) if call is not None else len(self.calls) - 1
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index <= most:
+            raise DefinitionRefused("with_call(index)", f"the place of a call, 0 to {most}", index)
+        call = self.calls[index] if call is None else call
+        fields = [field.name for field in attrs.fields(Scripted)]
+        if unknown := [name for name in changes if name not in fields]:
+            raise DefinitionRefused("with_call(changes)", f"fields of a call: {', '.join(fields)}", unknown)
+        if changes:
+            call = attrs.evolve(call, **changes)
+        return attrs.evolve(self, calls=(*self.calls[:index], call, *self.calls[index + 1 :]))
+
+    def without_call(self, index: int) -> Mix:
+        """The same mix without the call at `index`; those behind it move up, and so do their delays.
+
+        Raises:
+            DefinitionRefused: there is no such call.
+        """
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(self.calls):
+            raise DefinitionRefused("without_call(index)", f"the place of a call, 0 to {len(self.calls) - 1}", index)
+        calls = (*self.calls[:index], *self.calls[index + 1 :])
+        return attrs.evolve(self, calls=calls, delays=(*self.delays[:index], *self.delays[index + 1 :]))
+
+    def with_completion_order(self, ranks: Sequence[int]) -> Mix:
+        """The same mix, its calls lasting as long as their ranks say: equal ranks end in the same instant.
+
+        Args:
+            ranks: one number for each call, 0 or more.  A call of rank r runs for r + 1 virtual seconds.
+
+        Raises:
+            DefinitionRefused: there are not as many ranks as calls, or one is no whole number of 0 or more.
+        """
+        if not _are_numbers(ranks) or len(ranks) != len(self.calls):
+            raise DefinitionRefused("a completion order", f"{len(self.calls)} ranks, 0 or more", ranks)
+        calls = [call.lasting(rank + 1) for call, rank in zip(self.calls, ranks, strict=True)]
+        return attrs.evolve(self, calls=calls)
+
+    def program(self, telemetry: Observer | None = None) -> Callable[[], Awaitable[Ending]]:
+        """A program for `toolrt.sim`: one execution of the mix, with a world of its own.
+
+        Args:
+            telemetry: who is told what the runtime does.
+        """
+
+        async def run() -> Ending:
+            world = World(self.calls, self.files)
+            approve = world.approve if self.approves else None
+            runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve, telemetry=telemetry)
+            batch = runtime.open_batch(State(self.state), batch_id="mix")
+            async with trio.open_nursery() as nursery:
+                with trio.CancelScope() as scope:
+                    if self.cancel_after is not None:
+                        nursery.start_soon(_cancel, batch, scope, self.cancel_after, self.cancel_outside)
+                    await self._run(batch, world)
+                nursery.cancel_scope.cancel()
+            outcomes = tuple(result.outcome.value for result in batch.outcome.results)
+            return Ending(outcomes, tuple(sorted(world.files.items())))
+
+        return run
+
+    async def _run(self, batch: Batch, world: World) -> None:
+        async with batch, trio.open_nursery() as nursery:
+            if any(self.delays):
+                nursery.start_soon(self._submit, batch, world)
+            else:
+                for call in world.calls():
+                    batch.submit(call)
+                batch.seal()
+            if self.reader != "none":
+                async for _ in batch:
+                    # The reader does nothing else; where it sees progress of sub-batches, see `World`.
+                    world.vouch()
+                    if self.reader == "slow":
+                        await trio.sleep(SLOW_READER)
+                        world.vouch()
+
+    async def _submit(self, batch: Batch, world: World) -> None:
+        delays = dict(enumerate(self.delays))
+        for index, call in enumerate(world.calls()):
+            if delays.get(index):
+                await trio.sleep(delays[index])
+            batch.submit(call)
+        batch.seal()
+
+    def oracle(self) -> dict[str, Any]:
+        """What one call at a time gives: results, state, files, and every version each file had."""
+        return self._asked()[0]
+
+    def serial(self) -> dict[str, Any] | None:
+        """What `serial` gives on the same calls, with what each call sets of the state; None: no law asks for it.
+
+        It is run once for a mix, whatever the number of schedules.
+        """
+        return self._asked()[1]
+
+    def _asked(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        found = _oracles.get(id(self))
+        if found is None:
+            in_lanes = self._one_by_one(_POLICIES[self.lanes])
+            found = in_lanes, self._one_by_one(serial) if self.lanes == "by_claims" else None
+            _oracles[id(self)] = found
+            weakref.finalize(self, _oracles.pop, id(self), None)
+        return found
+
+    def _one_by_one(self, policy: LanePolicy) -> dict[str, Any]:
+        world = World(self.calls, self.files)
+        approve = world.approve if self.approves else None
+
+        async def run() -> dict[str, Any]:
+            found = await run_one_by_one(
+                world.calls(), world.registry(), State(self.state), lanes=policy, approve=approve
+            )
+            return {
+                "results": [result.to_json() for result in found.results],
+                "sets": [parts_json(parts) for parts in found.sets],
+                "state": found.state.to_json(),
+                "files": dict(world.files),
+                "versions": world.versions,
+                "exact": self.exact,
+            }
+
+        execution = sim.run(run)
+        if execution.error is not None:
+            raise InternalError(f"the oracle of {self!r} ended by {execution.error!r}") from execution.error
+        answer: dict[str, Any] = execution.value
+        return answer
+
+    def check(self, execution: sim.Execution, laws: Mapping[str, Predicate] | None = None) -> list[Violation]:
+        """Every violation of the laws in one execution of this mix: what `toolrt.sim.explore` takes as its check."""
+        judged(self, execution)
+        found = check(execution.trace, laws)
+        if not found and execution.error is not None:
+            raise AssertionError(f"the execution ended by {execution.error!r}")
+        return found
+
+
+#: What the oracle said of mixes that are still alive.
+_oracles: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
+
+
+async def _cancel(batch: Batch, scope: trio.CancelScope, after: float, outside: bool) -> None:
+    await trio.sleep(after)
+    if outside:
+        scope.cancel()
+    else:
+        batch.cancel("the mix says so")
+
+
+def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
+    """The same execution, with the oracle's answer and the files in its trace's notes."""
+    notes = execution.trace.notes
+    if mix.has_oracle:
+        notes["oracle"] = mix.oracle()
+        in_turn = mix.serial()
+        if in_turn is not None:
+            notes["serial"] = in_turn
+    if isinstance(execution.value, Ending):
+        notes["files"] = dict(execution.value.files)
+    return execution
+
+
+def simulate(
+    mix: Mix,
+    schedule: Sequence[int] | sim.Schedule | str | None = None,
+    completion_order: Sequence[int] | None = None,
+    *,
+    replayed: bool = False,
+    step_limit: int = 20_000,
+) -> sim.Execution:
+    """Run `mix` once and return the execution, its trace ready for `invariants.check`.
+
+    Args:
+        mix: what to run.
+        schedule: small numbers, one for each step (0 is the simplest choice, and what a list that is too short
+            goes on with); or a schedule, which is replayed exactly; or None: the simplest choices.
+        completion_order: as for `Mix.with_completion_order`.
+        replayed: run the schedule a second time too and note the digest of its trace, for law 14.
+        step_limit: the number of steps after which it is stopped.
+
+    Raises:
+        ReplayDiverged: `schedule` is a schedule of another program.
+        ScheduleRefused: `schedule` is a text that is no schedule.
+        DefinitionRefused: the completion order does not fit, or an argument is not what it must be.
+    """
+    if not isinstance(mix, Mix):
+        raise DefinitionRefused("simulate(mix)", "a Mix", mix)
+    if not (schedule is None or isinstance(schedule, sim.Schedule | str) or _are_numbers(schedule)):
+        raise DefinitionRefused("simulate(schedule)", "choices, 0 or more, a schedule, or None", schedule)
+    if completion_order is not None:
+        mix = mix.with_completion_order(completion_order)
+
+    def once(choices: Sequence[int] | sim.Schedule | str | None) -> sim.Execution:
+        if isinstance(choices, sim.Schedule | str):
+            return sim.replay(mix.program(), choices)
+        return sim.run(mix.program(), sim.Choices([] if choices is None else choices), step_limit=step_limit)
+
+    execution = judged(mix, once(schedule))
+    if replayed:
+        execution.trace.notes["replay_digest"] = trace_digest(once(execution.choices).trace)
+    return execution

@@ -1,0 +1,285 @@
+"""Many batches, each held against the laws in all of its traces: by several processes, over several sittings.
+
+Rules.  Which process does a batch, and when, decides nothing: what is shown of a batch is shown by its own search, and
+counted at its own place.  They are done in an order that mixes the kinds, so that what was done says something of what
+is left.  A batch's first broken execution is kept as its choices and run again by whoever asked.
+
+The file that a search is kept in says whose it is: the batches, the laws, and all of toolrt's code that decides what a
+batch does and whether it is right.  With other code the file is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from toolrt import probe, sim
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.invariants.mixes._mix import Mix, judged
+from toolrt.invariants.predicates._check import check
+from toolrt.invariants.predicates._law import Predicate
+from toolrt.sim.exploring._estimate import duration
+from toolrt.sim.exploring._interrupts import one_interrupt_noted
+from toolrt.sim.exploring._workers import Workers
+
+__all__ = ["BatchProgress", "Shown", "search_all"]
+
+# Another one for each change of what is kept.
+_VERSION = 1
+
+# Wall seconds between two looks at the clock, between two calls of `progress`, and between two writings of the file.
+_LOOK, _TELL, _SAVE = 0.1, 0.5, 5.0
+
+# After Ctrl-C workers get so many wall seconds to end their batches.
+_LAST_WORDS = 10.0
+
+# The rooms whose code decides what a batch does and what a law says of it.
+_ROOMS = ("model", "order", "trace", "runtime", "sim", "invariants")
+
+
+@attrs.frozen
+class BatchProgress:
+    """How far it has come; `str()` of it is for people."""
+
+    #: How many batches were done, those of earlier sittings included, and of how many.
+    batches: int
+    of: int
+    #: How many traces they have together.
+    traces: int
+    #: In how many of them a law tripped.
+    failed: int
+    #: Wall seconds since this sitting began, and until all are probably done; None when nobody can tell.
+    seconds: float
+    left: float | None
+
+    def __str__(self) -> str:
+        text = f"{self.batches:,} of {self.of:,} batches, {self.traces:,} traces"
+        if self.left is not None:
+            text += f", {duration(self.left)} left"
+        return text + (f", {self.failed:,} failed" if self.failed else "")
+
+
+@attrs.frozen
+class Shown:
+    """What was shown of one batch."""
+
+    #: How many traces were run.
+    traces: int
+    #: The choices of the first execution that broke a law or ended by an error; None: there was none.
+    broken: tuple[int, ...] | None = None
+    #: Why not all traces were run; None: they were.
+    unfinished: str | None = None
+
+
+@attrs.frozen
+class _Task:
+    """What every search is of."""
+
+    batches: Sequence[Mix]
+    laws: Mapping[str, Predicate]
+    most: int | None
+
+
+class _Bench:
+    """Does one batch after the other."""
+
+    def __init__(self, task: _Task, worker: int = 0, told: Callable[[], int] | None = None) -> None:
+        self._task = task
+
+    def do(self, order: int) -> tuple[int, Shown]:
+        mix, laws = self._task.batches[order], self._task.laws
+
+        def broken(execution: sim.Execution) -> Any:
+            return check(judged(mix, execution).trace, laws)
+
+        report = sim.explore(mix.program(), sim.DPOR(), broken, max_executions=self._task.most)
+        choices = report.failures[0].execution.choices if report.failures else None
+        unfinished = None
+        if choices is None and not report.complete:
+            unfinished = report.unfinished or "an execution decided nothing"
+        return order, Shown(report.executions, choices, unfinished)
+
+
+def search_all(
+    batches: Sequence[Mix],
+    laws: Mapping[str, Predicate],
+    most: int | None,
+    jobs: int,
+    progress: Callable[[BatchProgress], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
+) -> dict[int, Shown]:
+    """Search every batch, and give what was shown of each, by its place; one that is missing was not reached.
+
+    See `toolrt.invariants.exhaust`.
+    """
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
+    if progress is not None and not callable(progress):
+        raise DefinitionRefused("progress", "a function of a BatchProgress, or None", progress)
+    if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+        raise DefinitionRefused("checkpoint", "a path, or None", checkpoint)
+    sitting = _Sitting(_Task(batches, laws, most), jobs, progress, None if checkpoint is None else Path(checkpoint))
+    return sitting.run()
+
+
+class _Sitting:
+    """One sitting of one search."""
+
+    def __init__(
+        self, task: _Task, jobs: int, progress: Callable[[BatchProgress], object] | None, file: Path | None
+    ) -> None:
+        self._task = task
+        self._jobs = jobs
+        self._progress = progress
+        self._file = file
+        self._whose = "" if file is None else _whose(task)
+        self._done: dict[int, Shown] = {} if file is None else _load(file, self._whose)
+        self._before = len(self._done)
+        self._left = [place for place in _mixed(len(task.batches)) if place not in self._done]
+        self._interrupted = False
+        self._began = self._saved = time.perf_counter()
+        self._told = 0.0
+
+    def run(self) -> dict[int, Shown]:
+        try:
+            if self._jobs == 1 and self._file is None:
+                # Ctrl-C is the caller's.
+                self._search_here()
+            else:
+                with one_interrupt_noted(self._interrupt):
+                    if self._jobs == 1:
+                        self._search_here()
+                    else:
+                        self._search_there()
+        finally:
+            self._save()
+        self._tell(always=True)
+        if self._file is not None and len(self._done) == len(self._task.batches):
+            self._file.unlink(missing_ok=True)
+        return self._done
+
+    def _interrupt(self) -> bool:
+        before, self._interrupted = self._interrupted, True
+        return before
+
+    def _search_here(self) -> None:
+        bench = _Bench(self._task)
+        while self._left and not self._interrupted:
+            self._note(*bench.do(self._left.pop()))
+
+    def _search_there(self) -> None:
+        workers = Workers(self._task, self._jobs, 0, _Bench)
+        lent: dict[int, int] = {}
+        # What a worker that has ended was doing is done here, once: where it breaks, it breaks for the caller to see.
+        lost: list[int] = []
+        until = None
+        try:
+            while True:
+                if self._interrupted and until is None:
+                    until = time.perf_counter() + _LAST_WORDS
+                if until is None:
+                    for worker in list(workers.idle)[: len(self._left)]:
+                        lent[worker] = self._left.pop()
+                        workers.give(worker, lent[worker])
+                if not lent or (until is not None and time.perf_counter() > until):
+                    break
+                for worker, answer in workers.answers(_LOOK):
+                    place = lent.pop(worker, None)
+                    if not isinstance(answer, str):
+                        self._note(*answer)
+                    elif place is not None:
+                        lost.append(place)
+        finally:
+            workers.close()
+        self._left += lost
+        self._search_here()
+
+    def _note(self, place: int, shown: Shown) -> None:
+        self._done[place] = shown
+        self._tell()
+        if time.perf_counter() - self._saved > _SAVE:
+            self._save()
+
+    def _tell(self, always: bool = False) -> None:
+        now = time.perf_counter()
+        if self._progress is None or not (always or now - self._told > _TELL):
+            return
+        self._told = now
+        done, of, spent = len(self._done), len(self._task.batches), now - self._began
+        here = done - self._before
+        left = (of - done) * spent / here if here else None
+        shown = self._done.values()
+        failed = sum(each.broken is not None for each in shown)
+        self._progress(BatchProgress(done, of, sum(each.traces for each in shown), failed, spent, left))
+
+    def _save(self) -> None:
+        if self._file is None:
+            return
+        kept = {str(place): attrs.astuple(shown) for place, shown in sorted(self._done.items())}
+        beside = self._file.with_name(f"{self._file.name}.{os.getpid()}.new")
+        try:
+            beside.write_text(json.dumps({"version": _VERSION, "whose": self._whose, "done": kept}), "utf-8")
+            os.replace(beside, self._file)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+        self._saved = time.perf_counter()
+
+
+def _mixed(count: int) -> Iterable[int]:
+    """Give the numbers below `count` in an order in which neighbours are far apart."""
+    stride = max(1, round(count * 0.618))
+    while count > 1 and not all(stride % factor or count % factor for factor in range(2, stride + 1)):
+        stride += 1
+    return [place * stride % count for place in range(count)]
+
+
+def _whose(task: _Task) -> str:
+    """Say which search this is, in figures that are the same in every process."""
+    digest = hashlib.sha256()
+    for mix in task.batches:
+        digest.update(repr(mix).encode())
+    digest.update(repr((sorted(task.laws), task.most, trio.__version__, sys.version_info[:3])).encode())
+    home = Path(probe.__file__).parent
+    for file in sorted([*home.glob("*.py"), *(file for room in _ROOMS for file in (home / room).rglob("*.py"))]):
+        digest.update(str(file.relative_to(home)).encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _load(file: Path, whose: str) -> dict[int, Shown]:
+    """Give what was done; nothing when there is no file."""
+    try:
+        content = file.read_text("utf-8")
+    except FileNotFoundError:
+        if not file.parent.is_dir():
+            raise InputRefused(f"checkpoint {file.name}", "its directory is not there", "Make it first.") from None
+        return {}
+    except UnicodeDecodeError:
+        content = ""
+    try:
+        kept = json.loads(content)
+        version, mine = kept["version"], kept["whose"]
+        done = {int(place): _shown(*fields) for place, fields in kept["done"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        why = "it is no file that a search of batches was kept in"
+        raise InputRefused(f"checkpoint {file.name}", why, "Name another file.") from None
+    if (version, mine) != (_VERSION, whose):
+        why = "it is of other batches, other laws, or other code of toolrt, Trio or Python than this"
+        raise InputRefused(f"checkpoint {file.name}", why, "Name another file, or remove it to begin anew.")
+    return done
+
+
+def _shown(traces: int, broken: list[int] | None, unfinished: str | None) -> Shown:
+    return Shown(int(traces), None if broken is None else tuple(map(int, broken)), unfinished)

@@ -1,0 +1,419 @@
+"""The shared things that scripted calls touch, and the tools that act the scripts.
+
+Rules.  What a call does it reports: accesses for the explorer, file events and effects for the laws.  A world
+belongs to one execution.  Files and cells are changed in several steps, so that a runtime which lets two calls at
+one of them shows it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import trio
+
+from toolrt import probe
+from toolrt.invariants.predicates._failure import SHIELD
+from toolrt.invariants.script import (
+    POINTED_AT,
+    Action,
+    AddCell,
+    AppendFile,
+    BreakState,
+    ChangeState,
+    Fail,
+    Follow,
+    LeaveOpen,
+    OverwriteState,
+    Pause,
+    ReadCell,
+    ReadFile,
+    Refuse,
+    Say,
+    Scripted,
+    SeeState,
+    Shield,
+    Sleep,
+    SubBatch,
+    WriteFile,
+)
+from toolrt.model import (
+    READ,
+    WRITE,
+    BatchOutcome,
+    Claim,
+    Modifier,
+    Progress,
+    Registry,
+    State,
+    Tool,
+    ToolCall,
+    ToolOutput,
+)
+from toolrt.runtime import ToolContext
+
+if TYPE_CHECKING:
+    from toolrt.runtime import ApprovalRequest
+
+__all__ = ["ScriptedFailure", "World"]
+
+
+ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
+
+
+class _Context(Protocol):
+    """What a script uses of the `ToolContext`."""
+
+    @property
+    def batch_id(self) -> str: ...
+    @property
+    def call_index(self) -> int: ...
+    @property
+    def state(self) -> State: ...
+    def progress(self, message: Any) -> None: ...
+    async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome: ...
+
+
+class ScriptedFailure(Exception):
+    """What `Fail` raises."""
+
+
+class World:
+    """Cells and files of one execution, and the tools of one mix.
+
+    Args:
+        calls: the scripts, by call_index.
+        files: what the files hold at first; a file that is not there is empty.
+    """
+
+    def __init__(self, calls: Sequence[Scripted], files: Mapping[str, str]) -> None:
+        self._calls = calls
+        #: What every file holds.
+        self.files: dict[str, str] = dict(files)
+        #: What every file ever held, oldest first; None while it was not there.
+        self.versions: dict[str, list[str | None]] = {name: [text] for name, text in files.items()}
+        self._cells: dict[str, str] = {}
+        self._vouches = not any(call.sub_batches for call in calls)
+        #: Every script by its tool's name, those of sub-batches too.
+        self._by_name: dict[str, Scripted] = {}
+
+    # Tools and calls
+
+    def registry(self) -> Registry:
+        """One tool for each call, those of sub-batches too."""
+        return Registry(self._tools("", self._calls))
+
+    def calls(self) -> list[ToolCall]:
+        """The calls of the batch."""
+        return _calls("", self._calls)
+
+    def _tools(self, prefix: str, calls: Sequence[Scripted]) -> Iterator[Tool]:
+        for index, call in enumerate(calls):
+            yield self._tool(prefix, index, call)
+            for number, batch in enumerate(call.sub_batches):
+                yield from self._tools(f"{prefix}{index}.{number}.", batch.calls)
+
+    async def _open(self, ctx: _Context, prefix: str, batch: SubBatch) -> BatchOutcome:
+        """Run a sub-batch in the way its script says."""
+        calls = _calls(prefix, batch.calls)
+        if not (batch.reads and isinstance(ctx, ToolContext)):
+            return await ctx.run(calls)
+        async with ctx.open_batch() as opened:
+            for call in calls:
+                opened.submit(call)
+            opened.seal()
+            async for update in opened:
+                if isinstance(update, Progress):
+                    ctx.progress(update.message)
+        return opened.outcome
+
+    def _tool(self, prefix: str, index: int, call: Scripted) -> Tool:
+        self._by_name[f"tool{prefix}{index}"] = call
+        places = {id(batch): f"{prefix}{index}.{number}." for number, batch in enumerate(call.sub_batches)}
+
+        async def act(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+            left: list[LeaveOpen] = []
+            if isinstance(ctx, ToolContext):
+                return await follow(ctx, note, left)
+            # The oracle: it enters nothing, and gives the error of what would be left open.
+            try:
+                output = await follow(ctx, note, left)
+            except Exception as error:
+                raise _left_open(left, error) from None
+            if left:
+                raise _left_open(left)
+            return output
+
+        async def follow(ctx: _Context, note: str, left: list[LeaveOpen]) -> ToolOutput:
+            seen: list[Any] = [note] if note else []
+            modifiers: list[Modifier] = []
+            self.vouch()
+            for action in call.does:
+                if isinstance(action, Sleep):
+                    await trio.sleep(action.seconds)
+                    self.vouch()
+                elif isinstance(action, Pause):
+                    await trio.lowlevel.checkpoint()
+                    self.vouch()
+                elif isinstance(action, LeaveOpen):
+                    left.append(action)
+                    if isinstance(ctx, ToolContext):
+                        await _enter(action)
+                elif isinstance(action, Shield):
+                    _effect(ctx, SHIELD)
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep(action.seconds)
+                    self.vouch()
+                elif isinstance(action, AddCell):
+                    before = self._look_at_cell(action.cell)
+                    await trio.lowlevel.checkpoint()
+                    self.vouch()
+                    self._set_cell(ctx, action.cell, before + action.text)
+                elif isinstance(action, Follow):
+                    cell = self._pointed_at(action.cell)
+                    before = self._look_at_cell(cell)
+                    await trio.lowlevel.checkpoint()
+                    self.vouch()
+                    self._set_cell(ctx, cell, before + action.text)
+                    seen.append([cell, before])
+                elif isinstance(action, WriteFile | AppendFile):
+                    await self._write(ctx, action)
+                elif isinstance(action, SubBatch):
+                    outcome = await self._open(ctx, places[id(action)], action)
+                    seen.append([[result.outcome.value, result.content] for result in outcome.results])
+                    if action.hands_on:
+                        modifiers += outcome.modifiers
+                else:
+                    self._at_once(ctx, action, seen, modifiers)
+            return _output(call, seen, modifiers)
+
+        def act_at_once(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+            seen: list[Any] = [note] if note else []
+            modifiers: list[Modifier] = []
+            for action in call.does:
+                if isinstance(action, AddCell):
+                    self._set_cell(ctx, action.cell, self._look_at_cell(action.cell) + action.text)
+                elif isinstance(action, Follow):
+                    cell = self._pointed_at(action.cell)
+                    before = self._look_at_cell(cell)
+                    self._set_cell(ctx, cell, before + action.text)
+                    seen.append([cell, before])
+                elif isinstance(action, WriteFile | AppendFile):
+                    self._write_at_once(ctx, action)
+                else:
+                    self._at_once(ctx, action, seen, modifiers)
+            return _output(call, seen, modifiers)
+
+        claims, follows = call.claims, call.follows
+        if any(
+            child.follows for batch in call.sub_batches if batch.claimed for one in batch.calls for child in one.family
+        ):
+            follows = ()  # it lends all that cells may point at
+        looked_at = tuple(Claim(("cell", cell), READ) for cell in follows) if call.says == "after" else None
+        declared: ClaimsOf | tuple[Claim, ...] | None = claims
+
+        def claims_of(input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+            if input["index"] != index:
+                return ()
+            if not follows:
+                return claims
+            known = [claim for claim in claims if claim.resource != (POINTED_AT,)]
+            return (*known, *(Claim((POINTED_AT, self._pointed_at(cell)), WRITE) for cell in follows))
+
+        if call.says == "nothing" or (call.says == "safe" and not claims):
+            declared = None
+        elif call.says == "by input" or follows or call.says == "after":
+            declared = claims_of
+        return Tool(
+            name=f"tool{prefix}{index}",
+            function=act_at_once if call.sync else act,
+            safe=_is_safe if call.says == "by input" else call.says == "safe",
+            claims=declared,
+            claims_after=looked_at if callable(declared) else None,
+            timeout=call.timeout,
+            stops_batch=call.stops,
+            interrupt=call.interrupt,
+            schema=None,
+        )
+
+    def vouch(self) -> None:
+        """Say that a script's step reports all it touches; what sub-batches borrow of each other is not told."""
+        if self._vouches:
+            probe.vouch()
+
+    # Approval
+
+    def approve(self, request: ApprovalRequest) -> Any:
+        """The approval check of the mix."""
+        call = self._by_name[request.name]
+        if call.approval_after is None:
+            return self._answer(request, call)
+        return self._answer_later(request, call, call.approval_after)
+
+    async def _answer_later(self, request: ApprovalRequest, call: Scripted, seconds: float) -> Any:
+        await trio.sleep(seconds)
+        return self._answer(request, call)
+
+    def _answer(self, request: ApprovalRequest, call: Scripted) -> Any:
+        if call.approval == "deny":
+            return "not today"
+        if call.approval == "rewrite":
+            return {"index": request.call_index, "note": "rewritten"}
+        if call.approval == "raise":
+            raise ScriptedFailure("the check broke")
+        return True
+
+    # Actions
+
+    def _at_once(self, ctx: _Context, action: Action, seen: list[Any], modifiers: list[Modifier]) -> None:
+        if isinstance(action, Say):
+            for _ in range(action.times):
+                ctx.progress(action.text)
+        elif isinstance(action, ReadCell):
+            seen.append(self._look_at_cell(action.cell))
+        elif isinstance(action, ReadFile):
+            seen.append(self._read(ctx, action.file))
+        elif isinstance(action, SeeState):
+            seen.append(ctx.state.get(action.key))
+        elif isinstance(action, ChangeState):
+            modifiers.append(_adding(action))
+        elif isinstance(action, OverwriteState):
+            modifiers.append(_setting(action.key, ctx.state.get(action.key, "") + action.text))
+        elif isinstance(action, BreakState):
+            modifiers.append(_breaking)
+        elif isinstance(action, Fail):
+            raise ScriptedFailure(action.text)
+
+    def _look_at_cell(self, name: str) -> str:
+        probe.access(("cell", name), False)
+        return self._cells.get(name, "")
+
+    def _pointed_at(self, name: str) -> str:
+        """The name of the cell that this one points at: every text points at another one."""
+        return f"{POINTED_AT} {self._look_at_cell(name)}"
+
+    def _set_cell(self, ctx: _Context, name: str, text: str) -> None:
+        probe.access(("cell", name), True)
+        self._cells[name] = text
+        _effect(ctx, f"cell {name}")
+
+    def _read(self, ctx: _Context, name: str) -> str:
+        probe.access(("file", name), False)
+        text = self.files.get(name, "")
+        if probe.sink is not None:
+            probe.sink.event("file.read", {**_where(ctx), "file": name, "version": _version(text)})
+        return text
+
+    async def _write(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
+        name, ok = action.file, False
+        probe.access(("file", name), False)
+        before = self.files.get(name, "") if isinstance(action, AppendFile) else ""
+        _began(ctx, name)
+        try:
+            await trio.lowlevel.checkpoint()
+            self.vouch()
+            self._put(name, before + action.text)
+            ok = True
+            # What was written is whole from here on; a cancel after it finds the file as it will stay.
+            with trio.CancelScope(shield=True):
+                await trio.lowlevel.checkpoint()
+                self.vouch()
+        finally:
+            _ended(ctx, name, self.files.get(name, ""), ok)
+
+    def _write_at_once(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
+        name = action.file
+        before = self.files.get(name, "") if isinstance(action, AppendFile) else ""
+        _began(ctx, name)
+        self._put(name, before + action.text)
+        _ended(ctx, name, self.files[name], True)
+
+    def _put(self, name: str, text: str) -> None:
+        probe.access(("file", name), True)
+        self.files[name] = text
+        self.versions.setdefault(name, [None]).append(text)
+
+
+def _calls(prefix: str, calls: Sequence[Scripted]) -> list[ToolCall]:
+    return [
+        ToolCall(
+            f"id{prefix}{index}" if call.call_id is None else call.call_id,
+            f"nobody{prefix}{index}" if call.invalid == "unknown" else f"tool{prefix}{index}",
+            {"number": index} if call.invalid == "input" else {"index": index},
+        )
+        for index, call in enumerate(calls)
+    ]
+
+
+async def _enter(action: LeaveOpen) -> None:
+    """Enter what the action names, for good."""
+    if action.what == "scope":
+        trio.CancelScope().__enter__()
+    else:
+        nursery = await trio.open_nursery().__aenter__()
+        nursery.start_soon(trio.sleep_forever, name="left open")
+
+
+def _left_open(left: Sequence[LeaveOpen], *errors: Exception) -> Exception:
+    """What a call fails with that raised these `errors`, if any, and left that open."""
+    if not left:
+        return errors[0]
+    words = {"nursery": "a nursery", "scope": "a cancel scope"}
+    what = ", ".join(dict.fromkeys(words[action.what] for action in reversed(left)))
+    wrong = RuntimeError(f"the tool left {what} open: leave what it enters before it ends, with `with` or `async with`")
+    return ExceptionGroup("a tool that left something open", [wrong, *errors]) if errors else wrong
+
+
+def _is_safe(input: Mapping[str, Any]) -> bool:
+    return bool(input.get("index", 0) % 2 == 0)
+
+
+def _output(call: Scripted, seen: list[Any], modifiers: list[Modifier]) -> ToolOutput:
+    refusal = next((action.text for action in call.does if isinstance(action, Refuse)), None)
+    return ToolOutput(seen, tuple(modifiers), refusal)
+
+
+def _adding(action: ChangeState) -> Modifier:
+    def add(state: State) -> State:
+        probe.vouch()
+        return state.set(action.key, state.get(action.key, "") + action.text)
+
+    return add
+
+
+def _setting(key: str, text: str) -> Modifier:
+    def set_it(state: State) -> State:
+        probe.vouch()
+        return state.set(key, text)
+
+    return set_it
+
+
+def _breaking(state: State) -> State:
+    probe.vouch()
+    raise ScriptedFailure("this modifier raises")
+
+
+def _where(ctx: _Context) -> dict[str, Any]:
+    return {"batch": ctx.batch_id, "call": ctx.call_index}
+
+
+def _effect(ctx: _Context, effect: str) -> None:
+    if probe.sink is not None:
+        probe.sink.event("tool.effect", {**_where(ctx), "effect": effect})
+
+
+def _began(ctx: _Context, name: str) -> None:
+    if probe.sink is not None:
+        probe.sink.event("file.mutation_began", {**_where(ctx), "file": name})
+
+
+def _ended(ctx: _Context, name: str, text: str, ok: bool) -> None:
+    if probe.sink is not None:
+        fields = {**_where(ctx), "file": name, "version": _version(text), "ok": ok}
+        probe.sink.event("file.mutation_ended", fields)
+
+
+def _version(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,57 @@
+"""What a mutant is: a variant of the runtime in which one thing is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.invariants.mixes._mix import Mix
+
+__all__ = ["Mutant", "patched"]
+
+
+@attrs.frozen
+class Mutant:
+    """A broken variant of the runtime.
+
+    Make your own with `patched`, and hand it to `toolrt.invariants.table`::
+
+        Mutant("hasty", "exclusive_alone", "Nothing waits.", lambda: patched(ClaimTable, "take", hasty), workload)
+    """
+
+    #: What it is known by.
+    name: str
+    #: The name of the law that has to catch it.
+    law: str
+    #: What is broken, in words.
+    sentence: str
+    #: Gives a context manager; inside it the runtime is broken.
+    apply: Callable[[], AbstractContextManager[Any]] = attrs.field(repr=False)
+    #: What it is caught on.
+    workload: Mix
+
+
+@contextmanager
+def patched(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
+    """Replace ``owner.name`` by ``make(what it was)`` inside the block.
+
+    Args:
+        owner: a class or a module.
+        name: one of its attributes.
+        make: gives the replacement.
+
+    Raises:
+        DefinitionRefused: `owner` has no such attribute of its own; nothing was changed.
+    """
+    if name not in vars(owner):
+        raise DefinitionRefused(f"a mutant of {owner.__name__}", "the name of an attribute of its own", name)
+    before = vars(owner)[name]
+    setattr(owner, name, make(before))
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)

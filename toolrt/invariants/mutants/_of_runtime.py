@@ -1,0 +1,325 @@
+"""Mutants of laws 8 to 14: progress, failure, cancel, timeouts, and what is left in the end."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from toolrt.invariants.mixes._mix import Mix
+from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.mutants._of_order import Function, _taking
+from toolrt.invariants.script import AddCell, ChangeState, Fail, LeaveOpen, Pause, ReadCell, Say, Scripted, Sleep
+from toolrt.model import Claim, Outcome
+from toolrt.order import ClaimTable, Cursor, Status, TrackedCall
+from toolrt.runtime import _execution
+from toolrt.runtime._batch import Batch
+from toolrt.runtime._ending import Ending
+from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._reader import Reader
+from toolrt.runtime._sequence import LaneSequence
+
+__all__ = ["RUNTIME"]
+
+
+# Law 8
+
+
+class _NewestFirst(deque[Any]):
+    def popleft(self) -> Any:
+        return self.pop()
+
+
+def _newest_first(init: Function) -> Function:
+    def newest_first(self: Cursor, *args: Any) -> None:
+        init(self, *args)
+        self.progress = _NewestFirst()
+
+    return newest_first
+
+
+def _with_the_result(next_update: Function) -> Function:
+    def with_the_result(self: Cursor, *args: Any) -> Any:
+        if self.progress and self.progress[0][0].status is Status.EXECUTING:
+            return None
+        return next_update(self, *args)
+
+    return with_the_result
+
+
+def _keeps_nothing(take: Function) -> Function:
+    def keeps_nothing(self: Reader, call: TrackedCall, message: Any) -> None:
+        listens, self._listens = self._listens, call.progress_count == 0
+        take(self, call, message)
+        self._listens = listens
+
+    return keeps_nothing
+
+
+def _uncounted(take: Function) -> Function:
+    def uncounted(self: Reader, call: TrackedCall, message: Any) -> None:
+        before = call.progress_dropped
+        take(self, call, message)
+        call.progress_dropped = before
+
+    return uncounted
+
+
+# Law 9
+
+
+def _no_control(table: ClaimTable, claim: Claim) -> Claim | None:
+    return None if table.name == "control" else claim
+
+
+def _every_failure_stops(settle: Function) -> Function:
+    def every_failure_stops(self: Batch, call: TrackedCall, outcome: Outcome, *rest: Any) -> None:
+        settle(self, call, outcome, *rest)
+        if outcome is Outcome.ERROR and not call.stops:
+            self.ending.stop(call)
+
+    return every_failure_stops
+
+
+def _keeps_finished(skip: Function) -> Function:
+    def keeps_finished(self: Ending, call: TrackedCall, *by: Any) -> None:
+        if call.status is not Status.COMPLETED:
+            skip(self, call, *by)
+
+    return keeps_finished
+
+
+def _stops_the_rest(close: Function) -> Function:
+    async def stops_the_rest(call: TrackedCall, *args: Any) -> BaseException:
+        error: BaseException = await close(call, *args)
+        lane: Any = call.runs_in
+        lane.batch.ending.stop(call)
+        return error
+
+    return stops_the_rest
+
+
+# Law 10
+
+
+def _denies_effects(settle: Function) -> Function:
+    def denies_effects(self: Batch, call: TrackedCall, outcome: Outcome, *rest: Any) -> None:
+        settle(self, call, Outcome.NOT_STARTED if outcome is Outcome.INTERRUPTED else outcome, *rest)
+
+    return denies_effects
+
+
+def _lets_them_run(cancel: Function) -> Function:
+    def lets_them_run(self: LaneSequence, *args: Any) -> None:
+        lane = self.running
+        nursery = None if lane is None else lane.nursery
+        if lane is not None:
+            lane.nursery = None
+        cancel(self, *args)
+        if lane is not None:
+            lane.nursery = nursery
+
+    return lets_them_run
+
+
+def _interrupts_who_returned(cancel: Function) -> Function:
+    def interrupts_who_returned(self: LaneSequence, *args: Any) -> None:
+        lane: Any = self.running
+        for call in () if lane is None else lane.calls:
+            if call.undecided is not None and call.result is None and call.runs_in is None:
+                lane.modified.remove(call)
+                call.modifiers = ()
+                self.batch.settle(call, Outcome.INTERRUPTED, None, "interrupted")
+        cancel(self, *args)
+
+    return interrupts_who_returned
+
+
+# Law 11
+
+
+def _since_submission(guarded: Function) -> Function:
+    async def since_submission(lane: Any, call: TrackedCall, tool: Any, context: Any, now: float, *rest: Any) -> None:
+        await guarded(lane, call, tool, context, call._submitted_at, *rest)
+
+    return since_submission
+
+
+def _never(guarded: Function) -> Function:
+    async def never(lane: Any, call: Any, tool: Any, context: Any, now: float, seconds: float | None) -> None:
+        await guarded(lane, call, tool, context, now, None)
+
+    return never
+
+
+# Law 12
+
+
+def _keeps_tickets(finish: Function) -> Function:
+    def keeps_tickets(self: LaneRun, call: TrackedCall) -> None:
+        held = call.tickets
+        finish(self, call)
+        call.tickets = held
+
+    return keeps_tickets
+
+
+# Law 13
+
+
+def _waits_for_more(drive: Function) -> Function:
+    async def waits_for_more(self: LaneSequence) -> None:
+        await drive(self)
+        await trio.sleep_forever()
+
+    return waits_for_more
+
+
+def _forgets_to_start(granted: Function) -> Function:
+    def forgets_to_start(self: LaneRun, call: TrackedCall) -> None:
+        call.pending -= 1
+
+    return forgets_to_start
+
+
+# Law 14
+
+
+def _by_chance(dispatch: Function) -> Function:
+    turns = itertools.count()
+
+    def by_chance(self: LaneRun, **options: Any) -> None:
+        # What a set of objects, ordered by address, would do; but never the same twice in a row, as that might.
+        if len(self._ready) > 1:
+            first = next(turns) % len(self._ready)
+            self._ready[:] = self._ready[first:] + self._ready[:first]
+        dispatch(self, **options)
+
+    return by_chance
+
+
+def _in_law(name: str) -> Callable[..., Mutant]:
+    return lambda label, sentence, apply, workload: Mutant(label, name, sentence, apply, workload)
+
+
+_TALKING = Mix(
+    [Scripted([Say("a", 3), Sleep(1), Say("b", 2), Pause()], says="safe"), Scripted([Say("c")], says="safe")]
+)
+_STOPPING = Mix([Scripted([Sleep(1), Fail()], stops=True), Scripted([AddCell("a", "x")])])
+_CANCELLED = Mix(
+    [Scripted([Sleep(2)], says="safe"), Scripted([AddCell("a", "x"), Sleep(2)]), Scripted([AddCell("a", "y")])],
+    cancel_after=1.25,
+)
+_WAITING = Mix([Scripted([AddCell("a", "x"), Sleep(2)]), Scripted([ReadCell("a"), Sleep(1)], timeout=1.5)])
+
+#: Laws 8 to 14.
+RUNTIME: tuple[Mutant, ...] = (
+    _in_law("progress_at_once")(
+        "newest progress first",
+        "Of the progress that waits for the reader the newest is handed over first.",
+        lambda: patched(Cursor, "__init__", _newest_first),
+        _TALKING,
+    ),
+    _in_law("progress_at_once")(
+        "progress with the result",
+        "Progress is handed over when its call has finished.",
+        lambda: patched(Cursor, "next", _with_the_result),
+        _TALKING,
+    ),
+    _in_law("progress_at_once")(
+        "progress thrown away",
+        "Only the first message of a call is kept, though there is room.",
+        lambda: patched(Reader, "_take", _keeps_nothing),
+        _TALKING,
+    ),
+    _in_law("progress_at_once")(
+        "drops are not counted",
+        "What no reader will see is not on the result.",
+        lambda: patched(Reader, "_take", _uncounted),
+        Mix([Scripted([Say("a", 1_001)], says="safe")], reader="slow"),
+    ),
+    _in_law("failure_contained")(
+        "stops too late",
+        "The control claim is not taken, so what follows a call that may stop the batch has started by then.",
+        lambda: patched(ClaimTable, "take", _taking(_no_control)),
+        _STOPPING,
+    ),
+    _in_law("failure_contained")(
+        "every failure stops",
+        "A call that fails skips what follows, though its tool does not ask for it.",
+        lambda: patched(Batch, "settle", _every_failure_stops),
+        Mix([Scripted([Fail()], says="safe"), Scripted([Sleep(1)], says="safe")]),
+    ),
+    _in_law("failure_contained")(
+        "keeps what a stop discards",
+        "A read that had finished keeps its result though an earlier call stops the batch.",
+        lambda: patched(Ending, "_skip", _keeps_finished),
+        Mix([Scripted([Sleep(1), Fail()], stops=True), Scripted([ReadCell("a")])]),
+    ),
+    _in_law("failure_contained")(
+        "what is left open stops the rest",
+        "A call whose tool leaves a nursery or a scope open skips what follows.",
+        lambda: patched(_execution, "close_left_open", _stops_the_rest),
+        Mix([Scripted([LeaveOpen()], says="safe"), Scripted([Sleep(1)], says="safe")]),
+    ),
+    _in_law("cancel_truthful")(
+        "denies that it ran",
+        "An interrupted call is reported as not started, though its effects may have landed.",
+        lambda: patched(Batch, "settle", _denies_effects),
+        _CANCELLED,
+    ),
+    _in_law("cancel_truthful")(
+        "a cancel waits",
+        "A cancel starts nothing new, and lets what runs come to its end.",
+        lambda: patched(LaneSequence, "cancel", _lets_them_run),
+        _CANCELLED,
+    ),
+    _in_law("cancel_truthful")(
+        "interrupts who returned",
+        "A call that has returned and waits for earlier calls is reported as interrupted by a cancel.",
+        lambda: patched(LaneSequence, "cancel", _interrupts_who_returned),
+        Mix(
+            [Scripted([Sleep(2)], says="safe"), Scripted([ChangeState("x", "a")], says="safe")],
+            cancel_after=1.25,
+        ),
+    ),
+    _in_law("timeout_own_time")(
+        "timeouts count waiting",
+        "A timeout counts from the submission of the call.",
+        lambda: patched(_execution, "_execute_guarded", _since_submission),
+        _WAITING,
+    ),
+    _in_law("timeout_own_time")(
+        "timeouts never come",
+        "A call may run as long as it likes.",
+        lambda: patched(_execution, "_execute_guarded", _never),
+        Mix([Scripted([Sleep(3)], says="safe", timeout=1.5)]),
+    ),
+    _in_law("nothing_left")(
+        "tickets are kept",
+        "A call that has ended still counts among those that hold tickets.",
+        lambda: patched(LaneRun, "finish", _keeps_tickets),
+        Mix([Scripted([AddCell("a", "x")]), Scripted([AddCell("b", "x")])]),
+    ),
+    _in_law("batch_ends")(
+        "waits for more calls",
+        "A sealed batch waits for further calls.",
+        lambda: patched(LaneSequence, "drive", _waits_for_more),
+        Mix([Scripted([AddCell("a", "x")])]),
+    ),
+    _in_law("batch_ends")(
+        "forgets who waits",
+        "A call whose turn has come is not started.",
+        lambda: patched(LaneRun, "_granted", _forgets_to_start),
+        Mix([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])]),
+    ),
+    _in_law("same_schedule_same_trace")(
+        "starts by chance",
+        "Calls that are ready start in an order that no schedule has.",
+        lambda: patched(LaneRun, "dispatch", _by_chance),
+        Mix([Scripted([Sleep(1)], says="safe")] * 4),
+    ),
+)

@@ -1,0 +1,92 @@
+"""Mutants of laws 15 to 17: what calls of one lane make of one key of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from toolrt.invariants.mixes._mix import Mix
+from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.script import AddCell, Follow, OverwriteState, Scripted
+from toolrt.model import Tool
+from toolrt.order import StateKeys, TrackedCall
+from toolrt.runtime import _lane
+from toolrt.runtime._lane import LaneRun
+
+__all__ = ["STATE"]
+
+Function = Callable[..., Any]
+
+
+def _always_admits(admits: Function) -> Function:
+    def always_admits(self: StateKeys, *claims: Any) -> bool:
+        return True
+
+    return always_admits
+
+
+def _never_stale(stale_part: Function) -> Function:
+    def never_stale(*args: Any) -> None:
+        return None
+
+    return never_stale
+
+
+def _runs_stale(is_stale: Function) -> Function:
+    def runs_stale(self: LaneRun, call: TrackedCall) -> bool:
+        return False
+
+    return runs_stale
+
+
+@contextmanager
+def _asked_at_once() -> Iterator[None]:
+    with patched(LaneRun, "_must_wait", _waits_for_nothing), patched(LaneRun, "_is_stale", _runs_stale):
+        yield
+
+
+def _waits_for_nothing(must_wait: Function) -> Function:
+    def waits_for_nothing(self: LaneRun, tool: Tool, after: Any) -> bool:
+        return False
+
+    return waits_for_nothing
+
+
+#: A call changes what the claims of the next one look at; that one claims to look, so it waits.
+_POINTS_ELSEWHERE = Mix([Scripted([AddCell("a", "x")]), Scripted([Follow("a", "1")])])
+
+#: Laws 15 to 17.
+STATE: tuple[Mutant, ...] = (
+    Mutant(
+        "state keys share a lane",
+        "same_as_serial",
+        "A call joins a lane although it claims a key of the state that an earlier call of the lane claims.",
+        lambda: patched(StateKeys, "admits", _always_admits),
+        Mix([Scripted([OverwriteState("x", "a", True)]), Scripted([OverwriteState("x", "b", True)])], state={"x": "0"}),
+    ),
+    Mutant(
+        "stale writes apply",
+        "no_write_lost",
+        "A modifier that sets a key from an old value is applied.",
+        lambda: patched(_lane, "stale_part", _never_stale),
+        Mix(
+            [Scripted([OverwriteState("x", "a")], says="safe"), Scripted([OverwriteState("x", "b")], says="safe")],
+            state={"x": "0"},
+        ),
+    ),
+    Mutant(
+        "stale claims run",
+        "claims_hold",
+        "A call that was granted after a wait is not asked for its claims again.",
+        lambda: patched(LaneRun, "_is_stale", _runs_stale),
+        _POINTS_ELSEWHERE,
+    ),
+    Mutant(
+        "claims are asked for at once",
+        "claims_hold",
+        "What claims look at is not waited for before they are asked for.",
+        _asked_at_once,
+        Mix([Scripted([AddCell("a", "x")]), Scripted([Follow("a", "1")], says="after")]),
+    ),
+)

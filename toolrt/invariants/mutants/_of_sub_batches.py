@@ -1,0 +1,215 @@
+"""Mutants of what holds inside a call: sub-batches that lend, cover, order or end otherwise than RULE 20 says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+import trio
+
+from toolrt.invariants.mixes._mix import Mix
+from toolrt.invariants.mutants._mutant import Mutant, patched
+from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Scripted, SeeState, Sleep, SubBatch
+from toolrt.order import ClaimTable
+from toolrt.runtime import _lane
+from toolrt.runtime._batch import Batch
+from toolrt.runtime._ending import Ending
+from toolrt.runtime._inside import Inside
+from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._sequence import LaneSequence
+
+__all__ = ["SUB_BATCHES"]
+
+Function = Callable[..., Any]
+
+
+def _always_covered(refusal: Function) -> Function:
+    return lambda self, wanted: None
+
+
+def _in_the_parents_table(table: Function) -> Function:
+    # The parent holds its claims there, so a child that waits for them waits for ever.
+    return lambda self, theirs: theirs
+
+
+def _one_table_each(init: Function) -> Function:
+    def one_table_each(self: Batch, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        if self.inside is not None:
+            self.tables = tuple(_Careless(table.name) for table in self.tables)
+
+    return one_table_each
+
+
+class _Careless(ClaimTable):
+    """Gives every ticket at once."""
+
+    def take(self, claims: Any, *rest: Any) -> Any:
+        return super().take((), *rest)
+
+
+def _not_lent(free: Any) -> property:
+    def not_lent(self: Inside) -> int | float:
+        return max(0, self.root_lane.batch.limit - self.root_lane.running)
+
+    return property(not_lent)
+
+
+def _any_number(free: Any) -> property:
+    return property(lambda self: math.inf)
+
+
+def _one_at_a_time(free: Any) -> property:
+    return property(lambda self: int(self.running == 0))
+
+
+def _children_first(hand_out: Function) -> Function:
+    def children_first(lane: LaneRun) -> None:
+        root = lane if lane.batch.inside is None else lane.batch.inside.root_lane
+        for path in sorted(root.starved or ()):
+            cast(Any, root.starved).pop(path).dispatch()
+        hand_out(lane)
+
+    return children_first
+
+
+def _kept(give: Function) -> Function:
+    def kept(self: Inside) -> None:
+        self.running -= 1
+
+    return kept
+
+
+def _shielded(drive: Function) -> Function:
+    async def shielded(self: LaneSequence) -> None:
+        with trio.CancelScope(shield=self.batch.inside is not None):
+            await drive(self)
+
+    return shielded
+
+
+def _lets_children_run(cancel: Function) -> Function:
+    def lets_children_run(self: Ending, reason: str, outside: bool) -> None:
+        if self.batch.inside is None or not outside:
+            cancel(self, reason, outside)
+
+    return lets_children_run
+
+
+def _leaking(leave: Function) -> Function:
+    def leaking(self: Ending) -> None:
+        leave(self)
+        if self.batch.inside is not None:
+            self.batch.inside.batch.sequence.state = self.batch.state
+
+    return leaking
+
+
+class _Both:
+    """Two patches at once."""
+
+    def __init__(self, *patches: Any) -> None:
+        self._patches = patches
+
+    def __enter__(self) -> None:
+        for patch in self._patches:
+            patch.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for patch in reversed(self._patches):
+            patch.__exit__(*error)
+
+
+_TWO = SubBatch([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")])
+_ON_A_FILE = [Scripted([AppendFile("f", "a")]), Scripted([AppendFile("f", "b")])]
+
+#: What laws have to see inside a call.
+SUB_BATCHES: tuple[Mutant, ...] = (
+    Mutant(
+        "children are not covered",
+        "same_file_in_call_order",
+        "A call of a sub-batch runs whatever it claims, though its parent does not hold it.",
+        lambda: patched(Inside, "refusal", _always_covered),
+        Mix([Scripted([SubBatch(_ON_A_FILE[:1], claimed=False)]), _ON_A_FILE[1]]),
+    ),
+    Mutant(
+        "children are not ordered",
+        "same_file_in_call_order",
+        "The calls of a sub-batch take no tickets.",
+        lambda: patched(Batch, "__init__", _one_table_each),
+        Mix([Scripted([SubBatch(_ON_A_FILE)])]),
+    ),
+    Mutant(
+        "children wait for their parent",
+        "batch_ends",
+        "The calls of a sub-batch take their tickets behind those of their parent.",
+        lambda: patched(Inside, "table", _in_the_parents_table),
+        Mix([Scripted([SubBatch(_ON_A_FILE)])]),
+    ),
+    Mutant(
+        "the slot is not lent",
+        "batch_ends",
+        "A child needs a free slot, also the first one; with one slot it waits for ever.",
+        lambda: patched(Inside, "free", _not_lent),
+        Mix([Scripted([_TWO], says="safe")], limit=1),
+    ),
+    Mutant(
+        "children take any number of slots",
+        "no_needless_wait",
+        "The calls of a sub-batch run all at once, whatever the limit of the batch around them.",
+        lambda: patched(Inside, "free", _any_number),
+        Mix([Scripted([_TWO], says="safe"), Scripted([Sleep(1)], says="safe")], limit=2),
+    ),
+    Mutant(
+        "children run one at a time",
+        "no_needless_wait",
+        "The calls of a sub-batch have their parent's slot only, though others are free.",
+        lambda: patched(Inside, "free", _one_at_a_time),
+        Mix([Scripted([_TWO], says="safe")]),
+    ),
+    Mutant(
+        "children come first",
+        "no_needless_wait",
+        "A slot that comes free goes to a child that waits, though a call of the outermost batch is ready.",
+        lambda: patched(_lane, "hand_out", _children_first),
+        Mix(
+            [
+                Scripted([SubBatch([Scripted([Sleep(seconds)], says="safe") for seconds in (1, 3, 1)])], says="safe"),
+                Scripted([Sleep(1)], says="safe"),
+            ],
+            limit=2,
+            delays=(0, 0.5),
+        ),
+    ),
+    Mutant(
+        "children keep their slots",
+        "nothing_left",
+        "A slot that a child took beside its parent's is not given back.",
+        lambda: patched(Inside, "give", _kept),
+        Mix([Scripted([_TWO], says="safe")]),
+    ),
+    Mutant(
+        "children outlast a cancel",
+        "cancel_truthful",
+        "A cancel of the batch does not reach the sub-batches of its calls.",
+        lambda: _Both(patched(LaneSequence, "drive", _shielded), patched(Ending, "cancel", _lets_children_run)),
+        Mix(
+            [Scripted([SubBatch([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])])])],
+            cancel_after=0.5,
+        ),
+    ),
+    Mutant(
+        "children's state leaks",
+        "same_as_oracle",
+        "The modifiers of a sub-batch are handed on, whether or not its parent does.",
+        lambda: patched(Ending, "leave", _leaking),
+        Mix(
+            [
+                Scripted([SubBatch([Scripted([ChangeState("x", "a")], says="safe")])], says="safe"),
+                Scripted([SeeState("x")], says="nothing"),
+            ],
+            state={"x": "0"},
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The laws as predicates over the story of a batch."""

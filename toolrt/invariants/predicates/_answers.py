@@ -1,0 +1,263 @@
+"""Laws 1 to 3: what is answered, in which order, and what becomes of the state.
+
+Law 2 needs virtual time for its second half: in a production run a result that was ready and one that was handed
+over late cannot be told apart by the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolrt.invariants.predicates._law import Found, told
+from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, Story
+from toolrt.model import Outcome
+from toolrt.trace import Event, Trace
+
+__all__ = ["answered_once", "modifiers_in_call_order", "results_in_call_order"]
+
+_OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+
+
+@told(1, "answered_once", "Every call is answered once.")
+def answered_once(story: Story, trace: Trace) -> Iterator[Found]:
+    """From `submit()` on, each call gets exactly one result, in its own slot."""
+    for batch in story.batches:
+        yield from _settled_once(batch)
+        if batch.left is not None and "results" in batch.left.fields:
+            yield from _answers_of(batch, batch.left)
+
+
+def _settled_once(batch: BatchStory) -> Iterator[Found]:
+    for call in batch.calls.values():
+        for before, event in zip(call.settled, call.settled[1:], strict=False):
+            outcome, stop = event.fields["outcome"], batch.stopped_by(call.index)
+            if outcome == "skipped" and stop is not None and stop.seq <= event.seq:
+                continue
+            was = before.fields["outcome"]
+            yield Found(f"expected one answer, got {was}, then {outcome}", batch.id, call.index, event.seq)
+        for event in call.settled:
+            outcome, error = event.fields["outcome"], event.fields.get("error")
+            if outcome not in _OUTCOMES:
+                known = ", ".join(sorted(_OUTCOMES))
+                yield Found(f"expected an outcome of {known}, got {outcome!r}", batch.id, call.index, event.seq)
+            elif (outcome == "ok") != (error is None):
+                want = "no error" if outcome == "ok" else "an error that says why"
+                yield Found(f"outcome {outcome}: expected {want}, got {error!r}", batch.id, call.index, event.seq)
+        if call.submitted is None and call.settled:
+            event = call.settled[0]
+            yield Found("expected no answer for a call nobody submitted", batch.id, call.index, event.seq)
+
+
+def _answers_of(batch: BatchStory, left: Event) -> Iterator[Found]:
+    results: list[dict[str, Any]] = left.fields["results"]
+    submitted = [call for call in batch.calls.values() if call.submitted is not None]
+    if len(results) != len(submitted):
+        text = f"expected {len(submitted)} results, one for each call, got {len(results)}"
+        yield Found(text, batch.id, None, left.seq)
+    for call in submitted:
+        assert call.submitted is not None
+        if not call.settled:
+            yield Found("expected an answer, got none", batch.id, call.index, left.seq)
+        if call.index >= len(results):
+            yield Found("expected a result in its slot, got none", batch.id, call.index, left.seq)
+            continue
+        result = results[call.index]
+        asked = call.submitted.fields
+        for field, want in (("call_index", call.index), ("call_id", asked["call_id"]), ("name", asked["name"])):
+            if result[field] != want:
+                text = f"{field} in its slot: expected {want!r}, got {result[field]!r}"
+                yield Found(text, batch.id, call.index, left.seq)
+        if call.settled:
+            last = call.settled[-1]
+            for field in ("outcome", "content", "error"):
+                if field in last.fields and result[field] != last.fields[field]:
+                    text = f"{field}: settled as {last.fields[field]!r}, answered with {result[field]!r}"
+                    yield Found(text, batch.id, call.index, left.seq)
+        for event in call.result_delivered:
+            if event.fields["outcome"] != result["outcome"]:
+                text = f"the reader was told {event.fields['outcome']}, the result says {result['outcome']}"
+                yield Found(text, batch.id, call.index, event.seq)
+
+
+@told(2, "results_in_call_order", "Results are in call order, and each is delivered as soon as all before it are.")
+def results_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
+    """The reader is a cursor over the result slots; a lane's merge follows its last result."""
+    for batch in story.batches:
+        yield from _order_of_results(batch)
+        yield from _order_of_merges(batch)
+        if story.virtual:
+            yield from _promptness(batch)
+        yield from _read_to_the_end(batch)
+
+
+def _order_of_results(batch: BatchStory) -> Iterator[Found]:
+    expected = 0
+    for event in batch.delivered:
+        if event.kind != "result.delivered":
+            continue
+        index = event.fields["call"]
+        call = batch.calls[index]
+        if index != expected:
+            yield Found(
+                f"expected the result of call {expected} next, got that of call {index}", batch.id, index, event.seq
+            )
+        if not call.settled or call.settled[0].seq > event.seq:
+            yield Found("its result was delivered before it was settled", batch.id, index, event.seq)
+        expected = index + 1
+
+
+def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
+    place = {event.seq: at for at, event in enumerate(batch.delivered)}
+    before: LaneStory | None = None
+    # Behind a lane that a thread outlives no merge is due: none of the lanes there can have started.
+    passed = False
+    of_lane: dict[int | None, list[Event]] = {}
+    for event in batch.delivered:
+        if "call" in event.fields:
+            of_lane.setdefault(batch.lane_of(event.fields["call"]), []).append(event)
+    for _, lane in sorted(batch.lanes.items()):
+        passed = passed or (before is not None and _outlived(batch, before))
+        for extra in lane.delivered[1:]:
+            yield Found(f"expected the merge of lane {lane.index} once, got it again", batch.id, None, extra.seq)
+        mine = of_lane.get(lane.index, [])
+        if lane.delivered:
+            merge = lane.delivered[0]
+            late = [event for event in mine if event.seq > merge.seq]
+            if late:
+                text = f"expected all of lane {lane.index} before its merge, got {late[0].kind} after it"
+                yield Found(text, batch.id, late[0].fields["call"], late[0].seq)
+            results = [event for event in mine if event.kind == "result.delivered"]
+            if not lane.shared and results:
+                between = batch.delivered[place[results[-1].seq] + 1 : place[merge.seq]]
+                if any(event.kind == "result.delivered" for event in between) and not (
+                    passed or _outlived(batch, lane)
+                ):
+                    text = f"expected the merge of lane {lane.index} right after the result of its only call"
+                    yield Found(text, batch.id, None, merge.seq)
+        due = before.delivered[0].seq if before is not None and before.delivered else NEVER
+        if before is not None and mine and mine[0].seq < due and not passed:
+            text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
+            yield Found(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
+        before = lane
+
+
+def _outlived(batch: BatchStory, lane: LaneStory) -> bool:
+    """Whether a thread that cannot be stopped outlives its result: then results do not wait for the merge (RULE 15)."""
+    threads = [
+        call
+        for call in map(batch.call, lane.calls)
+        if call.started is not None and call.started.fields.get("thread") and call.settled
+    ]
+    return any(call.ended is None or call.ended.seq > call.settled[0].seq + 1 for call in threads)
+
+
+def _promptness(batch: BatchStory) -> Iterator[Found]:
+    """An update that was ready while the reader waited is handed over in that instant."""
+    ready = 0.0
+    if batch.cancelled is not None and batch.cancelled.fields.get("outside"):
+        return
+    for event in batch.delivered:
+        if event.kind == "result.delivered":
+            index = event.fields["call"]
+            call = batch.calls[index]
+            if not call.settled:
+                continue
+            ready = max(ready, call.settled[-1].time if call.settled[-1].seq < event.seq else call.settled[0].time)
+            text = f"the result of call {index}"
+        elif event.kind == "merge.delivered":
+            lane = batch.lanes[event.fields["lane"]]
+            if lane.merged is None:
+                continue
+            ready = max(ready, lane.merged.time)
+            text = f"the merge of lane {lane.index}"
+        else:
+            continue
+        asked = batch.ask_before(event.seq)
+        if asked is not None and event.time > max(ready, asked.time):
+            due = max(ready, asked.time)
+            text = (
+                f"expected {text} at {due:g} s, when it was ready and asked for; it was delivered at {event.time:g} s"
+            )
+            yield Found(text, batch.id, event.fields.get("call"), event.seq)
+
+
+def _read_to_the_end(batch: BatchStory) -> Iterator[Found]:
+    """A reader that was told there is nothing more has seen everything."""
+    if batch.left is None or batch.cancelled is not None or not batch.asks:
+        return
+    if batch.delivered and batch.asks[-1].seq < batch.delivered[-1].seq:
+        return
+    for call in batch.calls.values():
+        if call.submitted is not None and call.settled and not call.result_delivered:
+            text = "the reader read to the end; expected it to be handed this result"
+            yield Found(text, batch.id, call.index, batch.left.seq)
+    for lane in batch.lanes.values():
+        if lane.merged is not None and not lane.delivered:
+            text = f"the reader read to the end; expected it to be handed the merge of lane {lane.index}"
+            yield Found(text, batch.id, None, batch.left.seq)
+
+
+@told(3, "modifiers_in_call_order", "Modifiers merge in call order.")
+def modifiers_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
+    """A call sees its lane's start state; at the lane's end modifiers apply by call and position."""
+    for batch in story.batches:
+        if batch.opened is None:
+            continue
+        state = batch.opened.fields.get("state")
+        for _, lane in sorted(batch.lanes.items()):
+            if lane.started is not None and "state" in lane.started.fields:
+                begins = lane.started.fields["state"]
+                if begins != state:
+                    text = f"lane {lane.index} starts from {begins!r}, expected what was merged before: {state!r}"
+                    yield Found(text, batch.id, None, lane.started.seq)
+            yield from _merge_of(batch, lane)
+            if lane.merged is not None:
+                state = lane.merged.fields["state"]
+        if batch.left is not None and "state" in batch.left.fields and batch.left.fields["state"] != state:
+            text = f"the batch ends with {batch.left.fields['state']!r}, expected what its lanes merged: {state!r}"
+            yield Found(text, batch.id, None, batch.left.seq)
+
+
+def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
+    places = [(event.fields["call"], event.fields["position"]) for event in lane.applied]
+    for event, before, place in zip(lane.applied[1:], places, places[1:], strict=False):
+        if place <= before:
+            text = f"expected modifiers by call and position, got {list(place)} after {list(before)}"
+            yield Found(text, batch.id, place[0], event.seq)
+    last = max((call for call in map(batch.call, lane.calls) if call.started), key=_ended_at, default=None)
+    for event, (index, _) in zip(lane.applied, places, strict=True):
+        call = batch.call(index)
+        if index not in lane.calls:
+            text = f"expected modifiers of lane {lane.index} alone, got one of a call that is not in it"
+            yield Found(text, batch.id, index, event.seq)
+        elif call.started is None or call.outcome not in RETURNED:
+            text = f"expected modifiers of calls that returned, got one of a call that ended as {call.outcome}"
+            yield Found(text, batch.id, index, event.seq)
+        if last is not None and _ended_at(last) > event.seq:
+            text = f"expected the merge after the last call of lane {lane.index}; call {last.index} was still running"
+            yield Found(text, batch.id, index, event.seq)
+    if lane.merged is None:
+        return
+    for field, ok in (("applied", True), ("rejected", False)):
+        want = [[*place] for event, place in zip(lane.applied, places, strict=True) if event.fields["ok"] is ok]
+        got = [list(place) for place in lane.merged.fields.get(field, want)]
+        if got != want:
+            text = f"lane {lane.index}: {field} says {got}, expected {want}"
+            yield Found(text, batch.id, None, lane.merged.seq)
+    found: dict[int, list[int]] = {}
+    for index, position in places:
+        found.setdefault(index, []).append(position)
+    for index in lane.calls:
+        call = batch.call(index)
+        count = call.settled[-1].fields.get("modifiers") if call.settled else None
+        if count is None or call.outcome not in RETURNED:
+            continue
+        positions = found.get(index, [])
+        if positions != list(range(count)):
+            text = f"expected its {count} modifiers, each once; got those at positions {positions}"
+            yield Found(text, batch.id, index, lane.merged.seq)
+
+
+def _ended_at(call: CallStory) -> int:
+    return NEVER if call.ended is None else call.ended.seq

@@ -1,0 +1,45 @@
+"""Laws 12 and 13: what a batch leaves behind, and that it ends.
+
+``notes["temp_files"]`` and ``notes["open_handles"]``, where present, say what a workspace's disk still has.  Law
+13 judges executions that are over: a trace cut off in the middle of a production run has unfinished batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolrt.invariants.predicates._law import Found, told
+from toolrt.invariants.predicates._story import Story
+from toolrt.trace import Trace
+
+__all__ = ["batch_ends", "nothing_left"]
+
+
+@told(12, "nothing_left", "Nothing is left behind.")
+def nothing_left(story: Story, trace: Trace) -> Iterator[Found]:
+    """No task, ticket, lock entry, temporary file or open handle outlives the batch."""
+    for batch in story.batches:
+        if batch.left is None:
+            continue
+        for what, count in sorted(batch.left.fields.get("left", {}).items()):
+            if count:
+                yield Found(f"expected no {what} to be left, got {count}", batch.id, None, batch.left.seq)
+        for call in batch.calls.values():
+            if call.placed is not None and (call.ended is None or call.ended.seq > batch.left.seq):
+                yield Found("took a ticket and never gave it back", batch.id, call.index, call.placed.seq)
+    for note in ("temp_files", "open_handles", "claims_left"):
+        for name in trace.notes.get(note, ()):
+            yield Found(f"expected no {note.replace('_', ' ')}, got {name}")
+
+
+@told(13, "batch_ends", "The batch ends.")
+def batch_ends(story: Story, trace: Trace) -> Iterator[Found]:
+    """No deadlock for any mix of claims, no starvation."""
+    ended = str(trace.notes.get("error") or trace.meta.get("ended", ""))
+    if ended in ("Deadlock", "StepLimit"):
+        yield Found(f"expected the execution to end by itself, it ended by {ended}")
+    for batch in story.batches:
+        if batch.opened is not None and batch.left is None:
+            waiting = [call.index for call in batch.calls.values() if not call.settled]
+            text = f"expected the batch to be left; calls without a result: {waiting or 'none'}"
+            yield Found(text, batch.id, None, batch.opened.seq)

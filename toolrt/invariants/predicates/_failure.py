@@ -1,0 +1,255 @@
+"""Laws 9 to 11: what a failure, a cancel and a timeout may do, and what they may not.
+
+In virtual time a timeout is exact; in a production run law 11 allows the clock a hundredth.  A tool that shields
+itself says so by the effect named ``shield``: only then may it outlast its timeout, or a cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolrt.invariants.predicates._law import Found, told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, Story
+from toolrt.trace import Event, Trace
+
+__all__ = ["SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
+
+#: The `tool.effect` by which a tool says that it goes on although it was asked to end.
+SHIELD = "shield"
+
+#: A failure of these kinds stops the batch, if the call's tool says so.
+_STOPPING = ("error", "invalid", "denied", "timed_out")
+
+#: What only a cancel, or a stop, may do to a call.
+_CUT = ("interrupted", "not_started")
+
+
+@told(9, "failure_contained", "A failure stays with its call.")
+def failure_contained(story: Story, trace: Trace) -> Iterator[Found]:
+    """Only a call that asks for it stops others, and then exactly those of higher index."""
+    for batch in story.batches:
+        if batch.cancelled is None:
+            for call, outcome in batch.outcomes():
+                if outcome in _CUT:
+                    text = f"nobody cancelled the batch, expected the call to go its way, got {outcome}"
+                    yield Found(text, batch.id, call.index, call.settled[-1].seq)
+        for event in batch.stopped:
+            yield from _stop(batch, event)
+        for call, outcome in batch.outcomes():
+            yield from _skip(batch, call, outcome)
+
+
+def _stop(batch: BatchStory, event: Event) -> Iterator[Found]:
+    stopper = batch.calls.get(event.fields["by"])
+    if stopper is None:
+        yield Found("stopped by a call nobody submitted", batch.id, event.fields["by"], event.seq)
+        return
+    if stopper.outcome not in (*_STOPPING, "skipped"):
+        text = f"stopped by a call that did not fail: {stopper.outcome}"
+        yield Found(text, batch.id, stopper.index, event.seq)
+    if stopper.ticket is not None and not stopper.stops:
+        yield Found("stopped by a call whose tool does not ask for it", batch.id, stopper.index, event.seq)
+    for call in batch.calls.values():
+        if call.index > stopper.index and call.started is not None and not call.reads_only:
+            text = f"call {stopper.index} stopped the batch; expected no later call with effects to start"
+            yield Found(text, batch.id, call.index, call.started.seq)
+
+
+def _skip(batch: BatchStory, call: CallStory, outcome: str) -> Iterator[Found]:
+    stop = batch.stopped_by(call.index)
+    if outcome == "skipped":
+        if stop is None:
+            text = "skipped, although no earlier call stopped the batch"
+            yield Found(text, batch.id, call.index, call.settled[-1].seq)
+        else:
+            error = str(call.settled[-1].fields.get("error"))
+            stops = [event.fields["by"] for event in batch.stopped if event.fields["by"] < call.index]
+            if not any(f"call {by}" in error for by in stops):
+                text = f"expected its error to name call {stops[0]}, got {error!r}"
+                yield Found(text, batch.id, call.index, call.settled[-1].seq)
+    elif stop is not None and batch.left is not None and outcome != "not_started":
+        # A call that was already told to the reader keeps its answer.
+        told = call.result_delivered and call.result_delivered[0].seq < stop.seq
+        if not told and not (batch.cancelled_at < stop.seq):
+            text = f"call {stop.fields['by']} stopped the batch; expected skipped, got {outcome}"
+            yield Found(text, batch.id, call.index, call.settled[-1].seq)
+    has_stopped = any(event.fields["by"] <= call.index for event in batch.stopped)
+    if outcome in _STOPPING and call.stops and not has_stopped and batch.cancelled is None:
+        text = f"its tool stops the batch when it fails, and it ended as {outcome}; expected a stop"
+        yield Found(text, batch.id, call.index, call.settled[-1].seq)
+
+
+@told(10, "cancel_truthful", "Cancel is prompt and truthful.")
+def cancel_truthful(story: Story, trace: Trace) -> Iterator[Found]:
+    """Finished results are kept, nothing starts after it, nothing runs once the batch is left."""
+    for batch in story.batches:
+        for call, outcome in batch.outcomes():
+            last = call.settled[-1]
+            if outcome == "interrupted" and call.started is None:
+                yield Found("interrupted, although it never started", batch.id, call.index, last.seq)
+            if outcome == "interrupted" and call.again is None and call.ended is not None and call.ended.seq < last.seq:
+                text = "interrupted, although its tool had returned; expected ok or error"
+                yield Found(text, batch.id, call.index, last.seq)
+            if outcome == "not_started" and call.started is not None:
+                yield Found("said not to have started, and it had", batch.id, call.index, last.seq)
+        if batch.cancelled is not None:
+            yield from _after_cancel(batch, batch.cancelled, story.virtual)
+            if story.virtual:
+                for call in batch.calls.values():
+                    yield from _slow_to_end(batch, call, batch.cancelled)
+        yield from _after_leaving(batch)
+        yield from _after_cancel_around(batch, story.virtual)
+
+
+def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Found]:
+    """A cancel of a batch is one of its calls' sub-batches, unless the call may finish."""
+    for around in batch.around:
+        if around.started is not None and around.started.fields.get("interrupt") == "finish":
+            return
+        cancelled = around.batch.cancelled
+        if cancelled is None:
+            continue
+        for call in batch.calls.values():
+            if call.started is not None and call.started.seq > cancelled.seq:
+                text = f"started after batch {around.batch.id}, inside which it runs, was cancelled"
+                yield Found(text, batch.id, call.index, call.started.seq)
+            elif virtual:
+                yield from _slow_to_end(batch, call, cancelled)
+
+
+def _takes_its_time(call: CallStory) -> bool:
+    """Whether it, or one inside it, said that it may outlast a cancel or a timeout."""
+    return any(
+        any(event.fields.get("effect") == SHIELD for event in one.touched)
+        or (one is not call and one.started is not None and one.started.fields.get("interrupt") != "cancel")
+        for one in call.family
+    )
+
+
+def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterator[Found]:
+    for call in batch.calls.values():
+        settled = call.settled[0] if call.settled else None
+        if call.started is not None and call.started.seq > cancelled.seq:
+            yield Found("started after the batch was cancelled", batch.id, call.index, call.started.seq)
+        if settled is None:
+            continue
+        outcome = settled.fields["outcome"]
+        if settled.seq < cancelled.seq:
+            if call.outcome not in (outcome, "skipped"):
+                text = f"settled as {outcome} before the cancel, expected that to be kept, got {call.outcome}"
+                yield Found(text, batch.id, call.index, call.settled[-1].seq)
+            if outcome in _CUT:
+                yield Found(f"{outcome} before the batch was cancelled", batch.id, call.index, settled.seq)
+        elif call.started is None and not batch.stopped:
+            if outcome != "not_started":
+                text = f"never started when the batch was cancelled; expected not_started, got {outcome}"
+                yield Found(text, batch.id, call.index, settled.seq)
+            late = call.submitted is not None and settled.time > max(cancelled.time, call.submitted.time)
+            if virtual and late:
+                text = f"expected its answer at the cancel, {cancelled.time:g} s, got it at {settled.time:g} s"
+                yield Found(text, batch.id, call.index, settled.seq)
+
+
+def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterator[Found]:
+    """A call that ran on, in virtual time, though nothing says that it may."""
+    if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
+        return
+    over = call.over
+    if over is None:
+        return
+    late = call.started.seq < cancelled.seq < over.seq and over.time > cancelled.time
+    if late and not _takes_its_time(call):
+        text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
+        yield Found(f"{text} {over.time:g} s", batch.id, call.index, over.seq)
+
+
+def _after_leaving(batch: BatchStory) -> Iterator[Found]:
+    if batch.left is None:
+        return
+    for event in reversed(batch.events):
+        if event.seq <= batch.left.seq:
+            break
+        if event.kind in _RUNNING:
+            text = f"{event.kind} after the batch was left"
+            yield Found(text, batch.id, event.fields.get("call"), event.seq)
+    for call in batch.calls.values():
+        began: dict[str, int] = {}
+        for event in call.touched:
+            if event.kind in ("file.mutation_began", "file.mutation_ended"):
+                step = 1 if event.kind == "file.mutation_began" else -1
+                began[event.fields["file"]] = began.get(event.fields["file"], 0) + step
+        for file, open_mutations in began.items():
+            if open_mutations > 0:
+                yield Found(f"{file}: a mutation had begun and never ended", batch.id, call.index, batch.left.seq)
+
+
+#: What only running code of a batch does.
+_RUNNING = frozenset(
+    {
+        "approval.asked",
+        "call.ended",
+        "call.settled",
+        "call.started",
+        "file.mutation_began",
+        "file.mutation_ended",
+        "file.read",
+        "progress.sent",
+        "tool.effect",
+    }
+)
+
+
+@told(11, "timeout_own_time", "A timeout counts the call's own execution, never its waiting.")
+def timeout_own_time(story: Story, trace: Trace) -> Iterator[Found]:
+    """A call times out when it has run as long as its timeout, not earlier and not later."""
+    slack = 1e-9 if story.virtual else 0.01
+    for batch in story.batches:
+        for call in batch.calls.values():
+            for settled in call.settled:
+                if settled.fields["outcome"] == "timed_out":
+                    yield from _timed_out(batch, call, settled, slack)
+            if story.virtual:
+                yield from _outlasted(batch, call)
+    yield from _held_by_threads(story)
+
+
+def _timed_out(batch: BatchStory, call: CallStory, settled: Event, slack: float) -> Iterator[Found]:
+    if call.started is None:
+        yield Found("timed out, although it never started", batch.id, call.index, settled.seq)
+        return
+    timeout, ran = call.started.fields.get("timeout"), settled.time - call.started.time
+    if "timeout" in call.started.fields and timeout is None:
+        yield Found("timed out, and it has no timeout", batch.id, call.index, settled.seq)
+    elif timeout is not None and ran < timeout * (1 - slack) - slack:
+        text = f"timed out after {ran:g} s of its own execution, its timeout is {timeout:g} s"
+        yield Found(text, batch.id, call.index, settled.seq)
+
+
+def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Found]:
+    """A call that is still unanswered when its timeout has passed."""
+    timeout = None if call.started is None else call.started.fields.get("timeout")
+    over = call.over
+    if call.started is None or timeout is None or over is None or not call.settled or call.again is not None:
+        return
+    ran = over.time - call.started.time
+    if ran > timeout * (1 + 1e-9) + 1e-9 and not _takes_its_time(call):
+        text = f"ran for {ran:g} s and its timeout is {timeout:g} s; expected timed_out then"
+        yield Found(text, batch.id, call.index, over.seq)
+
+
+def _held_by_threads(story: Story) -> Iterator[Found]:
+    """A thread that cannot be stopped keeps its claims until it ends, and its result says so."""
+    for batch in story.batches:
+        for call in batch.calls.values():
+            if call.outcome != "timed_out" or call.started is None or not call.started.fields.get("thread"):
+                continue
+            ended = NEVER if call.ended is None else call.ended.seq
+            if ended > call.settled[0].seq and not call.settled[0].fields.get("error"):
+                yield Found(
+                    "its thread runs on; expected its result to say so", batch.id, call.index, call.settled[0].seq
+                )
+            for other in batch.calls.values():
+                after = other.ticket is not None and call.ticket is not None and other.ticket.seq > call.ticket.seq
+                if after and other.started is not None and other.started.seq < ended and other.conflicts_with(call):
+                    text = f"started while the thread of call {call.index}, which it conflicts with, ran on"
+                    yield Found(text, batch.id, other.index, other.started.seq)

@@ -1,0 +1,178 @@
+"""What a law is, and what it says when it does not hold.
+
+A law is a predicate over one trace: it gives what it finds wrong, and nothing else.  It never raises for a trace
+that breaks it, and it never needs the runtime that made the trace: a trace read from a file is as good.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.invariants.predicates._story import Story, story_of
+from toolrt.trace import Trace
+
+__all__ = ["Found", "Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
+
+
+class LawVerdict(enum.StrEnum):
+    """What a law says of one trace."""
+
+    #: It found nothing wrong, and the trace has what it compares with.
+    HELD = "held"
+    #: It found at least one violation.
+    BROKEN = "broken"
+    #: The trace lacks what the law compares with, such as the serial run of the same calls.
+    NOT_CHECKED = "not checked"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@attrs.frozen
+class Violation:
+    """One place where a law does not hold."""
+
+    #: The law's name, as `LAWS` has it.
+    law: str
+    #: The law's sentence.
+    sentence: str
+    #: What was expected and what was seen instead.
+    detail: str
+    #: The batch it happened in, or None where it is no batch's.
+    batch: str | None = None
+    #: The `call_index` of the call it happened to, or None.
+    call: int | None = None
+    #: The place in the trace of the event that shows it, or None where something is missing.
+    seq: int | None = None
+
+    @property
+    def where(self) -> str:
+        """The place in words: batch, call and event, as far as they are known."""
+        parts = [] if self.batch is None else [f"batch {self.batch}"]
+        parts += [] if self.call is None else [f"call {self.call}"]
+        parts += [] if self.seq is None else [f"event {self.seq}"]
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The violation as a JSON object."""
+        return attrs.asdict(self)
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        return f"law {self.law} does not hold: {self.sentence}\n  {self.detail}{place}"
+
+
+#: What finds the places where a law does not hold.
+Predicate = Callable[[Trace], "list[Violation]"]
+
+
+def _always(trace: Trace) -> bool:
+    return True
+
+
+@attrs.frozen
+class Law:
+    """A named predicate over one trace; calling it gives every violation found, in trace order."""
+
+    #: The name it is known by: the key in `LAWS`.
+    name: str
+    #: The law in words.
+    sentence: str
+    #: The predicate.
+    predicate: Predicate = attrs.field(repr=False)
+    #: Its number among the laws of the design, or None for a law of a user's own.
+    number: int | None = None
+    #: Says whether a trace has what the law compares with; where it has not, the law is not checked.
+    sees: Callable[[Trace], bool] = attrs.field(default=_always, repr=False)
+
+    def __call__(self, trace: Trace) -> list[Violation]:
+        return self.predicate(trace)
+
+    def verdict(self, trace: Trace) -> LawVerdict:
+        """Whether the law holds in `trace`, is broken there, or could not be checked."""
+        if self.predicate(trace):
+            return LawVerdict.BROKEN
+        return LawVerdict.HELD if self.sees(trace) else LawVerdict.NOT_CHECKED
+
+    def violation(
+        self, detail: str, batch: str | None = None, call: int | None = None, seq: int | None = None
+    ) -> Violation:
+        """A violation of this law, with its `detail`: where it is (`batch`, `call`, `seq`), as far as that is known."""
+        return Violation(self.name, self.sentence, detail, batch, call, seq)
+
+
+class Found(NamedTuple):
+    """What a law of ours finds: the particulars of a `Violation`."""
+
+    detail: str
+    batch: str | None = None
+    call: int | None = None
+    seq: int | None = None
+
+
+def told(
+    number: int, name: str, sentence: str, sees: Callable[[Trace], bool] = _always
+) -> Callable[[Callable[[Story, Trace], Iterator[Found]]], Law]:
+    """Make one of the laws of the design of a function over the trace's story; `sees` as of `Law`."""
+
+    def decorate(function: Callable[[Story, Trace], Iterator[Found]]) -> Law:
+        def predicate(trace: Trace) -> list[Violation]:
+            return [Violation(name, sentence, *found) for found in function(story_of(trace), trace)]
+
+        return Law(name, sentence, predicate, number, sees)
+
+    return decorate
+
+
+def law(name: str, sentence: str) -> Callable[[Callable[[Trace], Any]], Law]:
+    """Make a law of your own of a function from a trace to what is wrong with it.
+
+    The function may give a list of `Violation`, or of texts (each becomes the detail of one), or any other
+    iterable of them; nothing found is nothing wrong.  The law is not registered anywhere: hand it to `check`.
+
+    Raises:
+        DefinitionRefused: the name or the sentence is no text.
+
+    Example::
+
+        @invariants.law("no_errors", "No call ends in an error.")
+        def no_errors(trace):
+            for event in trace.of_kind("call.settled"):
+                if event.fields["outcome"] == "error":
+                    yield f"call {event.fields['call']} failed"
+
+        check(trace, laws={**LAWS, "no_errors": no_errors})
+    """
+    for what, value in (("a law's name", name), ("a law's sentence", sentence)):
+        if not isinstance(value, str) or not value:
+            raise DefinitionRefused(what, "a text that is not empty", value)
+
+    def decorate(function: Callable[[Trace], Any]) -> Law:
+        def predicate(trace: Trace) -> list[Violation]:
+            found = function(trace)
+            return [
+                item if isinstance(item, Violation) else Violation(name, sentence, str(item))
+                for item in (found if found is not None else ())
+            ]
+
+        return Law(name, sentence, predicate)
+
+    return decorate
+
+
+def laws_by_name(laws: Mapping[str, Predicate] | None, default: Mapping[str, Predicate]) -> Mapping[str, Predicate]:
+    """The laws to check: `default`, unless others are given.
+
+    Raises:
+        DefinitionRefused: `laws` is no mapping from names to predicates.
+    """
+    if laws is None:
+        return default
+    if not isinstance(laws, Mapping) or not all(callable(predicate) for predicate in laws.values()):
+        raise DefinitionRefused("laws", "a mapping from names to predicates over a trace", laws)
+    return laws

@@ -1,0 +1,165 @@
+"""Laws 4 and 5: who may overlap whom.
+
+Law 4 compares versions only in a simulation: on a real disk others may write too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+import attrs
+
+from toolrt.invariants.predicates._law import Found, told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, Story
+from toolrt.trace import Event, Trace
+
+__all__ = ["exclusive_alone", "same_file_in_call_order"]
+
+
+def _seq(event: Event) -> int:
+    return event.seq
+
+
+@attrs.define
+class _File:
+    """What is known of one file while the trace is read."""
+
+    #: The calls whose mutation has begun and not ended, by batch and call.
+    open: dict[tuple[str, int], Event] = attrs.field(factory=dict)
+    #: For each batch the highest call whose mutation has begun.
+    highest: dict[str, int] = attrs.field(factory=dict)
+    #: What the last mutation left, and the event that says so; None while nobody has changed it.
+    landed: Event | None = None
+    #: The first read, while nobody has changed it.
+    first_read: Event | None = None
+
+
+@told(4, "same_file_in_call_order", "Mutations of one file happen in call_index order, and never overlap.")
+def same_file_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
+    """A read sees exactly the mutations of lower calls of its batch."""
+    files: dict[str, _File] = {}
+    for event in story.events:
+        if event.kind in _FILE_EVENTS:
+            name = str(event.fields.get("file"))
+            file = files.setdefault(name, _File())
+            yield from _FILE_EVENTS[event.kind](name, file, event, story)
+    yield from _missed(story)
+
+
+def _where(event: Event) -> tuple[str, int]:
+    return str(event.fields["batch"]), int(event.fields["call"])
+
+
+def _began(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]:
+    batch, call = _where(event)
+    for _, other in file.open:
+        text = f"{name}: expected mutations one at a time; that of call {other} had not ended"
+        yield Found(text, batch, call, event.seq)
+    for where, index in story.levels(event):
+        before = file.highest.get(where, -1)
+        if index < before:
+            text = f"{name}: expected mutations by call_index, got one by call {index} after call {before}"
+            yield Found(text, where, index, event.seq)
+        file.highest[where] = max(before, index)
+    file.open[batch, call] = event
+
+
+def _ended(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]:
+    file.open.pop(_where(event), None)
+    if event.fields["ok"]:
+        file.landed = event
+    yield from ()
+
+
+def _read(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]:
+    batch, call = _where(event)
+    for where, index in story.levels(event):
+        if file.highest.get(where, -1) > index:
+            text = f"{name}: expected not to see the mutation by call {file.highest[where]}, read after it had begun"
+            yield Found(text, where, index, event.seq)
+    if any(where != (batch, call) for where in file.open):
+        yield Found(f"{name}: read while it was being changed", batch, call, event.seq)
+    version = event.fields.get("version")
+    if not story.virtual or version is None:
+        return
+    if file.landed is None:
+        first = file.first_read = file.first_read or event
+        if version != first.fields["version"]:
+            text = f"{name}: nobody changed it since call {first.fields['call']} read {first.fields['version']}"
+            yield Found(f"{text}, read {version}", batch, call, event.seq)
+    elif file.landed.fields.get("version") not in (None, version):
+        expected = f"{file.landed.fields['version']} of call {file.landed.fields['call']}"
+        yield Found(f"{name}: expected version {expected}, read {version}", batch, call, event.seq)
+
+
+_FILE_EVENTS = {"file.mutation_began": _began, "file.mutation_ended": _ended, "file.read": _read}
+
+
+def _missed(story: Story) -> Iterator[Found]:
+    """Reads that came before the end of a mutation of a lower call."""
+    #: For each file and batch the lowest call whose mutation ends later in the trace.
+    later: dict[tuple[str, str], int] = {}
+    found = []
+    for event in reversed(story.events):
+        if event.kind not in _FILE_EVENTS:
+            continue
+        for batch, call in story.levels(event):
+            key = str(event.fields.get("file")), batch
+            if event.kind == "file.mutation_ended":
+                later[key] = min(call, later.get(key, call))
+            elif event.kind == "file.read" and later.get(key, call) < call:
+                text = f"{key[0]}: expected to see the mutation by call {later[key]}, read before it had ended"
+                found.append(Found(text, batch, call, event.seq))
+    yield from reversed(found)
+
+
+@told(5, "exclusive_alone", "An exclusive call overlaps nothing.")
+def exclusive_alone(story: Story, trace: Trace) -> Iterator[Found]:
+    """Between the start and the end of a call that runs alone, no other call of its batch runs.
+
+    A call and those of its sub-batches are no overlap: they run inside it, and nobody else does.
+    """
+    for batch in story.batches:
+        if batch.parent is None:
+            yield from _overlaps([batch], batch.events)
+    for parent in story.parents:
+        batches = parent.sub_batches
+        events = batches[0].events if len(batches) == 1 else sorted(chain(*(b.events for b in batches)), key=_seq)
+        yield from _overlaps(batches, events)
+        yield from _outside_of(parent)
+
+
+def _overlaps(batches: list[BatchStory], events: list[Event]) -> Iterator[Found]:
+    by_id = {batch.id: batch for batch in batches}
+    running: dict[tuple[str, int], CallStory] = {}
+    #: Those of them that may exclude others.
+    lonely: dict[tuple[str, int], CallStory] = {}
+    for event in events:
+        if event.kind == "call.started":
+            batch = by_id[event.fields["batch"]]
+            call = batch.calls[event.fields["call"]]
+            for other in (running if call.may_exclude else lonely).values():
+                alone, beside = (call, other) if call.excludes(other) else (other, call)
+                if alone.excludes(beside):
+                    text = f"call {alone.index} runs alone: expected nothing beside it, got call {beside.index}"
+                    yield Found(text, batch.id, call.index, event.seq)
+            running[_where(event)] = call
+            if call.may_exclude:
+                lonely[_where(event)] = call
+        elif event.kind == "call.ended":
+            running.pop(_where(event), None)
+            lonely.pop(_where(event), None)
+
+
+def _outside_of(parent: CallStory) -> Iterator[Found]:
+    """Children that run while their parent does not, or may touch what it may not."""
+    began = NEVER if parent.started is None else parent.started.seq
+    ended = NEVER if parent.ended is None else parent.ended.seq
+    for batch in parent.sub_batches:
+        for call in batch.calls.values():
+            if call.started is None:
+                continue
+            if call.started.seq < began or ((call.ended is None or call.ended.seq > ended) and ended != NEVER):
+                text = f"expected it to run inside call {parent.index} of batch {parent.batch.id}, which opened it"
+                yield Found(text, batch.id, call.index, call.started.seq)

@@ -1,0 +1,41 @@
+"""Virtual time.
+
+Rules.  Time stands still while any task can run and moves only to the next deadline.  It starts at 0 in every
+execution, by assignment: an offset that grew from one execution to the next would change the last digit of a
+float, and with it the trace.
+
+Theory.  Trio asks its clock how long to sleep exactly when nothing can run, so a clock that jumps when it is
+asked needs no other help from Trio.  The jump itself is the scheduler's: see `toolrt.sim.engine._hook`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trio.abc import Clock
+
+__all__ = ["VirtualClock"]
+
+
+class VirtualClock(Clock):
+    """A clock that stands still until it is told otherwise.
+
+    Args:
+        rest: called when nothing can run; returns whether a simulation dealt with that.
+    """
+
+    def __init__(self, rest: Callable[[], bool]) -> None:
+        #: The time in virtual seconds since the execution began.
+        self.now = 0.0
+        self._rest = rest
+
+    def start_clock(self) -> None:
+        """Do nothing: there is nothing to start."""
+
+    def current_time(self) -> float:
+        """Give the time in virtual seconds since the execution began."""
+        return self.now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Never sleep during an execution; between two, wait for what Trio itself is waiting for."""
+        return 0.0 if self._rest() else deadline - self.now

@@ -1,0 +1,131 @@
+"""What came of one execution."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from toolrt._plain import frozen
+from toolrt.probe import Resource
+from toolrt.sim._schedule import Schedule
+from toolrt.trace import Access, Step, Trace, plain
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._roster import RawStep
+    from toolrt.trace._trace import RawEvent
+
+__all__ = ["Execution"]
+
+
+class Execution:
+    """What came of one execution: frozen when the program ended or could not go on.
+
+    Schedule and trace are built when they are first asked for.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        error: BaseException | None,
+        steps: Sequence[RawStep],
+        events: Sequence[RawEvent],
+        stopped: bool,
+        index: int,
+        beside: str | None = None,
+    ) -> None:
+        #: What the program returned; None when there is an error.
+        self.value = value
+        #: What the program raised, a `Deadlock`, a `StepLimit`, or None.
+        self.error = error
+        #: Its place among the executions of one exploration, from 0.
+        self.index = index
+        #: What ran beside the program's tasks, in an order that no schedule holds (system tasks, callbacks); or None.
+        self.beside = beside
+        self._raw_steps = steps
+        self._raw_events = events
+        self._stopped = stopped
+        #: What `details` collected, for the trace's notes.
+        self._notes: Mapping[str, Any] = {}
+
+    def _steps(self, with_causes: bool) -> tuple[Step, ...]:
+        return tuple(
+            Step(
+                index,
+                actor.name,
+                enabled,
+                choice,
+                tuple(_access(resource, write) for resource, write in touched),
+                time,
+                causes if with_causes else (),
+            )
+            for index, (actor, enabled, choice, touched, time, causes) in enumerate(self._raw_steps)
+        )
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
+        # What woke a task follows from the choices, and is in no form of a schedule.
+        return Schedule(self._steps(with_causes=False), self._stopped)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Everything observed, up to the moment the execution ended."""
+        return Trace(self._raw_events, lambda: self._steps(with_causes=True), self._meta(), self._notes)
+
+    @property
+    def choices(self) -> tuple[int, ...]:
+        """The choices alone, one for each step: cheaper than `schedule`."""
+        return tuple([step[2] for step in self._raw_steps])
+
+    @property
+    def enabled(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the tasks that could run, for each step, in canonical order: cheaper than `schedule`."""
+        return tuple([step[1] for step in self._raw_steps])
+
+    @property
+    def outcome(self) -> Any:
+        """What it is counted under in a report: its value, or the name of its error's type."""
+        return self.value if self.error is None else type(self.error).__name__
+
+    def show(self) -> Any:
+        """Give a page that shows it step by step: a notebook displays it, ``.save(path)`` writes it.
+
+        The same as ``toolrt.view.show(execution)``, which takes a second one beside it.
+        """
+        # By its name: the simulator stands below the room that draws, and needs nothing of it (docs/explanation/house).
+        return importlib.import_module("toolrt.view").show(self)
+
+    def _meta(self) -> Mapping[str, Any]:
+        # Neither policy nor seed: the same schedule gives the same trace, however it was found.
+        return {
+            **_versions(),
+            "ended": "returned" if self.error is None else type(self.error).__name__,
+        }
+
+    def __repr__(self) -> str:
+        ended = f"value={self.value!r}" if self.error is None else f"error={self.error!r}"
+        return f"<Execution of {len(self._raw_steps)} steps, {ended}>"
+
+
+def _access(resource: Resource, write: bool) -> Access:
+    """Give the access; a resource that cannot be hashed is named by its JSON value."""
+    try:
+        hash(resource)
+    except TypeError:
+        resource = frozen(plain(resource))
+    return Access(resource, write)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    try:
+        own = metadata.version("toolrt")
+    except metadata.PackageNotFoundError:
+        own = "not installed"
+    return {"toolrt": own, "trio": trio.__version__, "python": ".".join(map(str, sys.version_info[:3]))}

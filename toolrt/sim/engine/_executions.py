@@ -1,0 +1,250 @@
+"""Executions that follow one another in one Trio run.
+
+Rules.  Between two executions nothing is left: tasks, async generators, RunVars, deadlines, time.  When an execution
+had to be ended by force, the next one gets a fresh Trio run.  Garbage is not collected while an execution runs:
+when a finalizer runs would depend on everything else in the process.  It may be between two of them, at each visit of
+Trio's loop.
+
+Theory.  Starting and stopping a Trio run costs several times what one small execution does.  So does waking the task
+that waits for its end: an execution that leaves nothing is followed by the next one at once.
+"""
+
+from __future__ import annotations
+
+import gc
+from math import inf
+
+import trio
+from trio.lowlevel import Abort, Task
+
+from toolrt import probe
+from toolrt.sim._trio_internals import Reports, Seam, Things, controlled, outside_run, seam_of_this_run
+from toolrt.sim.engine._clock import VirtualClock
+from toolrt.sim.engine._closing import Closing
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._hook import Scheduler
+from toolrt.sim.engine._job import Jobs, result_of
+from toolrt.sim.engine._roster import RawStep
+from toolrt.sim.policies._policy import RunInfo
+
+__all__ = ["Executions"]
+
+# Trio's loop is visited at least this often, in steps, also when one small execution follows another.
+_STEPS_BETWEEN_VISITS = 1_000
+
+
+class Executions:
+    """The executions of one Trio run.
+
+    Args:
+        jobs: says which.
+        reports: has Trio's primitives report to them.
+    """
+
+    def __init__(self, jobs: Jobs, reports: Reports) -> None:
+        self._jobs = jobs
+        self._reports = reports
+        self._clock = VirtualClock(self._rest)
+        #: The Trio run; None before it has begun.
+        self.seam: Seam | None = None
+        #: The execution that runs now; None between two.
+        self.scheduler: Scheduler | None = None
+        # The harness's task, and the nursery in which it has programs begin.
+        self._main: Task | None = None
+        self._nursery: trio.Nursery | None = None
+        # Who observed before the execution, and whether garbage was collected.
+        self._observed_by: tuple[probe.Sink | None, bool] = (None, False)
+        self._collecting = False
+        self._closing: Closing | None = None
+
+    def run(self) -> None:
+        """Do jobs in a Trio run of their own, until the driver has answered or that run is not fit for another one."""
+        try:
+            # Even when Trio itself fails, whoever observed before observes again.
+            with (
+                controlled(self._tick, lambda: self.seam),
+                self._reports.confined(),
+                probe.observed_by(probe.sink, inline=probe.threads_inline),
+            ):
+                trio.run(self._harness, clock=self._clock)
+        except trio.TrioInternalError as error:
+            self._trio_failed(error)
+        finally:
+            self.seam = self.scheduler = self._main = self._nursery = self._closing = None
+
+    def _trio_failed(self, error: trio.TrioInternalError) -> None:
+        """Take a failure of Trio's own loop for the error of the execution that caused it, and go on without it."""
+        scheduler = self.scheduler
+        if scheduler is None or self.seam is None:
+            raise error
+        scheduler.fail(error.__cause__ or error)
+        self.seam.leftovers.bury()
+        self._jobs.advance(result_of(self._jobs.job, scheduler))
+
+    # ------------------------------------------------------------------ Trio asks
+
+    def _tick(self, batch: list[Task]) -> bool:
+        """Schedule a pass of Trio's loop; False says that it is another Trio run's."""
+        seam = self.seam
+        if seam is None or not seam.is_current():
+            return False
+        if self.scheduler is not None:
+            self.scheduler.tick(batch)
+            if self.scheduler.left_nothing:
+                self._go_on(seam, batch)
+        elif self._closing is not None:
+            self._closing.count_pass(batch)
+        return True
+
+    def _rest(self) -> bool:
+        if self.scheduler is not None:
+            return True
+        if self.seam is not None:
+            # An async generator that is being closed may sleep behind a shield.
+            deadline = self.seam.next_deadline()
+            if deadline < inf:
+                self._clock.now = max(self._clock.now, deadline)
+                return True
+        return self._closing is not None and self._closing.stop()
+
+    # ------------------------------------------------------------------ one execution after the other
+
+    @trio.lowlevel.enable_ki_protection
+    async def _harness(self) -> None:
+        """Do jobs until the driver has answered or the Trio run is spoiled."""
+        self.seam = seam = seam_of_this_run()
+        self._main = harness = trio.lowlevel.current_task()
+        self._closing = closing = Closing(seam)
+        jobs = self._jobs
+        fit = True
+        while fit and jobs.answer is None:
+            # One nursery serves many executions; one that was given up was cancelled with its nursery.
+            left = False
+            try:
+                async with trio.open_nursery() as nursery:
+                    self._nursery = nursery
+                    with trio.CancelScope(shield=True):
+                        fresh = True
+                        while fit and fresh and jobs.answer is None:
+                            fit, fresh = await self._execute(seam, harness, nursery, closing)
+                    left = True
+            except BaseExceptionGroup:
+                # A task that a program had put into this nursery, its own task's, failed; that has ended the program.
+                if not left:
+                    raise
+
+    @trio.lowlevel.enable_ki_protection
+    async def _execute(self, seam: Seam, harness: Task, nursery: trio.Nursery, closing: Closing) -> tuple[bool, bool]:
+        """Do jobs up to one that leaves something; say whether the Trio run, and the nursery, can be used again."""
+        if not self._begin(seam, harness, nursery):
+            return True, True
+        try:
+            scheduler = await self._until_woken()
+            if scheduler is None:
+                return True, True
+            if seam.callbacks or seam.callbacks_once:
+                await closing.call_callbacks()
+            self.scheduler = None
+            if seam.leftovers.has_async_generators() and not await closing.close_async_generators(nursery):
+                scheduler.spoiled = True
+        finally:
+            self._restore()
+            self._let_garbage_be_collected()
+        if seam.leftovers.tasks():
+            # System tasks that the program spawned have no nursery that would have ended them.
+            seam.leftovers.kill_tasks()
+            scheduler.spoiled = True
+        seam.leftovers.sweep()
+        self._hand_over(seam, result_of(self._jobs.job, scheduler))
+        return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
+
+    @trio.lowlevel.enable_ki_protection
+    async def _until_woken(self) -> Scheduler | None:
+        """Wait for an execution that leaves something, or for the end; Ctrl-C ends the one that runs."""
+        try:
+            await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.SUCCEEDED)
+        except KeyboardInterrupt as interrupt:
+            assert self.scheduler is not None
+            self.scheduler.abandon(interrupt)
+            await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
+        return self.scheduler
+
+    def _begin(self, seam: Seam, harness: Task, nursery: trio.Nursery) -> bool:
+        """Begin the next execution; say whether there was another one to begin."""
+        while self._jobs.answer is None:
+            job = self._jobs.job
+            assert job is not None
+            self._clock.now = 0.0
+            steps: list[RawStep] = []
+            info = RunInfo(job.index, job.step_limit, steps)
+            things = self._reports.new_things() if job.reports else Things({}, [])
+            try:
+                job.policy.start(info)
+                self._reports.begin(things if job.reports else None)
+                if job.places is not None:
+                    job.places.collect_from(things, steps)
+                scheduler = Scheduler(
+                    seam,
+                    self._clock,
+                    job.program,
+                    job.policy,
+                    info,
+                    steps,
+                    nursery,
+                    harness,
+                    things,
+                    job.pass_limit,
+                    job.reports,
+                )
+                if scheduler.is_attached:
+                    self._reports.imply_too()
+            except BaseException as error:  # noqa: ASYNC103
+                self._hand_over(seam, error)
+                continue  # noqa: ASYNC104
+            self.scheduler = scheduler
+            self._observed_by = probe.sink, probe.threads_inline
+            probe.sink, probe.threads_inline = scheduler if job.reports else None, True
+            probe.implied = scheduler.imply if job.reports and scheduler.is_attached else None
+            self._collecting = self._collecting or gc.isenabled()
+            gc.disable()
+            seam.spawn(scheduler.root, nursery, "main", harness)
+            return True
+        return False
+
+    def _go_on(self, seam: Seam, batch: list[Task]) -> None:
+        """Do the jobs that follow, as long as nothing is left of each: the harness need not be woken for them."""
+        harness, nursery = self._main, self._nursery
+        assert harness is not None
+        assert nursery is not None
+        steps = 0
+        # Once for many: a search that keeps much would have all of it looked through after each execution.
+        self._let_garbage_be_collected()
+        while self.scheduler is not None and self.scheduler.left_nothing:
+            scheduler = self.scheduler
+            steps += len(scheduler.steps)
+            self._restore()
+            seam.leftovers.sweep()
+            self._hand_over(seam, result_of(self._jobs.job, scheduler))
+            if not self._begin(seam, harness, nursery):
+                self._let_garbage_be_collected()
+                seam.wake(harness)
+            elif steps < _STEPS_BETWEEN_VISITS:
+                self.scheduler.tick(batch)
+
+    def _hand_over(self, seam: Seam, result: Execution | BaseException) -> None:
+        job = self._jobs.job
+        if job is not None and job.caller_is_not_asked:
+            self._jobs.advance(result)
+        else:
+            outside_run(seam, lambda: self._jobs.advance(result))
+
+    def _restore(self) -> None:
+        """Let whoever observed before observe again."""
+        self.scheduler = probe.implied = None
+        self._reports.end()
+        probe.sink, probe.threads_inline = self._observed_by
+
+    def _let_garbage_be_collected(self) -> None:
+        if self._collecting:
+            self._collecting = False
+            gc.enable()

@@ -1,0 +1,71 @@
+"""Simulates: does the jobs of a driver, in as many Trio runs as that takes.
+
+Rules.  A *driver* is a generator: it yields a `Job`, is sent the `Execution`, and so on until it returns.  It is
+called outside the Trio run, in the caller's thread, so it may do anything, even simulate something else.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+import trio
+
+from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import Reports, check_supported, is_host_of_guest
+from toolrt.sim.engine._executions import Executions
+from toolrt.sim.engine._hook import Scheduler
+from toolrt.sim.engine._job import Driver, Jobs
+
+__all__ = ["current_scheduler", "simulate"]
+
+T = TypeVar("T")
+
+# The names replaced in Trio and the probe's sink are the process's: one thread simulates at a time.
+_turn = threading.RLock()
+
+_current: list[Executions] = []
+
+
+def simulate(driver: Driver[T]) -> T:
+    """Do the jobs of `driver` until it returns.
+
+    Raises:
+        UnsupportedTrio: Trio's internals are not those this was written for.
+        NotSimulated: a Trio loop is running in this thread.
+        KeyboardInterrupt: Ctrl-C; the execution is ended first.
+
+    What the driver raises, and what a policy raises once the driver lets it pass, is raised as it is.
+    """
+    # Before anything else: an old Trio lacks what the lines below ask it.
+    check_supported()
+    if is_host_of_guest():
+        raise NotSimulated(
+            "start in the thread of a Trio run in guest mode",
+            "call toolrt.sim before that run begins or after it has ended, or in a process of its own",
+        )
+    if trio.lowlevel.in_trio_run():
+        raise NotSimulated(
+            "start another simulation, or be simulated from inside a running Trio loop",
+            "call toolrt.sim from a sync test or function (def, not async def)",
+        )
+    with _turn:
+        # The driver is asked for its first job before anything is replaced: it may refuse its arguments.
+        jobs, reports = Jobs(driver), Reports()
+        jobs.advance(None)
+        while jobs.answer is None:
+            _current.append(Executions(jobs, reports))
+            try:
+                _current[-1].run()
+            finally:
+                _current.pop()
+        answer: T = jobs.answer.unwrap()
+    return answer
+
+
+def current_scheduler() -> Scheduler | None:
+    """Give the execution this thread is in, if it is in one."""
+    if not _current:
+        return None
+    executions = _current[-1]
+    return executions.scheduler if executions.seam is not None and executions.seam.is_current() else None

@@ -1,0 +1,122 @@
+"""What a driver asks for and what it is given: one execution to do, and what came of it."""
+
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeVar
+
+import attrs
+import outcome
+import trio
+
+from toolrt.errors import DefinitionRefused, StepLimit
+from toolrt.sim.engine._ending import Ending
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._places import Places
+from toolrt.sim.policies._policy import Policy
+
+__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "Jobs", "checked_job", "result_of"]
+
+T = TypeVar("T")
+
+#: After so many steps an execution is stopped, unless the caller says otherwise.
+DEFAULT_STEP_LIMIT = 10_000
+
+
+@attrs.define
+class Job:
+    """One execution to do; `checked_job` makes one from what a caller gave."""
+
+    #: The program.
+    program: Callable[[], Awaitable[Any]]
+    #: Who picks its choices.
+    policy: Policy
+    #: The number of steps after which it is stopped, 1 or more.
+    step_limit: int = DEFAULT_STEP_LIMIT
+    #: Its place among the executions of one exploration, from 0.
+    index: int = 0
+    #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
+    #: run for it is a twentieth of a small execution.
+    caller_is_not_asked: bool = False
+    #: False when nobody will be shown the execution: what its steps touched and events are then not reported, and who
+    #: else could have stepped need not be kept.
+    reports: bool = True
+    #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
+    pass_limit: int | None = None
+    #: Collects where in the source each step ran, and each access was made; None: nobody wants to know.
+    places: Places | None = None
+
+
+def checked_job(program: object, policy: object, step_limit: object) -> Job:
+    """Give the job for arguments that nobody has looked at yet.
+
+    Raises:
+        DefinitionRefused: one of them is not what it must be.
+    """
+    if not callable(program):
+        raise DefinitionRefused("a program", "an async function without arguments", program)
+    if isinstance(policy, type) or not (
+        callable(getattr(policy, "start", None)) and callable(getattr(policy, "choose", None))
+    ):
+        raise DefinitionRefused("a policy", "an object with start(info) and choose(enabled, step)", policy)
+    if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
+        raise DefinitionRefused("step_limit", "a number of steps, 1 or more", step_limit)
+    return Job(program, policy, step_limit)  # type: ignore[arg-type]
+
+
+#: Yields jobs, is sent executions, returns the answer.
+Driver = Generator[Job, Execution, T]
+
+
+class Jobs:
+    """The jobs of one driver, one after the other."""
+
+    def __init__(self, driver: Driver[Any]) -> None:
+        self._driver = driver
+        #: The one that is to be done; None before the first.
+        self.job: Job | None = None
+        #: What the driver has returned or raised; None while there are jobs.
+        self.answer: outcome.Outcome[Any] | None = None
+
+    @trio.lowlevel.disable_ki_protection
+    def advance(self, result: Execution | BaseException | None) -> None:
+        """Give the driver what came of its job (None begins it), and take the next one or its answer."""
+        try:
+            if isinstance(result, BaseException):
+                self.job = self._driver.throw(result)
+            else:
+                self.job = self._driver.send(result)  # type: ignore[arg-type]
+        except StopIteration as stop:
+            self.answer = outcome.Value(stop.value)
+        except BaseException as error:  # noqa: ASYNC103
+            self.answer = outcome.Error(error)
+
+
+def result_of(job: Job | None, ended: Ending) -> Execution | BaseException:
+    """Give the execution, or what has to be raised instead."""
+    assert job is not None
+    error = ended.error
+    fault = ended.fault or (None if error is None else _interrupt_in(error))
+    if fault is None and (finish := getattr(job.policy, "finish", None)) is not None:
+        try:
+            finish(len(ended.steps))
+        except BaseException as raised:  # noqa: ASYNC103
+            fault = raised
+    if fault is not None:
+        return fault
+    stopped = isinstance(error, StepLimit)
+    return Execution(ended.value, error, ended.steps, ended.events, stopped, job.index, ended.beside)
+
+
+def _interrupt_in(error: BaseException) -> BaseException | None:
+    """Give the Ctrl-C that ended the program, also when a nursery has wrapped it."""
+    if isinstance(error, KeyboardInterrupt):
+        return error
+    if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:
+        interrupt = KeyboardInterrupt()
+        interrupt.__cause__ = error
+        return interrupt
+    return None

@@ -1,0 +1,139 @@
+"""An exploration in a file, to be gone on with.
+
+Rules.  The file has what was shown and what is left to run, and whose it is: the strategy, the program's name, and the
+first schedule with what could run at each of its steps, which is run again before anything is believed.  It is replaced
+as a whole, so a crash leaves the one before.  It is a pickle that may name toolrt's own classes and nothing else: a
+file from somebody else cannot make anything run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.sim.exploring._tally import Recorded, Tally
+from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, RandomWalk
+from toolrt.sim.policies._pct import _Measured
+from toolrt.sim.policies._urw import _Lengths
+from toolrt.sim.strategies._portfolio import _Strand, _Turns
+from toolrt.sim.strategies._random import _Sample
+from toolrt.sim.strategies._strategy import Shared
+from toolrt.sim.strategies._tree import _Tree
+from toolrt.sim.strategies.dpor._dpor import DPORSearch, _Place
+from toolrt.sim.strategies.dpor._node import Move, Node
+from toolrt.sim.strategies.dpor._node import Path as _Path
+from toolrt.sim.strategies.dpor._parts import SharedTree
+from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
+
+__all__ = ["Checkpoint", "State"]
+
+# Another one for each change of what is kept.
+_VERSION = 4
+
+_OWN = (PCT, POS, URW, Choices, Fifo, RandomWalk, _Lengths, _Measured, _Sample, _Strand, _Tree, _Turns, Recorded, Tally)
+_OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Node, SharedTree, _Path, _Place)
+_NAMES = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_OF_DPOR)}
+
+
+@attrs.frozen
+class State:
+    """What a checkpoint holds."""
+
+    #: What is left to run, and what was learned.
+    search: Shared
+    #: What was shown.
+    tally: Tally
+    #: The first execution's choices.
+    choices: tuple[int, ...]
+    #: The tasks that could run at each of its steps.
+    enabled: tuple[tuple[str, ...], ...]
+
+
+class Checkpoint:
+    """A file to keep an exploration in.
+
+    Args:
+        path: the file; its directory must be there.
+        whose: says which exploration this is.
+
+    Raises:
+        DefinitionRefused: the path is no path.
+    """
+
+    def __init__(self, path: object, whose: str) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise DefinitionRefused("checkpoint", "a path, or None", path)
+        self._path = Path(path)
+        self._whose = whose
+
+    def load(self) -> State | None:
+        """Give what is in the file; None when there is none.
+
+        Raises:
+            InputRefused: it is no checkpoint, or another exploration's.
+            OSError: it cannot be read.
+        """
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            if not self._path.parent.is_dir():
+                raise self._refused("its directory is not there", "Make it first.") from None
+            return None
+        try:
+            version, whose, search, lent, *rest = _Unpickler(io.BytesIO(content)).load()
+            state = State(search, *rest)
+            if not isinstance(search, Shared) or not isinstance(state.tally, Tally):
+                raise TypeError
+        except Exception:
+            raise self._refused("it is no checkpoint of this version of toolrt", "Name another file.") from None
+        if (version, whose) != (_VERSION, self._whose):
+            raise self._refused(f"expected one of {self._whose}, got one of {whose}", "Name another file.")
+        for part in lent:
+            search.take_back(part)
+        return state
+
+    def save(self, state: State, lent: list[Shared]) -> None:
+        """Replace the file.
+
+        Args:
+            state: what is to be kept.
+            lent: the parts that are lent out, as they were when they were: they will be run again.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        kept = (_VERSION, self._whose, state.search, lent, state.tally, state.choices, state.enabled)
+        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
+        try:
+            beside.write_bytes(pickle.dumps(kept))
+            os.replace(beside, self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise
+
+    def remove(self) -> None:
+        """There is nothing left to go on with."""
+        self._path.unlink(missing_ok=True)
+
+    def changed(self) -> InputRefused:
+        """Give the error for a program that is not what it was."""
+        return self._refused("the program no longer does what it did on the first schedule", "Remove it to begin anew.")
+
+    def _refused(self, why: str, remedy: str) -> InputRefused:
+        return InputRefused(f"checkpoint {self._path.name}", why, remedy)
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _NAMES[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name}") from None

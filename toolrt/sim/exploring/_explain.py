@@ -1,0 +1,298 @@
+"""A failure as a person reads it: one column for each task, time downwards; then what is wrong, and why.
+
+Rules.  First the minimal schedule, step by step, and what is wrong with it.  Then what decides: the pair of accesses
+that came the wrong way round, with their lines; where the nearest schedule that passes parts from it; for a deadlock,
+who waits for whom.  Last, how to run it again, as a call and as a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import attrs
+
+from toolrt.errors import Deadlock, SimulationStopped
+from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._places import Places
+from toolrt.trace import Race, Step, parting_of, race_between, stable_text
+
+__all__ = ["Story", "about", "explain"]
+
+_NOT_REPRODUCED = (
+    "Not reproduced: the same choices did not fail the same way when they were run again.\n"
+    "The program depends on something the simulator does not control; what follows is the execution as it was found."
+)
+
+# Longer executions show their first and last steps.
+_MAX_ROWS = 200
+
+# Of a schedule that is compared so many steps are shown before and after the difference.
+_AROUND = 12
+
+
+@attrs.frozen
+class Story:
+    """What there is to say of a failure."""
+
+    #: The execution that is shown.
+    execution: Execution
+    #: What the check complained of.
+    violations: Sequence[Any]
+    #: Where in the source its steps ran; None when it was not run again.
+    places: Places | None = None
+    #: The nearest execution that passes, when one was found.
+    passing: Execution | None = None
+    #: True when no schedule with fewer preemptions fails the same way: all of them were run.
+    fewest: bool = False
+    #: What is to be added to the call that runs it again.
+    arguments: str = ""
+    #: What the program is called, and what judges it: None when only errors count.
+    program: str = "program"
+    check: str | None = None
+    #: False when the same choices did not fail the same way when they were run again.
+    reproduced: bool = True
+
+
+def explain(story: Story) -> str:
+    """Tell `story`."""
+    schedule = story.execution.schedule
+    count = schedule.switches
+    head = f"{len(schedule)} steps, {count} preemption{'' if count == 1 else 's'}"
+    if count and story.fewest:
+        head += "; with fewer it does not fail"
+    parts = [head, ""]
+    if not story.reproduced:
+        parts += [_NOT_REPRODUCED, ""]
+    parts += _columns(schedule.steps, story.places)
+    if story.places is None:
+        parts.append("(No source lines: run again to find them, the program took another course.)")
+    parts.append("")
+    parts += _wrong(story.execution, story.violations)
+    if isinstance(story.execution.error, Deadlock) and story.execution.error.waits_on:
+        parts += ["", *_wait_for_graph(story.execution.error)]
+    if story.passing is not None:
+        parts += ["", *_why(story, story.passing)]
+    parts += ["", *_again(story)]
+    return "\n".join(line.rstrip() for line in parts)
+
+
+def _columns(steps: Sequence[Step], places: Places | None) -> list[str]:
+    # A choice stands in the column of the task that asked for it.
+    tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
+    rows: list[tuple[str, str, str]] = []
+    for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
+        done = _other(step, after) or ", ".join(map(str, step.accesses)) or _runs(step, places)
+        preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
+        rows.append((task_of(step.task), f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
+    with_time = any(step.time for step in steps)
+    width = {task: max(len(task), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}
+    margin = max(len(str(len(steps) - 1)), len("step"))
+    clock = max(len("time"), *(len(row[2]) for row in rows)) if with_time else 0
+
+    def line(step: str, time: str, cells: dict[str, str]) -> str:
+        fields = [step.rjust(margin)]
+        if with_time:
+            fields.append(time.rjust(clock))
+        fields += [cells.get(task, "").ljust(width[task]) for task in tasks]
+        return "  ".join(fields)
+
+    lines = [line("step", "time", {task: task for task in tasks})]
+    for index, (task, text, time) in enumerate(rows):
+        if _MAX_ROWS // 2 <= index < len(rows) - _MAX_ROWS // 2:
+            if index == _MAX_ROWS // 2:
+                lines.append(f"  ... {len(rows) - _MAX_ROWS} steps are not shown ...")
+            continue
+        lines.append(line(str(index), time, {task: text}))
+    if any(text.startswith("> ") for _, text, _ in rows):
+        lines.append("(> marks a preemption: the task before could have gone on)")
+    return lines
+
+
+def _other(step: Step, after: Step | None) -> str:
+    """Say what is done by a step that is no task's; "" for one that is."""
+    if step.task == CLOCK:
+        return f"moves to {after.time:g}" if after is not None and after.time > step.time else "moves"
+    if step.task.partition(".")[0] == CANCEL:
+        return "cancels its scope"
+    task, _, choice = step.task.partition("=")
+    return f"chooses {choice} of 0 to {len(step.enabled) - 1}" if choice and task else ""
+
+
+def _runs(step: Step, places: Places | None) -> str:
+    place = None if places is None else places.of_steps.get(step.index)
+    return "runs" if place is None else f"runs from {place}"
+
+
+def _wrong(execution: Execution, violations: Sequence[Any]) -> list[str]:
+    lines = []
+    for kind, text in _findings(execution, violations):
+        lines.append(text if kind == "error" else f"{kind}: {text}")
+        if kind == "error" and execution.error is not None:
+            lines += [f"  {stable_text(inner)}" for inner in _leaves(execution.error) if inner is not execution.error]
+    return lines
+
+
+def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str, str]]:
+    """Give what is wrong as pairs: the error, each violation, and the value where there is no error."""
+    error = execution.error
+    found = []
+    if error is not None:
+        # A stop's text holds the list of who waits for what.
+        is_stop = isinstance(error, SimulationStopped)
+        found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(error)))
+    for violation in violations:
+        text = str(violation) if isinstance(violation, str | AssertionError) else stable_text(violation)
+        found.append(("violation", text or type(violation).__name__))
+    if error is None:
+        found.append(("value", stable_text(execution.value)))
+    return found
+
+
+def about(story: Story, where: str) -> tuple[tuple[str, str], ...]:
+    """Give what a page says of a failure above its steps; the first pair is the verdict and what comes first of it.
+
+    Args:
+        where: the program's name, and where it is defined.
+    """
+    # A law's violation has a text of its own for people.
+    violations = [str(each) if hasattr(each, "law") else each for each in story.violations]
+    found = _findings(story.execution, violations)
+    wrong = [text for kind, text in found if kind != "value"]
+    return (
+        ("FAIL", wrong[0] if wrong else "the execution is wrong"),
+        *((kind.capitalize(), text) for kind, text in found),
+        ("Program", where),
+        ("Schedule", story.execution.schedule.short),
+        ("Run it again", _replay_line(story)),
+    )
+
+
+def _replay_line(story: Story) -> str:
+    """Give the call that runs the execution again."""
+    return f'sim.replay(program, "{story.execution.schedule.short}"{story.arguments})'
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+
+
+# ---------------------------------------------------------------------- who waits for whom
+
+
+def _wait_for_graph(error: Deadlock) -> list[str]:
+    edges = dict(error.waits_on)
+    lines = ["Who waits for whom:"]
+    lines += [f"    {task} -> {', '.join(others)}" for task, others in error.waits_on]
+    circle = _circle_in(edges)
+    lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: somebody waits for nobody")
+    return lines
+
+
+def _circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Give a way that ends where it begins; [] when there is none."""
+    done: set[str] = set()
+    for start in edges:
+        way: list[str] = []
+        branches = [iter((start,))]
+        while branches:
+            task = next(branches[-1], None)
+            if task is None:
+                branches.pop()
+                if way:
+                    done.add(way.pop())
+            elif task in way:
+                return [*way[way.index(task) :], task]
+            elif task not in done:
+                way.append(task)
+                branches.append(iter(edges.get(task, ())))
+    return []
+
+
+# ---------------------------------------------------------------------- what decides
+
+
+def _why(story: Story, passing: Execution) -> list[str]:
+    race = race_between(story.execution.schedule.steps, passing.schedule.steps)
+    lines = (
+        _race(race, story.places)
+        if race is not None
+        else ["No access that was reported decides it (sim.Cell and sim.watch report more).", ""]
+    )
+    mine, theirs = story.execution.schedule.tasks, passing.schedule.tasks
+    parting = parting_of(mine, theirs)
+    lines += [
+        f"The nearest schedule that passes parts from it at step {parting.before}:",
+        f"    fails   {_marked(mine, parting.before, parting.after)}",
+        f"    passes  {_marked(theirs, parting.before, parting.after)}",
+    ]
+    return lines
+
+
+def _race(race: Race, places: Places | None) -> list[str]:
+    (first, _), (second, _) = race.first, race.second
+    rows = []
+    for step, access in (race.first, race.second):
+        place = None if places is None else places.of_access(step.index, access.resource, access.write)
+        where = "" if place is None else f"{place}  {place.text}"
+        rows.append((f"step {step.index}", step.task, str(access), where))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [f"The race: {first.task} came before {second.task}; the other way round it passes."]
+    lines += [
+        "    " + "  ".join((*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]))
+        for row in rows
+    ]
+    return [*lines, ""]
+
+
+def _marked(tasks: Sequence[str], before: int, after: int) -> str:
+    """Write a schedule with the part that differs in brackets."""
+    head, middle = tasks[:before], tasks[before : len(tasks) - after]
+    tail = tasks[len(tasks) - after :]
+    shown = _short(head[-_AROUND:]), _short(middle), _short(tail[:_AROUND])
+    return " ".join(
+        filter(
+            None,
+            (
+                "..." if len(head) > _AROUND else "",
+                shown[0],
+                f"[{shown[1]}]",
+                shown[2],
+                "..." if len(tail) > _AROUND else "",
+            ),
+        )
+    )
+
+
+def _short(tasks: Sequence[str]) -> str:
+    counts = ((task, sum(1 for _ in group)) for task, group in groupby(tasks))
+    return " ".join(task if count == 1 else f"{task}*{count}" for task, count in counts)
+
+
+# ---------------------------------------------------------------------- once more
+
+
+def _again(story: Story) -> list[str]:
+    choices = list(story.execution.choices)
+    while choices and not choices[-1]:
+        choices.pop()
+    check = "" if story.check is None else f", {story.check}"
+    policy = f"sim.Choices({choices})" if choices else "sim.Choices()"
+    return [
+        "Run it again:",
+        f"    {_replay_line(story)}",
+        "",
+        "Or as a test, which a repair that moves checkpoints does not break:",
+        f"    def test_{_identifier(story.program)}_in_this_order() -> None:",
+        f"        only = sim.Random({policy}, 1)",
+        f"        report = sim.explore({story.program}, only{check}{story.arguments})",
+        "        assert report.verdict is sim.PASS, report",
+    ]
+
+
+def _identifier(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name).strip("_") or "program"

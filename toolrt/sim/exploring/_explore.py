@@ -1,0 +1,291 @@
+"""Run one schedule, replay one, or explore many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from toolrt.errors import DefinitionRefused, ReplayDiverged
+from toolrt.sim._schedule import Schedule
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._host import simulate
+from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
+from toolrt.sim.engine._places import Places
+from toolrt.sim.exploring._checkpoint import Checkpoint
+from toolrt.sim.exploring._conclusion import Doubts, Evidence, concluded
+from toolrt.sim.exploring._divided import Budget, Divided
+from toolrt.sim.exploring._judge import Check
+from toolrt.sim.exploring._progress import Progress
+from toolrt.sim.exploring._repeats import step_in_words, told_by
+from toolrt.sim.exploring._report import Failure, Report, Verdict
+from toolrt.sim.exploring._sequence import exploration
+from toolrt.sim.exploring._workers import Task
+from toolrt.sim.policies import Fifo, Policy, Replay
+from toolrt.sim.programs._actors import (
+    DEFAULT_CLOCK_MOVES,
+    arguments_for,
+    checked_jobs,
+    enters_scope,
+    named_actors,
+    with_actors,
+    with_clock,
+)
+from toolrt.sim.strategies import Portfolio, Shared, Strategy
+
+__all__ = ["explore", "replay", "run"]
+
+Program = Callable[[], Awaitable[Any]]
+
+# A replay lets system tasks and callbacks have so many passes between two steps of its schedule.
+_REPLAY_PASS_LIMIT = 1_000_000
+
+
+def run(
+    program: Program,
+    policy: Policy | None = None,
+    *,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+    cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
+    details: bool = False,
+) -> Execution:
+    """Run `program` once, with a virtual clock, under the choices of `policy`.
+
+    Args:
+        program: an async function without arguments; any Trio program that needs no thread, socket or subprocess.
+        policy: who picks the next task at every step; `Fifo()` when None.
+        step_limit: the number of steps after which it is stopped, 1 or more.
+        cancel_at: None, or "any": the program runs in a cancel scope that the policy may cancel before any step.
+            What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
+        clock: None: time moves when nothing can run; "explored": the policy may also move it to the next deadline.
+        clock_moves: how often, 1 or more.
+        details: True: keep in the trace's notes the source line of each step and access, and what each `Cell` held,
+            for `Execution.show`.  It takes several times as long.
+
+    Returns:
+        The execution.  What the program raised, a deadlock and the step limit are its `error`.
+
+    Raises:
+        DefinitionRefused: an argument is not what it must be; nothing was run.
+        NotSimulated: called inside a running Trio loop.
+        UnsupportedTrio: the installed Trio's internals are not those the simulator knows.
+        KeyboardInterrupt: Ctrl-C, or the program raised it.
+
+    What a policy raises is raised as it is.
+
+    Checkpoint: never (it is not async).
+
+    Example:
+        >>> import trio
+        >>> from toolrt import sim
+        >>> async def program():
+        ...     await trio.sleep(3600)
+        ...     return trio.current_time()
+        >>> sim.run(program).value
+        3600.0
+    """
+    program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
+    return _executed(checked_job(program, Fifo() if policy is None else policy, step_limit), details)
+
+
+def _executed(job: Job, details: bool) -> Execution:
+    """Do one job."""
+
+    def driver() -> Driver[Execution]:
+        return (yield job)
+
+    if details:
+        job.places = Places()
+    execution = simulate(driver())
+    if job.places is not None:
+        execution._notes = job.places.notes()
+    return execution
+
+
+def replay(
+    program: Program,
+    schedule: Schedule | str,
+    *,
+    cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
+    details: bool = False,
+) -> Execution:
+    """Run `program` again exactly as `schedule` says.
+
+    Args:
+        program: the program the schedule was made with.
+        schedule: a `Schedule`, its JSON, or its short form.
+        cancel_at: what it was when the schedule was made.
+        clock: the same.
+        clock_moves: the same.
+        details: as `run` takes it.
+
+    Returns:
+        The execution; its `error` is the program's.
+
+    Raises:
+        ReplayDiverged: the program offered something else than the schedule has; it is never guessed.
+        ScheduleRefused: a text is neither form.
+
+    And what `run` raises.
+    """
+    policy = Replay(schedule)
+    wanted = policy.schedule
+    # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
+    limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
+    program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
+    job = checked_job(program, policy, max(1, limit))
+    # What others did between the schedule's steps once came to an end.
+    job.pass_limit = _REPLAY_PASS_LIMIT
+    execution = _executed(job, details)
+    for before, after in zip(wanted.steps, execution.schedule.steps, strict=True):
+        # The short form does not say what was touched, nor when.
+        if before.enabled and told_by(before) != told_by(after):
+            raise ReplayDiverged(before.index, step_in_words(before), step_in_words(after))
+    if wanted.stopped != execution.schedule.stopped:
+        raise ReplayDiverged(len(wanted), "the step limit", "its end")
+    return execution
+
+
+def explore(
+    program: Program,
+    strategy: Strategy | None = None,
+    check: Check | None = None,
+    max_executions: int | None = None,
+    jobs: int = 1,
+    *,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+    cancel_at: str | None = None,
+    clock: str | None = None,
+    clock_moves: int = DEFAULT_CLOCK_MOVES,
+    seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    made_from: str = "",
+) -> Report:
+    """Run `program` under many schedules and judge each execution.
+
+    Args:
+        program: an async function without arguments.
+        strategy: picks the executions; None is ``Portfolio(1000)``.
+        check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False, a
+            text that says what is wrong, or violations; ``None`` and ``[]`` are no complaint, but an execution with an
+            error is then a failure; exactly ``True`` says that all is well.  None: an execution fails when it has an
+            error, and what comes out of it is not judged.
+        max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
+        jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`, `DPOR`,
+            `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the
+            process that ran them.
+        step_limit: the number of steps after which an execution is stopped, 1 or more.
+        cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
+            and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Or the name
+            of a `scope` in the program, which may be cancelled as long as it is open; one in each execution.
+        clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
+            before any step.
+        clock_moves: how often it may in one execution, 1 or more.
+        seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
+        progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
+        checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
+            there, it is gone on with.  It is removed when all was run.  For the strategies that `jobs` is for.
+        made_from: what the program works on, where its name does not say it: a digest of its input, a version.  A
+            checkpoint of the same program made from something else is refused.
+
+    Returns:
+        The report.  An execution that the step limit ended while a deadline was pending, or while a task that
+        could run was never given a turn, decides nothing: the verdict is then INCONCLUSIVE, unless another one
+        failed.  So it is when the strategy set out to run a whole space and was stopped before, and when a process
+        died.  With several jobs or a checkpoint Ctrl-C ends it early, and the report is that of what was run.
+
+    Raises:
+        DefinitionRefused: an argument is not what it must be; nothing was run.
+        InputRefused: the checkpoint is another exploration's, or none; it is left as it was.
+
+    And what `run` raises; what the check raises, other than AssertionError, is raised as it is.
+
+    Checkpoint: never (it is not async).
+    """
+    checked_jobs(jobs)
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
+        raise DefinitionRefused("seconds", "wall seconds above 0, or None", seconds)
+    if progress is not None and not callable(progress):
+        raise DefinitionRefused("progress", "a function of a Progress, or None", progress)
+    if max_executions is not None and (
+        not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1
+    ):
+        raise DefinitionRefused("max_executions", "a number of executions, 1 or more, or None", max_executions)
+    if check is not None and not callable(check):
+        raise DefinitionRefused("check", "a function of an execution, or None", check)
+    if not isinstance(made_from, str):
+        raise DefinitionRefused("made_from", "a string", made_from)
+    if strategy is None:
+        strategy = Portfolio()
+    if isinstance(strategy, type) or not callable(getattr(strategy, "begin", None)):
+        raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
+    # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
+    checked_job(program, Fifo(), step_limit)
+    arguments = arguments_for(cancel_at, clock, clock_moves)
+    task = Task(program, check, step_limit, cancel_at, clock, clock_moves)
+    program = with_clock(program, clock, clock_moves)
+    budget = Budget(max_executions, seconds)
+    if jobs > 1 or checkpoint is not None:
+        kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))
+        report = _divided(task, strategy, jobs, budget, progress, kept, arguments)
+    else:
+        report = simulate(exploration(task, strategy, budget, progress, arguments))
+    named = cancel_at not in (None, "any")
+    if named and report.verdict is Verdict.PASS and not enters_scope(program, str(cancel_at), step_limit):
+        # A name that is nobody's is cancelled nowhere.
+        report.verdict, report.complete = Verdict.INCONCLUSIVE, False
+        report.unfinished = f"the simplest schedule enters no scope named {cancel_at!r}"
+    if actors := named_actors(cancel_at, clock, clock_moves):
+        report.claim += f" with {', '.join(actors)}"
+    return report
+
+
+def _divided(
+    task: Task,
+    strategy: Strategy,
+    jobs: int,
+    budget: Budget,
+    progress: Callable[[Progress], object] | None,
+    checkpoint: Checkpoint | None,
+    arguments: str,
+) -> Report:
+    search = strategy.begin()
+    if not isinstance(search, Shared) or not search.can_be_divided:
+        raise DefinitionRefused(
+            "strategy with jobs or checkpoint",
+            "Exhaustive, Bounded, DPOR, Portfolio, or Random with a policy of toolrt's own (what another depends on "
+            "nobody knows, so it cannot be divided)",
+            strategy,
+        )
+    search.divide()
+    divided = Divided(task, search, jobs, budget, progress, checkpoint)
+    found = divided.run()
+    tally = found.tally
+    return concluded(
+        task,
+        divided.search,
+        Evidence(
+            tally.executions,
+            len(tally.schedules) if divided.search.repeats else tally.executions,
+            found.outcomes,
+            tally.failed,
+            tally.undecided,
+            [Failure(task.bound(), task.check, task.step_limit, *each, arguments) for each in found.failures],
+        ),
+        Doubts(tally.difference, tally.beside, found.contradiction, found.doubt),
+        found.interrupted,
+    )
+
+
+def _whose(task: Task, strategy: Strategy, made_from: str) -> str:
+    """Say which exploration this is, in words that are the same in every process."""
+    name = getattr(task.program, "__qualname__", type(task.program).__qualname__)
+    module = getattr(task.program, "__module__", type(task.program).__module__)
+    actors = f"cancel_at={task.cancel_at}, clock={task.clock}, clock_moves={task.clock_moves}"
+    made = f" made from {made_from}" if made_from else ""
+    return f"{strategy!r} of {module}.{name}{made}, step_limit={task.step_limit}, {actors}"

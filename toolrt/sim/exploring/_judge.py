@@ -1,0 +1,93 @@
+"""Whether one execution is right: the rules of a *check*.
+
+A check is called with the execution.  It complains by raising AssertionError, by returning False, by returning a
+text, which is the violation, or by returning violations (anything iterable that is not empty).  ``None``, an empty
+text and an empty list are no complaint; then an execution that ended with an error is still a failure.  Exactly
+``True`` says that all is well, also with an error.  An execution that the step limit ended while the clock waited, or a
+task that was never given a turn, decides nothing and is not shown to the check: time only moves when nothing can run,
+and a schedule may starve a task as no scheduler of Trio's does, so it may have been about to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
+from toolrt.sim.engine._execution import Execution
+
+__all__ = ["Check", "Judgement", "judge"]
+
+Check = Callable[[Execution], Any]
+
+
+@attrs.frozen
+class Judgement:
+    """What is to be said of one execution."""
+
+    #: It is wrong.
+    failed: bool
+    #: It decides nothing.
+    undecided: bool = False
+    #: What the check complained of, in order.
+    violations: tuple[Any, ...] = ()
+
+    def same_kind(self, other: Judgement, error: BaseException | None, other_error: BaseException | None) -> bool:
+        """Say whether this failure looks like the bug of `other`.
+
+        It does when the same types of error are in both, whatever groups they are in, and when it complains of
+        nothing that the other does not, and of something if the other does.
+        """
+        complaints, others = _kinds(self.violations), _kinds(other.violations)
+        return (
+            self.failed == other.failed
+            and _types(error) == _types(other_error)
+            and complaints <= others
+            and bool(complaints) == bool(others)
+        )
+
+
+_FINE, _WRONG = Judgement(failed=False), Judgement(failed=True)
+
+
+def _types(error: BaseException | None) -> frozenset[type]:
+    if isinstance(error, BaseExceptionGroup):
+        return frozenset().union(*map(_types, error.exceptions))
+    return frozenset((type(error),))
+
+
+def _kinds(violations: tuple[Any, ...]) -> frozenset[str]:
+    """Give what is broken: the law a violation names, or else its type."""
+    return frozenset(str(getattr(violation, "law", type(violation).__name__)) for violation in violations)
+
+
+def judge(execution: Execution, check: Check | None) -> Judgement:
+    """Judge `execution`.
+
+    Raises:
+        DefinitionRefused: the check returned something that is no answer.
+
+    What the check raises, other than AssertionError, is raised as it is.
+    """
+    error = execution.error
+    if isinstance(error, StepLimit) and (error.time_stood_still or error.starved):
+        return Judgement(failed=False, undecided=True)
+    if check is None:
+        return _FINE if error is None else _WRONG
+    try:
+        answer = check(execution)
+    except AssertionError as complaint:
+        return Judgement(failed=True, violations=(complaint,))
+    if answer is True:
+        # No check can tell what a program that would have left the simulation would have done.
+        return Judgement(failed=False, undecided=True) if isinstance(error, NotSimulated) else _FINE
+    if answer is False:
+        return Judgement(failed=True, violations=("the check returned False",))
+    if answer is None:
+        return _FINE if error is None else _WRONG
+    if isinstance(answer, Iterable) and not isinstance(answer, bytes):
+        violations = (() if not answer else (answer,)) if isinstance(answer, str) else tuple(answer)
+        return Judgement(failed=bool(violations) or error is not None, violations=violations)
+    raise DefinitionRefused("a check's answer", "None, a bool, a text, or an iterable of violations", answer)

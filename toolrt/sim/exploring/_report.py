@@ -1,0 +1,332 @@
+"""What an exploration found."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from toolrt.sim._schedule import Schedule
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._host import simulate
+from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.engine._places import Places
+from toolrt.sim.exploring._compare import passing_beside
+from toolrt.sim.exploring._explain import Story, about, explain
+from toolrt.sim.exploring._judge import Check, Judgement, judge
+from toolrt.sim.exploring._repeats import another_outcome
+from toolrt.sim.exploring._shrink import fewer_preemptions, shrink
+from toolrt.sim.policies._choices import Choices
+from toolrt.sim.policies._policy import Policy
+from toolrt.trace import Trace, stable_text
+
+__all__ = ["Failure", "Report", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What an exploration has shown: as text its name; its `value` is the name in lower case, which JSON has."""
+
+    def __new__(cls, value: str) -> Verdict:
+        member = str.__new__(cls, value.upper())
+        member._value_ = value
+        return member
+
+    #: No execution failed; `Report.claim` says of how many.
+    PASS = "pass"
+    #: At least one failed.
+    FAIL = "fail"
+    #: None failed, but some decided nothing, not all that had to be run were, or none was run.
+    INCONCLUSIVE = "inconclusive"
+
+
+class Failure:
+    """One failing execution.
+
+    `minimal` and `explain()` run the program again, the first time they are asked for.
+    """
+
+    def __init__(
+        self,
+        program: Callable[[], Awaitable[Any]],
+        check: Check | None,
+        step_limit: int,
+        execution: Execution,
+        judgement: Judgement,
+        arguments: str = "",
+    ) -> None:
+        self._program = program
+        self._check = check
+        self._step_limit = step_limit
+        # What `toolrt.sim.replay` needs besides the program and the schedule, as a caller writes it.
+        self._arguments = arguments
+        #: The execution itself.
+        self.execution = execution
+        self._judgement = judgement
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the program raised, a `Deadlock`, a `StepLimit`, or None when only the check complained."""
+        return self.execution.error
+
+    @property
+    def violations(self) -> tuple[Any, ...]:
+        """What the check complained of, in order."""
+        return self._judgement.violations
+
+    @cached_property
+    def reproduced(self) -> bool:
+        """Whether the same choices failed with the same outcome when they were run again.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        again, judgement = simulate(self._run(Choices(self.execution.choices)))
+        is_same = again.choices == self.execution.choices and judgement.failed
+        return is_same and another_outcome(self.execution.outcome, again.outcome) is None
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule as it was found."""
+        return self.execution.schedule
+
+    @property
+    def trace(self) -> Trace:
+        """The trace as it was found."""
+        return self.execution.trace
+
+    @property
+    def minimal(self) -> Schedule:
+        """A simpler schedule that fails the same way: fewer preemptions, then shorter; else the one that was found.
+
+        One that was not `reproduced` is the one that was found: nothing can be simplified that chance decides.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        return self._simplest[0].schedule
+
+    def explain(self) -> str:
+        """Show the minimal schedule step by step, what is wrong, what decides it, and how to run it again.
+
+        What decides it is the pair of accesses that came the wrong way round, with their source lines, the difference
+        to the nearest schedule that passes, and for a deadlock who waits for whom.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        return self._explanation
+
+    @cached_property
+    def _explanation(self) -> str:
+        execution, judgement, fewest = self._simplest
+        places = Places()
+        # Nobody has looked at the source so far: to do so while exploring would cost every execution.
+        again, _ = simulate(self._run(Choices(execution.choices), places))
+        # A program that does something else this time says so when it is replayed.
+        seen = places if again.choices == execution.choices else None
+        return explain(self._story(execution, judgement, seen, self._passing, fewest))
+
+    def _story(
+        self,
+        execution: Execution,
+        judgement: Judgement,
+        places: Places | None = None,
+        passing: Execution | None = None,
+        fewest: bool = False,
+    ) -> Story:
+        return Story(
+            execution,
+            judgement.violations,
+            places,
+            passing,
+            fewest,
+            self._arguments,
+            _called(self._program, "program"),
+            None if self._check is None else _called(self._check, "check"),
+            self.reproduced,
+        )
+
+    @property
+    def about(self) -> tuple[tuple[str, str], ...]:
+        """What a page says of the execution as it was found: pairs of a name and a text, the verdict first.
+
+        The others are each violation or the error, the value, the program, the schedule, and how to run it again.
+        """
+        return about(self._story(self.execution, self._judgement), _where(self._program))
+
+    @property
+    def about_minimal(self) -> tuple[tuple[str, str], ...]:
+        """The same of the minimal schedule, which `compared` and `show()` have.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        execution, judgement, _ = self._simplest
+        return about(self._story(execution, judgement), _where(self._program))
+
+    @cached_property
+    def _passing(self) -> Execution | None:
+        """The nearest execution found that passes."""
+        execution = self._simplest[0]
+        if not self.reproduced:
+            return None
+        return simulate(passing_beside(execution, lambda choices: self._run(Choices(choices))))
+
+    @cached_property
+    def compared(self) -> tuple[Trace, Trace | None]:
+        """The trace of the minimal schedule, and that of the nearest one found that passes, or None.
+
+        Both have in their notes what ``details=True`` collects.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        failing, passing = self._simplest[0], self._passing
+        return self._detailed(failing), None if passing is None else self._detailed(passing)
+
+    def _detailed(self, execution: Execution) -> Trace:
+        """The trace of `execution`, with details unless its program does something else this time."""
+        places = Places()
+        again, _ = simulate(self._run(Choices(execution.choices), places))
+        if again.choices != execution.choices:
+            return execution.trace
+        again._notes = places.notes()
+        return again.trace
+
+    def show(self) -> Any:
+        """Give a page that shows `compared` side by side, below what failed and how to run it again.
+
+        A notebook displays it, ``.save(path)`` writes it.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        failing, passing = self.compared
+        names = ("fails",) if passing is None else ("fails", "passes")
+        title = _called(self._program, "program")
+        draw = importlib.import_module("toolrt.view").show
+        return draw(failing, passing, names=names, title=title, about=self.about_minimal)
+
+    def _run(self, policy: Policy, places: Places | None = None) -> Driver[tuple[Execution, Judgement]]:
+        execution = yield Job(self._program, policy, self._step_limit, places=places)
+        return execution, judge(execution, self._check)
+
+    @cached_property
+    def _simplest(self) -> tuple[Execution, Judgement, bool]:
+        """The simplest execution found, what is to be said of it, and whether none has fewer preemptions."""
+        if not self.reproduced:
+            return self.execution, self._judgement, False
+        judgements = {id(self.execution): self._judgement}
+
+        def same(execution: Execution, judgement: Judgement) -> bool:
+            if not judgement.same_kind(self._judgement, execution.error, self.error):
+                return False
+            judgements[id(execution)] = judgement
+            kept.append(execution)
+            return True
+
+        def attempt(choices: tuple[int, ...]) -> Driver[Execution | None]:
+            execution, judgement = yield from self._run(Choices(choices))
+            return execution if same(execution, judgement) else None
+
+        def simplest() -> Driver[tuple[Execution, bool]]:
+            best: Execution = yield from shrink(self.execution, attempt)
+            fewer, fewest = yield from fewer_preemptions(best, self._run, same)
+            if fewer is not None:
+                best = yield from shrink(fewer, attempt)
+            return best, fewest
+
+        # What was judged stays alive, or an id could come twice.
+        kept: list[Execution] = []
+        best, fewest = simulate(simplest())
+        return best, judgements[id(best)], fewest
+
+    def __repr__(self) -> str:
+        what = stable_text(self.error) if self.error is not None else f"{len(self.violations)} violations"
+        return f"<Failure {what}, schedule {self.schedule.short!r}>"
+
+
+@attrs.define(repr=False)
+class Report:
+    """What an exploration found; `str()` of it is for people."""
+
+    #: `Verdict.PASS`, `FAIL` or `INCONCLUSIVE`.
+    verdict: Verdict
+    #: What exactly was shown, in words and figures: ``sampled(n=1000, distinct=417)``.
+    claim: str
+    #: How many executions were run.
+    executions: int
+    #: How many different schedules were among them.
+    distinct: int
+    #: True when the whole space of the claim was run.
+    complete: bool
+    #: How often each value, or the name of the error's type, came out.
+    outcomes: dict[Any, int]
+    #: How many executions failed.
+    failed: int
+    #: How many decided nothing: the step limit ended them while the clock, or a task, waited, or a refusal did and the
+    #: check said that all is well.
+    undecided: int
+    #: The first failing executions, in the order they were found; at most 100.
+    failures: list[Failure]
+    #: Why the space that was to be run was not; None when it was, or when a sample was all that was wanted.
+    unfinished: str | None = None
+    #: True when Ctrl-C ended it: this is what was seen so far.
+    interrupted: bool = False
+    #: False when there was no check: then an execution failed only when it had an error.
+    checked: bool = True
+
+    @property
+    def summary(self) -> str:
+        """The same as `str()`."""
+        return str(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self._head}: {self.claim}"]
+        if self.interrupted:
+            lines.append("Interrupted: this is what was seen so far.")
+        if self.unfinished:
+            lines.append(f"Not finished: {self.unfinished}.")
+        if self.distinct == 1 and self.executions > 1:
+            lines.append("Only one schedule came up: nothing was explored.")
+        lines += [f"  {count:>7}  {stable_text(value)}" for value, count in self.outcomes.items()]
+        if self.failed:
+            lines.append(f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one.")
+        if self.undecided:
+            lines.append(
+                f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "
+                "a deadline was pending, a task never had a turn, or a step asked for what is not simulated."
+            )
+        return "\n".join(lines)
+
+    @property
+    def _head(self) -> str:
+        """The verdict; a PASS of several outcomes that nothing judged is not called one."""
+        if self.verdict is Verdict.PASS and not self.checked and len(self.outcomes) > 1:
+            return f"{len(self.outcomes)} outcomes, nothing was checked"
+        return self.verdict.name
+
+    def __repr__(self) -> str:
+        return f"<Report {self._head} {self.claim}>"
+
+
+def _where(program: Any) -> str:
+    """Give the name of a program, and the file and line where it begins."""
+    while isinstance(program, partial):
+        program = program.func
+    program = inspect.unwrap(program)
+    code = getattr(program, "__code__", None)
+    name = getattr(program, "__qualname__", type(program).__qualname__)
+    return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+def _called(function: Any, otherwise: str) -> str:
+    """Give the name a test can use for `function`."""
+    name = getattr(function, "__name__", otherwise)
+    return name if name.isidentifier() else otherwise

@@ -1,0 +1,147 @@
+"""What many executions have shown, in a form that another process and a file can take.
+
+Rules.  An execution is kept as its choices: whoever wants to see it runs it again.  So is an outcome that is not made
+of plain values, because what another process would make of it need not equal what it was here.  A *place* says where
+an execution comes among all; of equal outcomes the first in that order gives the name, and failures are sorted by it,
+so that the sum of tallies does not depend on how the work was divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.exploring._judge import Judgement
+from toolrt.trace import stable_text
+
+__all__ = ["FAILURES_KEPT", "Recorded", "Tally", "fingerprint"]
+
+#: A report keeps this many failing executions; they are counted all the same.
+FAILURES_KEPT = 100
+
+Place = tuple[Any, ...]
+
+
+@attrs.frozen
+class Recorded:
+    """An execution as its choices."""
+
+    #: Where it comes among all.
+    place: Place
+    #: What its policy was told of its place.
+    index: int
+    #: The choices.
+    choices: tuple[int, ...]
+
+
+@attrs.define
+class Tally:
+    """What some executions have shown."""
+
+    #: How many there were.
+    executions: int = 0
+    #: How many of them failed.
+    failed: int = 0
+    #: How many decided nothing.
+    undecided: int = 0
+    #: For each outcome of plain values: it, how often it came, and the place of the first.
+    outcomes: dict[Any, tuple[Any, int, Place]] = attrs.Factory(dict)
+    #: For each other outcome, by who saw it and its number there: how often it came, and the first.
+    others: dict[tuple[int, int], tuple[int, Recorded]] = attrs.Factory(dict)
+    #: What tells the schedules apart; empty when they are known to be different.
+    schedules: set[tuple[int, ...] | bytes] = attrs.Factory(set)
+    #: The first failures, at most `FAILURES_KEPT`.
+    failures: list[Recorded] = attrs.Factory(list)
+    #: How two executions differ that must be alike, and what ran beside the program's tasks; None: neither was seen.
+    difference: str | None = None
+    beside: str | None = None
+
+    def note(
+        self,
+        execution: Execution,
+        judgement: Judgement,
+        place: Place,
+        repeats: bool,
+        number: Callable[[Any], tuple[int, int]],
+    ) -> None:
+        """Count an execution; `number` numbers an outcome that is not plain."""
+        self.executions += 1
+        self.failed += judgement.failed
+        self.undecided += judgement.undecided
+        self.beside = self.beside or execution.beside
+        choices = execution.choices
+        if repeats:
+            self.schedules.add(fingerprint(choices))
+        key = execution.outcome
+        try:
+            hash(key)
+        except TypeError:
+            key = stable_text(key)
+        if _is_plain(key):
+            known = self.outcomes.get(key)
+            self.outcomes[key] = (key, 1, place) if known is None else _sooner(known, (key, 1, place))
+        else:
+            self._add_other(number(key), 1, Recorded(place, execution.index, choices))
+        if judgement.failed:
+            self.failures.append(Recorded(place, execution.index, choices))
+            if len(self.failures) > 2 * FAILURES_KEPT:
+                self._trim()
+
+    def add(self, other: Tally) -> None:
+        """Count what another has counted."""
+        self.executions += other.executions
+        self.failed += other.failed
+        self.undecided += other.undecided
+        for key, counted in other.outcomes.items():
+            known = self.outcomes.get(key)
+            self.outcomes[key] = counted if known is None else _sooner(known, counted)
+        for number, (count, first) in other.others.items():
+            self._add_other(number, count, first)
+        self.difference = self.difference or other.difference
+        self.beside = self.beside or other.beside
+        self.schedules |= other.schedules
+        self.failures += other.failures
+        self._trim()
+
+    def _add_other(self, number: tuple[int, int], count: int, first: Recorded) -> None:
+        known = self.others.get(number)
+        if known is not None:
+            count += known[0]
+            first = min(known[1], first, key=_place)
+        self.others[number] = count, first
+
+    def _trim(self) -> None:
+        self.failures.sort(key=_place)
+        del self.failures[FAILURES_KEPT:]
+
+
+def _place(recorded: Recorded) -> Place:
+    return recorded.place
+
+
+def _sooner(one: tuple[Any, int, Place], other: tuple[Any, int, Place]) -> tuple[Any, int, Place]:
+    """Give the sum of two counts of an outcome, under the name of the first."""
+    first = min(one, other, key=lambda counted: counted[2])
+    return first[0], one[1] + other[1], first[2]
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a copy of `value` from another process is as good as the value."""
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_plain, value))
+    # What does not equal itself is found in a dict by being the same object.
+    return type(value) in _PLAIN and bool(value == value)
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def fingerprint(choices: tuple[int, ...]) -> tuple[int, ...] | bytes:
+    """Give what tells schedules of one program apart, in less memory when the choices are small."""
+    try:
+        return bytes(choices)
+    except ValueError:
+        return choices

@@ -1,0 +1,328 @@
+"""The processes that do the parts of an exploration, or of anything that can be divided.
+
+Rules.  A worker is told a part, does some of it, and answers with what that showed and with what is left; so whoever
+told it always knows all that is to be done.  It goes on for half a second, or until others have nothing to do, or
+until everything is to end.  It ignores Ctrl-C, which is its master's to answer, and ends when its master does.
+
+Programs reach a worker by being there already: it is forked.  Where a platform has no fork, program and check are
+pickled, or refused.  With one job there is no process: the same is done in this one.
+
+Limits.  What a program or check writes into the memory of its process stays in the worker.
+"""
+
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import pickle
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.sim.engine._host import simulate
+from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.exploring._interrupts import interrupts_held
+from toolrt.sim.exploring._judge import Check, judge
+from toolrt.sim.exploring._repeats import Repeats
+from toolrt.sim.exploring._tally import Recorded, Tally
+from toolrt.sim.policies import Choices
+from toolrt.sim.programs._actors import with_actors, with_clock
+from toolrt.sim.strategies import Redundant, Shared
+from toolrt.trace import stable_text
+
+__all__ = ["Answer", "Bench", "Here", "Order", "Task", "Workers"]
+
+# Wall seconds a worker goes on for, and at least, when others have nothing to do.
+_LONG, _SHORT = 0.5, 0.005
+
+# What a worker is told while it works.
+_GO_ON, _OTHERS_WAIT, _STOP = range(3)
+
+# Wall seconds after which a worker that was told to end is ended.
+_PATIENCE = 2.0
+
+
+@attrs.frozen
+class Task:
+    """What every execution of an exploration is."""
+
+    #: The program, as the caller gave it.
+    program: Callable[[], Awaitable[Any]]
+    #: What judges an execution.
+    check: Check | None
+    #: The number of steps after which it is stopped.
+    step_limit: int
+    #: What may be cancelled, as in `toolrt.sim.explore`; so are the next two.
+    cancel_at: str | None
+    #: Whether the clock may move early.
+    clock: str | None
+    #: How often it may.
+    clock_moves: int
+
+    def bound(self) -> Callable[[], Awaitable[Any]]:
+        """Give the program with what else can happen to it."""
+        return with_actors(with_clock(self.program, self.clock, self.clock_moves), self.cancel_at)
+
+
+@attrs.frozen
+class Order:
+    """What a worker is to do next."""
+
+    #: The part.
+    part: Shared
+    #: At most so many executions, 1 or more.
+    most: int
+    #: How many executions there were, as far as anybody knows: where the next comes.
+    index: int
+
+
+@attrs.define
+class Answer:
+    """What came of an order."""
+
+    #: What is left of the part.
+    part: Shared
+    #: What was shown.
+    tally: Tally = attrs.Factory(Tally)
+    #: The execution that the check raised an error on.
+    broke: Recorded | None = None
+
+
+class Bench(Protocol):
+    """Does orders, one after the other."""
+
+    def do(self, order: Any) -> Any:
+        """Give the answer to an order, which is no text; what is raised ends the worker."""
+
+
+class _Bench:
+    """Does the orders of an exploration."""
+
+    def __init__(self, task: Task, worker: int, told: Callable[[], int]) -> None:
+        self._task = task
+        self._program = task.bound()
+        self._worker = worker
+        self._told = told
+        # The outcomes that are not plain, and their numbers.
+        self._numbers: dict[Any, int] = {}
+        self._repeats = Repeats()
+        self._made = 0
+
+    def do(self, order: Order) -> Answer:
+        return simulate(self._doing(order))
+
+    def _doing(self, order: Order) -> Driver[Answer]:
+        part, task, told = order.part, self._task, self._told
+        answer = Answer(part)
+        tally = answer.tally
+        alone = task.check is None and part.asks_nobody
+        began = time.perf_counter()
+        while tally.executions < order.most:
+            policy = part.policy()
+            if policy is None:
+                break
+            index = order.index + tally.executions if part.index is None else part.index
+            # Whatever is to be shown is run again by whoever asked.
+            reports = not alone or getattr(policy, "reads_accesses", True)
+            try:
+                execution = yield Job(self._program, policy, task.step_limit, index, alone, reports)
+            except Redundant:
+                continue
+            repeats = self._repeats
+            repeats.note(execution, execution.outcome, execution.choices if part.repeats else None)
+            place = part.place(execution)
+            part.learn(execution)
+            try:
+                judgement = judge(execution, task.check)
+            except Exception:
+                answer.broke = Recorded(place, index, execution.choices)
+                break
+            if repeats.is_due(self._made):
+                choices = Choices(execution.choices)
+                again = yield Job(self._program, choices, task.step_limit, index, alone, reports)
+                repeats.compare(execution, again, touched=reports)
+            self._made += 1
+            tally.note(execution, judgement, place, part.repeats, self._number)
+            tally.difference = repeats.difference
+            word, spent = told(), time.perf_counter() - began
+            if word == _STOP or spent > (_SHORT if word == _OTHERS_WAIT else _LONG):
+                break
+        return answer
+
+    def _number(self, value: Any) -> tuple[int, int]:
+        return self._worker, self._numbers.setdefault(value, len(self._numbers))
+
+
+class Here:
+    """One worker without a process of its own."""
+
+    def __init__(self, task: Task, worker: int, is_over: Callable[[], bool]) -> None:
+        self._bench = _Bench(task, worker, lambda: _STOP if is_over() else _GO_ON)
+        self._answer: tuple[int, Answer | str] | None = None
+        #: The workers that have nothing to do.
+        self.idle = [0]
+
+    def give(self, worker: int, order: Order) -> None:
+        """Do it, on a copy: a second Ctrl-C may come in the middle."""
+        copy = pickle.loads(pickle.dumps(order.part))
+        self._answer = worker, self._bench.do(attrs.evolve(order, part=copy))
+        self.idle = []
+
+    def answers(self, seconds: float) -> Iterator[tuple[int, Answer | str]]:
+        """Give what came of it."""
+        answer, self._answer, self.idle = self._answer, None, [0]
+        if answer is not None:
+            yield answer
+
+    def hurry(self, workers: list[int]) -> None:
+        """Nobody waits."""
+
+    def stop(self) -> None:
+        """It is not doing anything."""
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+class Workers:
+    """Processes, each of which does an order at a time.
+
+    Args:
+        task: what every order is of.
+        jobs: how many processes.
+        first: the number of the first.
+        bench: makes of the task, a worker's number and what it is told meanwhile what does its orders.
+        method: how processes are started; None: by fork where there is one.
+
+    Raises:
+        DefinitionRefused: the task cannot be sent to another process, and cannot be there already.
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        jobs: int,
+        first: int,
+        bench: Callable[[Any, int, Callable[[], int]], Bench] = _Bench,
+        method: str | None = None,
+    ) -> None:
+        if method is None:
+            method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+        if method != "fork":
+            _check_can_be_sent(task)
+        context = multiprocessing.get_context(method)
+        #: The workers that have nothing to do.
+        self.idle = list(range(jobs))
+        self._words: Any = context.RawArray("b", jobs)
+        self._connections: list[Connection] = []
+        self._processes: list[Any] = []
+        # A forked worker ignores Ctrl-C before it can see one.
+        with interrupts_held():
+            for worker in range(jobs):
+                mine, its = context.Pipe()
+                self._connections.append(mine)
+                # Ends that a fork has copied would keep a worker from seeing that its master is gone.
+                others = self._connections if method == "fork" else []
+                process = context.Process(  # type: ignore[attr-defined]
+                    target=_work, args=(its, others, bench, task, first + worker, self._words, worker), daemon=True
+                )
+                process.start()
+                its.close()
+                self._processes.append(process)
+
+    def give(self, worker: int, order: Any) -> None:
+        """Let an idle worker do it."""
+        self.idle.remove(worker)
+        self._words[worker] = _GO_ON
+        # One that is gone is noticed when it does not answer.
+        with contextlib.suppress(OSError):
+            self._connections[worker].send(order)
+
+    def answers(self, seconds: float) -> Iterator[tuple[int, Any]]:
+        """Wait for some answers, at most so long; a text says how a worker, which never works again, has ended."""
+        connections = {
+            connection: worker for worker, connection in enumerate(self._connections) if not connection.closed
+        }
+        for ready in wait(list(connections), max(0.0, seconds)):
+            worker = connections[ready]  # type: ignore[index]
+            try:
+                answer = self._connections[worker].recv()
+            except (EOFError, OSError):
+                self._processes[worker].join(_PATIENCE)
+                answer = f"exit code {self._processes[worker].exitcode}"
+            if isinstance(answer, str):
+                self._connections[worker].close()
+                if worker in self.idle:
+                    self.idle.remove(worker)
+            else:
+                self.idle.append(worker)
+            yield worker, answer
+
+    def hurry(self, workers: list[int]) -> None:
+        """Tell these that others wait for something to do."""
+        for worker in workers:
+            self._words[worker] = _OTHERS_WAIT
+
+    def stop(self) -> None:
+        """Tell all to answer as soon as they can."""
+        for worker in range(len(self._words)):
+            self._words[worker] = _STOP
+
+    def close(self) -> None:
+        """End all."""
+        self.stop()
+        for connection in self._connections:
+            connection.close()
+        until = time.perf_counter() + _PATIENCE
+        for process in self._processes:
+            process.join(max(0.0, until - time.perf_counter()))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+            process.close()
+
+
+def _work(
+    connection: Connection,
+    others: list[Connection],
+    make_bench: Callable[[Any, int, Callable[[], int]], Bench],
+    task: Any,
+    number: int,
+    words: Any,
+    worker: int,
+) -> None:
+    """Be a worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for other in others:
+        other.close()
+    bench = make_bench(task, number, lambda: int(words[worker]))
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            order = connection.recv()
+            try:
+                answer = bench.do(order)
+            except BaseException as error:  # noqa: ASYNC103  told to the master, and the process ends
+                connection.send(stable_text(error))
+                return  # noqa: ASYNC104
+            connection.send(answer)
+
+
+def _check_can_be_sent(task: Any) -> None:
+    try:
+        pickle.dumps(task)
+    except Exception as error:
+        raise DefinitionRefused(
+            "jobs",
+            "a program and a check that can be pickled (functions of a module), as there is no fork here",
+            error,
+        ) from error

@@ -1,0 +1,189 @@
+"""What else can happen at any moment: the program is cancelled, or a scope in it, or time moves.
+
+Rules.  ``cancel_at="any"``: the program becomes ``main.0``, in a cancel scope of its own, and ``main.1`` is a task of
+one step that cancels that scope.  When it steps is a choice like any other, so every strategy tries it, every schedule
+holds it, and shrinking moves it to where it does not matter: choice 0 cancels when the program has ended.  A cancel
+that may still come keeps time from nothing: when it alone could step, the first choice is that time passes, a step of
+``clock``; and when there is no time to pass either, that step is a deadlock.
+
+Another name cancels a scope of that name (`_chances.scope`), and ``clock="explored"`` moves the clock early; neither is
+a task, so that the tasks of the program are called what they are called without.
+
+Theory.  To cancel at every step of a program costs a search a factor of about its number of steps, where a nested
+loop over cancel points and schedules would cost the same and reach less: it could not combine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import Any
+
+import trio
+
+from toolrt.errors import DefinitionRefused
+from toolrt.sim.engine._host import current_scheduler, simulate
+from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.engine._offers import Offers
+from toolrt.sim.policies._choices import Choices
+
+__all__ = [
+    "CANCELLED",
+    "DEFAULT_CLOCK_MOVES",
+    "arguments_for",
+    "checked_jobs",
+    "enters_scope",
+    "named_actors",
+    "with_actors",
+    "with_clock",
+]
+
+
+#: So often the clock may move early, unless the caller says otherwise: most bugs need one deadline, or two in a row.
+DEFAULT_CLOCK_MOVES = 2
+
+_Program = Callable[[], Awaitable[Any]]
+
+_CANCELLER = "main.1"
+
+
+class _Ended(Enum):
+    CANCELLED = "cancelled"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+#: The value of an execution whose program was cancelled by the simulator before it returned.
+CANCELLED = _Ended.CANCELLED
+
+
+def with_actors(program: _Program, cancel_at: object) -> _Program:
+    """Give `program` together with a cancel that may come.
+
+    Raises:
+        DefinitionRefused: `cancel_at` is neither None, nor "any", nor the name of a scope.
+    """
+    if cancel_at is None:
+        return program
+    if not isinstance(cancel_at, str) or not cancel_at:
+        raise DefinitionRefused(
+            "cancel_at", 'None, "any" (a cancel that may come before any step), or the name of a sim.scope', cancel_at
+        )
+    if not callable(program):
+        raise DefinitionRefused("a program", "an async function without arguments", program)
+    if cancel_at != "any":
+
+        def wants(offers: Offers) -> None:
+            offers.wanted = cancel_at
+
+        return _offering(program, wants)
+
+    async def cancelled_anywhere() -> Any:
+        value: Any = None
+        error: BaseException | None = None
+        scope = trio.CancelScope()
+        scheduler = current_scheduler()
+
+        async def run() -> None:
+            nonlocal value, error
+            try:
+                with scope:
+                    value = await program()
+            except BaseException as raised:  # noqa: ASYNC103  raised again below, outside the nursery's group
+                error = raised
+            if scheduler is not None:
+                # Only the cancel is left, and it changes nothing.
+                scheduler.spare = None
+
+        async def cancel() -> None:  # noqa: ASYNC124  a task is async
+            scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            nursery.start_soon(cancel)
+            if scheduler is not None:
+                scheduler.spare, scheduler.canceller = (_CANCELLER,), _CANCELLER
+        if error is not None:
+            raise error
+        return CANCELLED if scope.cancelled_caught else value
+
+    return _called_like(program, cancelled_anywhere)
+
+
+def with_clock(program: _Program, clock: object, moves: object) -> _Program:
+    """Give `program` with a clock that may move early.
+
+    Raises:
+        DefinitionRefused: `clock` is neither None nor "explored", or `moves` is not a number of 1 or more.
+    """
+    if not isinstance(moves, int) or isinstance(moves, bool) or moves < 1:
+        raise DefinitionRefused("clock_moves", "a number of moves, 1 or more", moves)
+    if clock is None:
+        return program
+    if clock != "explored":
+        raise DefinitionRefused("clock", 'None or "explored" (it may move whenever a deadline is pending)', clock)
+    if not callable(program):
+        raise DefinitionRefused("a program", "an async function without arguments", program)
+
+    def moves_early(offers: Offers) -> None:
+        offers.let_the_clock_move(moves)
+
+    return _called_like(program, _offering(program, moves_early), f" with clock_moves<={moves}")
+
+
+def enters_scope(program: _Program, name: str, step_limit: int) -> bool:
+    """Say whether `program` enters a scope of this name in the schedule of zeros; it is run for that."""
+    seen: list[Offers] = []
+
+    def wants(offers: Offers) -> None:
+        offers.wanted = name
+        seen.append(offers)
+
+    def driver() -> Driver[None]:
+        yield Job(_offering(program, wants), Choices(), step_limit)
+
+    simulate(driver())
+    return seen[0].entered
+
+
+def checked_jobs(jobs: object) -> int:
+    """Give the number of processes.
+
+    Raises:
+        DefinitionRefused: it is none.
+    """
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
+    return jobs
+
+
+def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int) -> list[str]:
+    """Give what else may happen, as a claim says it."""
+    named = [f"cancel_at={cancel_at}"] if cancel_at is not None else []
+    return named if clock is None else [*named, f"clock_moves<={clock_moves}"]
+
+
+def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int) -> str:
+    """Give what a call that runs the same program again needs besides, as a caller writes it."""
+    text = "" if cancel_at is None else f', cancel_at="{cancel_at}"'
+    return text if clock is None else f'{text}, clock="{clock}", clock_moves={clock_moves}'
+
+
+def _offering(program: _Program, add: Callable[[Offers], None]) -> _Program:
+    async def offering() -> Any:
+        scheduler = current_scheduler()
+        if scheduler is not None:
+            add(scheduler.offer())
+        return await program()
+
+    return _called_like(program, offering)
+
+
+def _called_like(program: Any, wrapped: _Program, more: str = "") -> _Program:
+    """Let `wrapped` have the names of `program`, which tests are made of and checkpoints compared by."""
+    for name, value in (("__name__", ""), ("__qualname__", more), ("__module__", "")):
+        # A partial has no names, and what exec made has no module.
+        if isinstance(own := getattr(program, name, None), str):
+            setattr(wrapped, name, own + value)
+    return wrapped

@@ -1,0 +1,273 @@
+"""The current execution, as the reduction keeps it: a node for each step, with what happens before it and its races.
+
+Theory.  A race is a pair of dependent steps of two tasks with nothing between them that orders them.  What happens
+before a step is kept as a bit for each earlier step; a race is found by asking the latest that touched what it touches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolrt.probe import Resource
+from toolrt.sim._paths import CANCEL, CLOCK
+from toolrt.sim.strategies.dpor._node import Key, Node, Path, Sleep, could_at_rest, sleep_on
+from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
+from toolrt.sim.strategies.dpor._told import Observed, Version, Witness
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._hook import Scheduler
+
+__all__ = ["Current"]
+
+_MASK = (1 << 64) - 1
+_NOBODY: list[int] = []
+
+
+class Current:
+    """The execution that was taken in last, and all that is known of steps.
+
+    Args:
+        declared: True: a step that reported nothing touched nothing.
+        before: the tree of an earlier pass, whose knowledge of steps is taken over: then a step is taken to touch all
+            that the same step ever touched.
+    """
+
+    def __init__(self, declared: bool, before: Current | None = None) -> None:
+        self._footprints: Footprints = Footprints(declared) if before is None else before._footprints
+        # With a tree before it, a step is taken to touch all that the same step ever touched: no label changes then.
+        self._joined = before is not None
+        self._nodes: list[Node] = []
+        # How many of the nodes are those of the execution before.
+        self._kept = 0
+        # For each resource the steps that touched it, in order: 2 * index, plus 1 for a write.
+        self._users: dict[Resource, list[int]] = {}
+        self._latest: dict[str, int] = {}
+        # All that the n-th step of a task has ever touched.
+        self._ever: dict[Key, Footprint] = {} if before is None else before._ever
+        # Those that may step and need not: the clock beside others, and who cancels a named scope.
+        self._may: set[str] = set() if before is None else before._may
+        # True once a step has chosen something.
+        self._chooses: bool = before is not None and before._chooses
+        #: True once a step has touched other things than in an earlier execution.
+        self.unsteady = False
+        #: True once a step touched different things although nothing it touched was different: it does not say all.
+        self.withholds = False
+        self._witness = Witness(self._version)
+        # The steps that may have done anything.
+        self._wild: list[int] = []
+        #: The beginning of the next execution.
+        self.path = Path((), 0, {})
+
+    @property
+    def again(self) -> bool:
+        """Say whether the space has to be gone through again, by all that each step has touched."""
+        return self.unsteady if self._joined else self.withholds
+
+    def sleep_at(self, index: int) -> Sleep:
+        """Give those that are asleep before step `index` of the next path."""
+        return self._nodes[index].sleep if index < len(self._nodes) else {}
+
+    def still_asleep(self, sleep: Sleep, scheduler: Scheduler, begin: int) -> Sleep:
+        """Give those that sleep on after the step that began at `begin` and is the last one made."""
+        end = len(scheduler.steps)
+        if scheduler.rests and scheduler.rests[-1] == end:
+            return {}
+        name, footprint = scheduler.steps[begin][0].name, self._footprints.of(scheduler, begin, end)
+        if self._joined and name not in self._may:
+            # It is taken to touch all that it ever has here, too, or more would sleep than this tree says.
+            events = Events(scheduler)
+            mine = [at for at in range(events.count) if scheduler.steps[events.begin(at)][0].name == name]
+            chosen = tuple(choice for at in mine for choice, _ in events.choices(at))
+            footprint = self._footprints.joint(footprint, self._ever.get((name, len(mine) - 1, chosen), footprint))
+        return sleep_on(sleep, name, footprint)
+
+    def need_not_step(self, name: str) -> bool:
+        """Say whether `name` is one that may step and need not."""
+        return name in self._may
+
+    # ------------------------------------------------------------------ one execution
+
+    def _read(self, events: Events) -> None:
+        """Make the nodes of the new steps, and find the races they are the second step of."""
+        scheduler = events.scheduler
+        nodes, steps, latest, users, wild = self._nodes, scheduler.steps, self._latest, self._users, self._wild
+        ever, may, footprints, joined = self._ever, self._may, self._footprints, self._joined
+        kept, whole, has_offers = self._kept, events.are_whole, scheduler.offers is not None
+        rests = iter([*map(events.at, scheduler.rests), len(steps) + 1])
+        rest, next_rest = 0, next(rests)
+        for index in range(kept, events.count):
+            while next_rest <= index:
+                rest, next_rest = next_rest, next(rests)
+            begin = index if whole else events.begin(index)
+            actor, enabled, pick, _, _, causes = steps[begin]
+            if index < len(nodes):
+                node = nodes[index]
+            else:
+                node = Node({}, {})
+                nodes.append(node)
+            footprint = node.footprint = footprints.of(scheduler, begin, begin + 1 if whole else events.end(index))
+            if index > kept:
+                above = nodes[index - 1]
+                if above.sleep and rest != index:
+                    node.sleep = sleep_on(above.sleep, above.name, above.footprint)
+            name = node.name = actor.name
+            node.enabled, node.pick, node.is_live = enabled, pick, True
+            if has_offers:
+                may.update(name for name in enabled if name is CLOCK or name.startswith(CANCEL))
+            previous = node.previous = latest.get(name, -1)
+            # Nothing that was not there before a rest can be run before it.
+            waits = rest and not could_at_rest(nodes[rest - 1], name)
+            before = (1 << rest) - 1 if waits else 0
+            chosen: tuple[int, ...] = ()
+            number = 0
+            if previous >= 0:
+                before |= nodes[previous].before
+                _, number, chosen = nodes[previous].key
+                number += 1
+            node.chosen = ()
+            if not whole:
+                if choices := events.choices(index):
+                    node.chosen = tuple(choice for choice, _ in choices)
+                    self._choose(node, choices)
+                    chosen = (*chosen, *node.chosen)
+                causes = tuple(map(events.at, causes))
+            key = node.key = (name, number, chosen)
+            if name in may:
+                # What it does depends on everything that may have happened.
+                ever[key] = WILD
+            else:
+                known = ever.setdefault(key, footprint)
+                if known is not footprint:
+                    joint = footprints.joint(known, footprint)
+                    # Less than before is a change too, unless all of it is taken to be touched anyway.
+                    if joint is not known or not joined:
+                        ever[key] = joint
+                        self.unsteady = True
+                    if joined:
+                        footprint = node.footprint = joint
+            for cause in causes:
+                before |= nodes[cause].before
+            node.races = races = []
+            others, versions = self._look_back(footprint, index, rest)
+            if name is CLOCK and enabled[0] is CLOCK:
+                before = (1 << index) - 1
+            else:
+                for other in others:
+                    if not before >> other & 1:
+                        races.append(other)
+                        before |= nodes[other].before
+            node.before = before | 1 << index
+            if not joined:
+                self._tell(node, index, rest, causes, versions)
+            latest[name] = index
+            if footprint.anything:
+                wild.append(index)
+            for resource, write in footprint.pairs:
+                entry = 2 * index + write
+                if (entries := users.get(resource)) is None:
+                    users[resource] = [entry]
+                else:
+                    entries.append(entry)
+        del nodes[max(events.count, kept + 1) :]
+
+    def _choose(self, node: Node, choices: list[tuple[int, int]]) -> None:
+        """See to it that a step chooses everything it can."""
+        self._chooses = True
+        chosen = node.chosen
+        for place in range(node.forced, len(choices)):
+            for other in reversed(range(choices[place][1])):
+                begin = (*chosen[:place], other)
+                if other != chosen[place] and (node.name, begin) not in node.sleep:
+                    node.open.append(begin)
+
+    def _tell(self, node: Node, index: int, rest: int, causes: tuple[int, ...], versions: list[Version]) -> None:
+        """Hash what the step could know, and see whether it touched other things when it knew the same."""
+        nodes, footprint = self._nodes, node.footprint
+        above = nodes[index - 1].after if index else 0
+        knew = hash(
+            (
+                node.key,
+                nodes[node.previous].story if node.previous >= 0 else 0,
+                nodes[rest - 1].after if rest else 0,
+                *[nodes[cause].story for cause in causes],
+            )
+        )
+        node.story = story = hash((knew, footprint, above if footprint.anything else 0, *versions))
+        node.after = (above + story) & _MASK
+        if not self.withholds and node.name not in self._may:
+            self.withholds = self._witness.withholds(knew, story, footprint, versions)
+
+    def _version(self, resource: Resource, write: bool) -> Version:
+        """Give whether it is written, a hash of who wrote it last, and one of those who read it since."""
+        nodes, last, readers = self._nodes, self._wild[-1] if self._wild else -1, 0
+        for entry in reversed(self._users.get(resource, ())):
+            if entry >> 1 <= last:
+                break
+            if entry & 1:
+                last = entry >> 1
+                break
+            readers += nodes[entry >> 1].story
+        return write, nodes[last].story if last >= 0 else 0, readers & _MASK if write else 0
+
+    def _look_back(self, footprint: Footprint, index: int, rest: int) -> tuple[list[int], list[Version]]:
+        """Give the earlier steps that could be in a race with it, latest first, and the versions of what it touches."""
+        nodes, wild, users = self._nodes, self._wild, self._users
+        last_wild = wild[-1] if wild else -1
+        found: list[int] = []
+        versions: list[Version] = []
+        for resource, write in footprint.pairs:
+            last, readers = last_wild, 0
+            for entry in reversed(users.get(resource, _NOBODY)):
+                at = entry >> 1
+                if at <= last_wild:
+                    break
+                if entry & 1:
+                    found.append(at)
+                    last = at
+                    break
+                if write:
+                    found.append(at)
+                    readers += nodes[at].story
+            versions.append((write, nodes[last].story if last >= 0 else 0, readers & _MASK))
+        if footprint.anything:
+            return list(range(index - 1, (last_wild if wild else rest) - 1, -1)), versions
+        if wild:
+            found.append(last_wild)
+        if len(found) > 1:
+            found.sort(reverse=True)
+        return found, versions
+
+    def _forget(self, node: Node) -> None:
+        node.is_live = False
+        node.done[node.chosen] = node.footprint
+        if node.previous >= 0:
+            self._latest[node.name] = node.previous
+        else:
+            del self._latest[node.name]
+        if node.footprint.anything:
+            self._wild.pop()
+        for resource, _ in node.footprint.pairs:
+            self._users[resource].pop()
+
+    # ------------------------------------------------------------------ with others
+
+    def learn_from(self, other: Current) -> None:
+        """Take over what `other` knows of all steps."""
+        for key, footprint in other._ever.items():
+            known = self._ever.get(key)
+            self._ever[key] = footprint if known is None else self._footprints.joint(known, footprint)
+        self._may |= other._may
+        self._chooses |= other._chooses
+        self.withholds |= other.withholds
+
+    def observe_with(self, observed: Observed) -> None:
+        """Compare what is observed with what other trees in this process have."""
+        self._witness.observe_with(observed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was observed is compared within one process: hashes mean nothing in another one.
+        return {name: value for name, value in self.__dict__.items() if name != "_witness"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._witness = Witness(self._version)

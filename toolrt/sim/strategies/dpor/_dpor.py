@@ -1,0 +1,465 @@
+"""Every Mazurkiewicz trace of a program, each once: optimal dynamic partial-order reduction.
+
+Rules.
+- Two steps are *dependent* when they are one task's, when both touch one resource and one of them writes it, or
+  when one of them may have done anything.  Executions that differ only in the order of independent steps are one
+  trace; one execution of each is run.
+- A step that reported nothing may have done anything, unless the caller vouches with ``accesses="declared"``.
+- What a step wakes, spawns or joins comes after it, and so does everything after a moment at which nothing could
+  run: no choice could turn that round.
+- A step may touch different things in different schedules, as what it reads says: an attempt that goes on when the lock
+  is held.  One that touches different things although nothing it reported or could know was different does not say
+  all: then the space is gone through again, each step taken to touch all it ever has, until nothing is new.
+- A cancel, an early move of the clock and a value that is chosen are steps with accesses of their own: a cancel writes
+  the scope, which every step under it reads; an early clock writes the time, and the scopes whose deadlines it meets; a
+  value belongs to the step that asks, and every one is tried.
+- Who could step after the same steps before, and cannot now, ends the search: no schedule decides such a program.
+- Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
+  limit) is said (`Report.unfinished`), and then nothing is complete.
+- When all traces were run, random schedules are held against equal ones: a step that touches what it does not report
+  is found so, and named (`_dpor_samples`).
+
+Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014).  The search itself
+is `_dpor_tree`'s; here are its contract with an exploration and its claims.
+
+Limits.  A step that reported something is believed to have done no more.  What tasks share beside Trio's primitives,
+`Cell` and what is watched, such as a plain dict in which locks are kept as they are first needed, is not seen in it.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Collection, Generator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import attrs
+
+from toolrt.errors import DefinitionRefused, StepLimit
+from toolrt.sim._paths import task_of
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.policies._policy import Policy, RunInfo
+from toolrt.sim.policies._random_walk import RandomWalk
+from toolrt.sim.strategies._strategy import Redundant, Shared, uncontrolled
+from toolrt.sim.strategies.dpor._node import Branches, Sleep, let_one_begin
+from toolrt.sim.strategies.dpor._parts import SharedTree
+from toolrt.sim.strategies.dpor._samples import Samples
+from toolrt.sim.strategies.dpor._told import Observed
+from toolrt.sim.strategies.dpor._tree import Tree
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._hook import Scheduler
+
+__all__ = ["DPOR", "DPORSearch"]
+
+# Unless the caller says how many samples are drawn.
+_SAMPLES_LEAST, _SAMPLES_MOST = 8, 100
+
+
+@attrs.frozen
+class DPOR:
+    """One execution of each Mazurkiewicz trace.
+
+    Example:
+        >>> import trio
+        >>> from toolrt import sim
+        >>> async def program():
+        ...     cells = [sim.Cell(0), sim.Cell(0)]
+        ...     async def add(cell):
+        ...         seen = cell.get()
+        ...         await trio.lowlevel.checkpoint()
+        ...         cell.set(seen + 1)
+        ...     async with trio.open_nursery() as nursery:
+        ...         for cell in cells:
+        ...             nursery.start_soon(add, cell)
+        ...     return tuple(cell.get() for cell in cells)
+        >>> sim.explore(program, sim.DPOR()).claim
+        'exhaustive(traces=1)'
+    """
+
+    #: "reported": a step that reported nothing may have done anything.  "declared": the caller's word that such a
+    #: step did nothing others could see.
+    accesses: str = attrs.field(default="reported")
+    #: So many random schedules are run beside the traces, and each is held against one that should be equal; see
+    #: `_dpor_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
+    samples: int | None = attrs.field(default=None, kw_only=True)
+
+    @accesses.validator
+    def _check_accesses(self, _: object, value: object) -> None:
+        if value not in ("reported", "declared"):
+            raise DefinitionRefused("DPOR(accesses)", '"reported" or "declared"', value)
+
+    @samples.validator
+    def _check_samples(self, _: object, value: object) -> None:
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            raise DefinitionRefused("DPOR(samples)", "a number of executions, 0 or more, or None", value)
+
+    def begin(self) -> DPORSearch:
+        """Begin an exploration."""
+        return DPORSearch(self.accesses == "declared", self.samples)
+
+
+@attrs.define
+class _Place:
+    """A place that several parts begin with: what is to be run from there is chosen by the whole search."""
+
+    #: The places up to this one.
+    above: tuple[int, ...]
+    #: A tree that came through here, and the number of the step.
+    tree: SharedTree
+    index: int
+    #: Who sleeps here, what is to be run, and who can step.
+    sleep: Sleep
+    left: Branches
+    enabled: tuple[str, ...]
+    #: Who was run from here, and whether it is known what that touched.
+    begun: dict[str, bool] = attrs.Factory(dict)
+
+    def next(self) -> SharedTree | None:
+        """Give a tree of the next that is to be run from here; None when there is none, or not yet."""
+        if not all(self.begun.values()):
+            # Whoever is run later sleeps until something conflicts with what was run before.
+            return None
+        while self.left:
+            name = next(iter(self.left))
+            del self.left[name]
+            if name not in self.sleep and name not in self.begun:
+                self.begun[name] = False
+                return self.tree.branch(self.index, name, dict(self.sleep))
+        return None
+
+
+class DPORSearch(Shared):
+    """One exploration by `DPOR`.
+
+    In parts: a part has a tree whose first nodes are others' too.  What its races ask for at those is told to the whole
+    search when the part comes back, which runs each branch of such a place as a part, asleep for whatever was begun
+    there before; so a trace is run once whoever runs it.  No part plans ahead, because no part has seen all steps.
+    """
+
+    repeats = False
+    asks_nobody = True
+
+    def __init__(self, declared: bool, samples: int | None) -> None:
+        self._declared = declared
+        self._samples = samples
+        self._tree = SharedTree(declared)
+        #: How many traces were run; in a pass after the first, at most.
+        self.traces = 0
+        #: How often the whole space was gone through.
+        self.passes = 1
+        #: How many executions turned out to be of a trace that had been run, and were ended there.
+        self.redundant = 0
+        #: Why what was run may not be all there is.
+        self.doubts: set[str] = set()
+        # The program is not decided by its schedule: a doubt says where.
+        self._lost = False
+        self._given: _Follow | None = None
+        self._sampled = 0
+        # In parts: the places that several begin with, what is left of parts, how many are lent out, and whether any
+        # were; for a part, the places it begins with.
+        self._places: list[_Place] = []
+        self._back: list[DPORSearch] = []
+        self._lent = 0
+        self._is_divided = self._is_part = False
+        self._above: tuple[int, ...] = ()
+        # What all parts of one search have in common.
+        self._name = ""
+
+    def policy(self) -> Policy | None:
+        """Give the policy of the next execution, or None when there is none."""
+        given, tree = self._given, self._tree
+        if given is not None and given.lost is not None:
+            self.doubts.add(given.lost)
+            self._lost = tree.done = True
+            given.scheduler = self._given = None
+        if self._lost:
+            return None
+        if given is not None and given.scheduler is not None:
+            # It raised `Redundant`.
+            self.redundant += 1
+            tree.take_in(given.scheduler, given.offered)
+            given.scheduler = self._given = None
+        if tree.done and self._is_part:
+            return None
+        if tree.done and tree.again:
+            # A reduction by what steps withheld may have missed a trace: once more, by all that each step touched.
+            self.passes += 1
+            self.traces = 0
+            tree = self._tree = SharedTree(self._declared, tree)
+        if not tree.done:
+            self._given = _Follow(tree)
+            return self._given
+        return None
+
+    def learn(self, execution: Execution) -> None:
+        """Be told what came of the policy given last."""
+        given, self._given = self._given, None
+        assert given is not None and given.scheduler is not None  # noqa: PT018
+        self.traces += 1
+        if given.diverged:
+            self.doubts.add("a step had an effect it did not report")
+        if isinstance(execution.error, StepLimit):
+            self.doubts.add("the step limit ended an execution")
+        self._tree.take_in(given.scheduler)
+        # The execution knows its policy: without this only the collector of garbage would end them, which takes long.
+        given.scheduler = None
+
+    def claim(self, executions: int, distinct: int) -> str:
+        """Say how many traces were run, and what the claim rests on."""
+        notes = [f"traces{'=' if self.passes == 1 else '<='}{self.traces}"]
+        if self._declared:
+            notes.append("accesses=declared")
+        if self._sampled and (self._declared or self._samples is not None):
+            notes.append(f"sampled={self._sampled}")
+        return f"{'exhaustive' if self.complete() else 'incomplete'}({', '.join(notes)})"
+
+    def complete(self) -> bool:
+        """Say whether every trace was run."""
+        return self.unfinished() is None
+
+    def unfinished(self) -> str | None:
+        """Say why not every trace was run, as far as anybody can tell."""
+        if self.doubts:
+            return "; ".join(sorted(self.doubts))
+        left = self._back or self._lent or any(place.left for place in self._places)
+        if left or not self._tree.done or self._tree.again:
+            return "the budget ran out"
+        return None
+
+    def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[Policy, Execution, str | None]:
+        """Run random schedules, and hold each against one that should be equal; see `_dpor_samples`."""
+        number = self._samples
+        if number is None:
+            number = _SAMPLES_MOST if self._declared else max(_SAMPLES_LEAST, min(_SAMPLES_MOST, self.traces // 100))
+        samples = Samples(self._declared, self._tree)
+        for seed in range(1, number + 1):
+            self._sampled += 1
+            contradiction = yield from samples.hold_against(RandomWalk(seed), outcomes)
+            if contradiction is not None:
+                return contradiction
+        return None
+
+    # ------------------------------------------------------------------ in parts
+
+    @property
+    def can_be_divided(self) -> bool:
+        """It can: it asks values for their text only."""
+        return True
+
+    def divide(self) -> None:
+        """Be done in parts from now on; nothing was run yet."""
+        self._is_divided = True
+        self._name = os.urandom(8).hex()
+        self._tree.be_careful()
+
+    def place(self, execution: Execution) -> tuple[Any, ...]:
+        """Say where `execution` comes among all: by its choices, as who runs what is chance."""
+        return execution.choices
+
+    def lend(self, parts: int) -> list[Shared]:
+        """Give away what is left; see `Shared`."""
+        if self._lost:
+            return []
+        if not self._tree.done and self._is_divided and not self._places and not self._lent and not self._back:
+            self._back.append(self._part(self._tree, ()))
+        lent: list[DPORSearch] = []
+        while len(lent) < parts and (part := self._next_part()) is not None:
+            lent.append(part)
+        while len(lent) < parts and any(map(self._share, lent)):
+            while len(lent) < parts and (part := self._next_part()) is not None:
+                lent.append(part)
+        if not lent and not self._lent and not self._back and self.unfinished() is not None and not self.doubts:
+            # The rest is run as if by itself.
+            rest = copy.copy(self)
+            rest._places, rest._is_divided, rest.divisible = [], False, False
+            lent.append(rest)
+        self._lent += len(lent)
+        return list(lent)
+
+    def take_back(self, part: Shared) -> None:
+        """Take back what is left of a part; see `Shared`."""
+        assert isinstance(part, DPORSearch)
+        self._lent -= 1
+        if not part._is_part:
+            for name in ("_tree", "traces", "passes", "redundant", "doubts", "_lost"):
+                setattr(self, name, getattr(part, name))
+            return
+        self.traces += part.traces
+        self.redundant += part.redundant
+        self.doubts |= part.doubts
+        self._lost |= part._lost
+        part.traces = part.redundant = 0
+        part.doubts = set()
+        tree = part._tree
+        for index, moves in tree.found:
+            place = self._places[part._above[index]]
+            let_one_begin(place.sleep, place.left, place.begun, place.enabled, moves)
+        tree.found = []
+        if part._above and tree.last in (last := self._places[part._above[-1]]).begun:
+            sleepers = tree.sleepers()
+            last.begun[tree.last] = tree.done or sleepers is not None
+            last.sleep.update((who, footprint) for who, footprint in (sleepers or {}).items() if who not in last.sleep)
+        if tree is not self._tree:
+            self._tree.learn_from(tree)
+        if not tree.done:
+            self._back.append(part)
+        elif not self._back and not self._lent:
+            self._tree.done = True
+
+    def _part(self, tree: SharedTree, above: tuple[int, ...]) -> DPORSearch:
+        part = copy.copy(self)
+        part._tree, part._above, part._is_part = tree, above, True
+        part._places, part._back, part._given = [], [], None
+        part.traces = part.redundant = 0
+        part.doubts = set()
+        return part
+
+    def _next_part(self) -> DPORSearch | None:
+        if self._back:
+            return self._back.pop()
+        for number, place in enumerate(self._places):
+            if (tree := place.next()) is not None:
+                return self._part(tree, (*place.above, number))
+        return None
+
+    def _share(self, part: DPORSearch) -> bool:
+        """Let a part give up the first branches it has left, which others may run; say whether there were any."""
+        shared = part._tree.share() if part.divisible else None
+        if shared is None:
+            return False
+        tree, given = shared
+        for sleep, left, enabled in given:
+            self._places.append(_Place(part._above, tree, len(part._above), sleep, left, enabled))
+            part._above = (*part._above, len(self._places) - 1)
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_given": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._is_part:
+            self._tree.observe_with(_observed_by(self._name))
+
+
+# What the parts of one search that this process runs have observed, and whose they are.
+_observed: tuple[str, Observed] = ("", {})
+
+
+def _observed_by(name: str) -> Observed:
+    global _observed
+    if _observed[0] != name:
+        _observed = name, {}
+    return _observed[1]
+
+
+class _Follow:
+    """Step the tasks that the tree says, then whoever is not asleep."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._tasks, self._known, self._planned, self._picks = tree.path
+        self._sleep = tree.sleep_at(self._known)
+        #: The execution, once it has begun.
+        self.scheduler: Scheduler | None = None
+        #: True when a task could not step where the reduction says it can.
+        self.diverged = False
+        #: How a step that was to come again could not: the program depends on something that no schedule holds.
+        self.lost: str | None = None
+        #: Who could have stepped, all asleep, where it was given up.
+        self.offered: tuple[str, ...] = ()
+        # True when one that need not step could not: what was planned after it may not be possible.
+        self._is_free = False
+        # How many of the steps were choices within another, or the rest of it; and where the step before began.
+        self._within = 0
+        self._begun = 0
+        # What the running step has chosen, and whether its rest comes next.
+        self._chosen: tuple[int, ...] = ()
+        self._goes_on = False
+
+    def attach(self, scheduler: Scheduler) -> None:
+        """Keep the execution: what its steps touched is asked for afterwards."""
+        self.scheduler = scheduler
+
+    def start(self, info: RunInfo) -> None:
+        """Do nothing: the place is the step's index."""
+
+    def choose(self, enabled: tuple[str, ...], step: int) -> int:
+        """Pick the task whose turn it is.
+
+        Raises:
+            Redundant: whoever steps now, the trace has been run; or the steps so far were the same as in an earlier
+                execution, and the tasks that can run are not, which `lost` says.
+        """
+        if step < len(self._picks):
+            # As in the execution before.
+            pick = self._picks[step]
+            if pick < len(enabled) and enabled[pick] == self._tasks[step]:
+                self._begun = step
+                return pick
+        if self._goes_on:
+            self._goes_on = False
+            return 0
+        if "=" in enabled[0]:
+            return self._choose_within(enabled, step)
+        begun, self._begun = self._begun, step
+        index = step - self._within
+        sleep, known = self._sleep, self._known
+        if sleep and index > known:
+            assert self.scheduler is not None
+            sleep = self._sleep = self._tree.still_asleep(sleep, self.scheduler, begun)
+        if self._within:
+            self._chosen = ()
+        if index < len(self._tasks) and not self._is_free:
+            task = self._tasks[index]
+            if task in enabled:
+                if not (sleep and index > known and task in sleep):
+                    return enabled.index(task)
+                # Only what need not happen can be new here.
+                self._is_free = True
+            elif index < known:
+                self._lose(step, task, enabled)
+            else:
+                self._is_free = True
+                self.diverged = not self._tree.need_not_step(task)
+        if not sleep:
+            return 0
+        # Whoever can choose everything comes first: some of the values of a step say nothing of the others.
+        partly = {who[0] for who in sleep if type(who) is tuple}
+        awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
+        for choice in awake:
+            if enabled[choice] not in partly:
+                return choice
+        if awake:
+            return awake[0]
+        self.offered = enabled
+        raise Redundant
+
+    def _choose_within(self, enabled: tuple[str, ...], step: int) -> int:
+        """Choose what the tree says, or else the first that was not chosen here."""
+        index = step - 1 - self._within
+        self._within += 2
+        self._goes_on = True
+        begin = self._chosen
+        planned = () if self._is_free else self._planned.get(index, ())
+        if len(begin) < len(planned):
+            choice = planned[len(begin)]
+            if choice < len(enabled) and (index < self._known or not self._sleeps(enabled, choice)):
+                self._chosen = (*begin, choice)
+                return choice
+            if index < self._known:
+                self._lose(step, f"choice {choice}", enabled)
+        for choice in range(len(enabled)):
+            if not self._sleeps(enabled, choice):
+                self._chosen = (*begin, choice)
+                return choice
+        raise Redundant
+
+    def _lose(self, step: int, before: str, enabled: tuple[str, ...]) -> NoReturn:
+        """End the execution: what was to come again cannot."""
+        self.lost = uncontrolled(step, before, ", ".join(enabled))
+        raise Redundant
+
+    def _sleeps(self, enabled: tuple[str, ...], choice: int) -> bool:
+        return (task_of(enabled[choice]), (*self._chosen, choice)) in self._sleep

@@ -1,0 +1,148 @@
+"""What the steps of an execution touched, as the reduction wants it.
+
+Rules.  A step that choices have divided is one step: nobody can come in between.  It touches what its parts do.  Time
+that moves because nothing else can happen comes before or after everything; so it may have done anything.  Whoever
+may step and need not (the clock beside others, who cancels a scope) touches what it reports, as any task does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from toolrt.probe import ALL_REPORTED, ANYTHING, Resource
+from toolrt.sim._paths import CLOCK
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._hook import Scheduler
+
+__all__ = ["NOTHING", "WILD", "Events", "Footprint", "Footprints"]
+
+
+class Footprint:
+    """What one step touched."""
+
+    __slots__ = ("anything", "pairs", "reads", "writes")
+
+    def __init__(self, pairs: dict[Resource, bool], anything: bool) -> None:
+        #: Each resource, and whether it was written.
+        self.pairs = tuple(pairs.items())
+        self.reads = frozenset(resource for resource, write in pairs.items() if not write)
+        self.writes = frozenset(resource for resource, write in pairs.items() if write)
+        #: True when nobody knows.
+        self.anything = anything
+
+    def conflicts_with(self, other: Footprint) -> bool:
+        """Say whether the order of the two steps matters."""
+        return (
+            self.anything
+            or other.anything
+            or not self.writes.isdisjoint(other.writes)
+            or not self.writes.isdisjoint(other.reads)
+            or not self.reads.isdisjoint(other.writes)
+        )
+
+
+#: What a step touched that touched nothing, and what one did that may have done anything.
+NOTHING = Footprint({}, False)
+WILD = Footprint({}, True)
+
+
+class Footprints:
+    """Makes the footprints of an execution's steps; equal ones are one object."""
+
+    def __init__(self, declared: bool) -> None:
+        self._declared = declared
+        self._known: dict[Any, Footprint] = {}
+        self._all: dict[Any, Footprint] = {}
+        self._joint: dict[tuple[Footprint, Footprint], Footprint] = {}
+
+    def of(self, scheduler: Scheduler, begin: int, end: int) -> Footprint:
+        """Give what the steps from `begin` to `end`, which are one that choices have divided, touched."""
+        _, enabled, _, touched, _, _ = scheduler.steps[begin]
+        if enabled[0] is CLOCK and scheduler.steps[begin][0].name is CLOCK:
+            # Time moves because nothing else can happen.
+            return WILD
+        implied = scheduler.implied.get(begin, ())
+        scope = scheduler.things.scope_of(scheduler.begun_under[begin])
+        for index in range(begin + 1, end):
+            touched += scheduler.steps[index][3]
+            implied += scheduler.implied.get(index, ())
+        since = scheduler.wild_since
+        wild = since is not None and since < begin
+        key = (touched, implied, scope, wild)
+        found = self._known.get(key)
+        if found is None:
+            pairs: dict[Resource, bool] = {} if scope is None else {scope: False}
+            for resource, write in (*touched, *implied):
+                pairs[resource] = write or pairs.get(resource, False)
+            vouched = pairs.pop(ALL_REPORTED, None) is not None or self._declared
+            anything = pairs.pop(ANYTHING, False) or wild or not (touched or vouched)
+            found = self._known[key] = self._one(pairs, anything)
+        return found
+
+    def _one(self, pairs: dict[Resource, bool], anything: bool) -> Footprint:
+        key = (frozenset(pairs.items()), anything)
+        found = self._all.get(key)
+        if found is None:
+            found = self._all[key] = Footprint(pairs, anything)
+        return found
+
+    def joint(self, one: Footprint, other: Footprint) -> Footprint:
+        """Give one that touches what either touches."""
+        found = self._joint.get((one, other))
+        if found is None:
+            pairs = dict(one.pairs)
+            for resource, write in other.pairs:
+                pairs[resource] = write or pairs.get(resource, False)
+            found = self._joint[one, other] = self._one(pairs, one.anything or other.anything)
+        return found
+
+
+class Events:
+    """The steps of an execution; those that a choice divides are one."""
+
+    __slots__ = ("_begins", "_choices", "count", "scheduler")
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        # Where each begins, or None when no step is divided; and the steps that are choices.
+        self._begins: list[int] | None = None
+        self._choices = scheduler.choices_within
+        self.count = len(scheduler.steps)
+        if self._choices or scheduler.cut_within:
+            within = {index for choice in self._choices for index in (choice, choice + 1)}
+            self._begins = [index for index in range(len(scheduler.steps)) if index not in within]
+            if scheduler.cut_within:
+                # It was given up before the step was over.
+                self._begins.pop()
+            self.count = len(self._begins)
+
+    @property
+    def are_whole(self) -> bool:
+        """Say whether no step is divided: then each is an event of its own."""
+        return self._begins is None
+
+    def begin(self, index: int) -> int:
+        """Give where in the execution step `index` begins."""
+        return index if self._begins is None else self._begins[index]
+
+    def end(self, index: int) -> int:
+        """Give where it ends."""
+        if self._begins is None:
+            return index + 1
+        return self._begins[index + 1] if index + 1 < self.count else len(self.scheduler.steps)
+
+    def at(self, step: int) -> int:
+        """Give the number of the step that `step` is a part of; past the end, how many there are."""
+        return step if self._begins is None else bisect_right(self._begins, step) - (step < len(self.scheduler.steps))
+
+    def choices(self, index: int) -> list[tuple[int, int]]:
+        """Give what step `index` has chosen, and of how many."""
+        if self._begins is None:
+            return []
+        begin, end = self.begin(index), self.end(index)
+        if end == begin + 1:
+            return []
+        steps = self.scheduler.steps
+        return [(steps[choice][2], len(steps[choice][1])) for choice in range(begin + 1, end, 2)]

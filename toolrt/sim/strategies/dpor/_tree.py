@@ -1,0 +1,336 @@
+"""The tree of executions that dynamic partial-order reduction walks.
+
+Rules.  It is told of each execution what its steps touched and what caused them, and gives the tasks to step first in
+the next one.  Of all that has been run it keeps the current execution, what is left to run beside it, and what sleeps.
+
+Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014; Source sets, JACM
+2017): source sets, sleep sets and wakeup trees.  A race is a pair of dependent steps of two tasks with nothing
+between them that orders them (`_dpor_current`).  For each, the steps that do not depend on the first, and then the
+second, are a way to turn it round; unless what is asleep at that place would lead there too, it is put into the wakeup
+tree of that place.  Nothing is ever disabled in Trio: a task that waits has made its attempt, which is a step like any
+other, so there is no rule for blocking, and a lock that is taken and a lock that is waited for are both found.
+
+Differences from the paper.  What a step would touch once its race is turned round is not known before it is run: it
+is taken to touch all that the same step of that task has touched so far.  Wakeup trees are built on such guesses, and
+are given up once one was seen that could be wrong, because a step touched other things than before: wherever the
+current execution stands, everybody who can step is let step, and from then on races are turned round by source sets,
+which plan one step and guess nothing.  An execution may then turn out to be of a trace that has been run; it is ended
+there, and not counted.
+
+A step that asks for choices is tried with each value at each place it is run from, and sleeps as a whole when all of
+them were; one of its values sleeps by itself.
+
+Some may step and need not: the clock beside tasks that can run, and whoever cancels a named scope.  What others do does
+not wait for them, so they are no reason to leave anything out, awake or asleep, but where they have stepped.  They
+are let step where they could last, and the races of that execution move them to earlier places.  Where nothing could
+run any more the clock could have moved before had somebody else been run later.  And where time passes because nothing
+else can happen, that is a step that depends on all others: the task that cancels the program may come before or after.
+
+Where anything but the tasks' own steps can happen nothing is planned ahead, either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolrt.errors import Deadlock
+from toolrt.sim._paths import CANCEL, CLOCK
+from toolrt.sim.strategies.dpor._current import Current
+from toolrt.sim.strategies.dpor._node import Move, Node, Path, anybody, let_one_begin, mask
+from toolrt.sim.strategies.dpor._steps import NOTHING, WILD, Events, Footprint
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._hook import Scheduler
+
+__all__ = ["Tree"]
+
+
+class Tree(Current):
+    """The tree of executions, as far as it is needed: the current one, and what is left to run beside it."""
+
+    def __init__(self, declared: bool, before: Tree | None = None) -> None:
+        super().__init__(declared, before)
+        #: True once labels were seen to change, unless they are joined: from then on by source sets, in which nothing
+        #: is planned ahead.
+        self.careful = False
+        # So many of the first nodes are others' too: what they choose is chosen here, but for the last, which is this
+        # tree's own but for its other branches.
+        self._base = 0
+        #: What is to be run from those: where, and what.
+        self.found: list[tuple[int, list[Move]]] = []
+        #: True when nothing is left to run.
+        self.done = False
+
+    def take_in(self, scheduler: Scheduler, offered: tuple[str, ...] | None = None) -> None:
+        """Take an execution in, and find the next path; `offered` is who could step where a redundant one was ended."""
+        redundant = offered is not None
+        if scheduler.offers is not None or scheduler.canceller is not None:
+            # Who may step and need not is no part of any plan.
+            self.careful = True
+        kept = self._kept
+        events = Events(scheduler)
+        self._read(events)
+        # What a step chooses is no guess, but what follows from it is.
+        self.unsteady = self.unsteady or (self._chooses and not self._joined)
+        nodes = self._nodes
+        if self.unsteady and not self._joined and not self.careful:
+            self.careful = True
+            # What was planned here rests on guesses.
+            for node in nodes:
+                names = (*node.tree, *node.enabled)
+                node.tree = {name: anybody() for name in names if name != node.name and name not in node.sleep}
+        elif self.careful:
+            for second in range(kept, len(nodes)):
+                for first in nodes[second].races:
+                    self._turn_round(first, second)
+        elif not redundant:
+            ever = self._ever
+            for second in range(0 if self.unsteady else kept, len(nodes)):
+                node = nodes[second]
+                if node.races and (second >= kept or ever[node.key] is not node.footprint):
+                    for first in node.races:
+                        self._turn_round(first, second)
+        if self._chooses:
+            self._let_others_begin(kept + 1)
+        if scheduler.offers is not None or scheduler.canceller is not None:
+            self._let_others_step(events, kept, offered or ())
+            if not redundant:
+                self._let_time_pass_before_a_cancel(events, kept)
+            if scheduler.things.timed:
+                self._let_the_clock_move(events, kept)
+        self._backtrack()
+
+    # ------------------------------------------------------------------ turning a race round
+
+    def _turn_round(self, first: int, second: int) -> None:
+        """See to it that `second` is run before `first`, from the place where `first` was."""
+        nodes = self._nodes
+        place, bit = nodes[first], 1 << first
+        sequence = [
+            index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
+        ]
+        sequence.append(second)
+        # Who need not step at all is said to step later.
+        self._plan(first, sequence, second, place.name if place.name in self._may else "")
+
+    def _plan(self, first: int, sequence: list[int], second: int = -1, finally_: str = "") -> None:
+        """See to it that `sequence` is run from where `first` was, and then a step of `finally_`.
+
+        What `second` would touch there is not known: all that it ever has, then.
+        """
+        nodes = self._nodes
+        place = nodes[first]
+        if finally_:
+            # Of its step nothing is known.
+            phantom = Node({}, {})
+            phantom.name, phantom.key, phantom.footprint = finally_, (finally_, -1, ()), WILD
+            phantom.before = (2 << len(nodes)) - 1
+            self._ever[phantom.key] = WILD
+            sequence.append(len(nodes))
+            nodes.append(phantom)
+        if self.careful:
+            moves = self._moves(sequence, second)
+            if first < self._base:
+                self.found.append((first, moves))
+            else:
+                let_one_begin(place.sleep, place.tree, (), place.enabled, moves)
+        elif all(self._starts(who, footprint, sequence, second) is None for who, footprint in place.sleep.items()):
+            self._insert(place, sequence, second)
+        if finally_:
+            nodes.pop()
+
+    def _moves(self, sequence: list[int], second: int) -> list[Move]:
+        nodes = self._nodes
+        within = mask(sequence)
+        moves = []
+        for index in sequence:
+            node = nodes[index]
+            footprint = self._ever[node.key] if index == second else node.footprint
+            can_begin = not node.before & within & ~(1 << index)
+            moves.append(Move(node.name, footprint, node.chosen, can_begin, index == second))
+        return moves
+
+    def _starts(self, who: Any, footprint: Footprint, sequence: list[int], second: int) -> int | None:
+        """Say where in `sequence` a step of `who` could be taken out and put first: -1 for beside it, None for no.
+
+        What the step touches is known from when it was run here, which `sequence` may have wrong; `second` is taken to
+        touch all that it ever has.
+        """
+        nodes = self._nodes
+        name, chosen = (who, None) if type(who) is str else who
+        for index in sequence:
+            node = nodes[index]
+            if node.name == name:
+                return index if chosen is None or chosen == node.chosen else None
+            if footprint.conflicts_with(self._ever[node.key] if index == second else node.footprint):
+                return None
+        # Beside it only where it is certain to step, and to choose this, some day.
+        return -1 if chosen is None and name not in self._may else None
+
+    def _insert(self, place: Node, sequence: list[int], second: int) -> None:
+        nodes, tree = self._nodes, place.tree
+        at_root = True
+        while tree:
+            within = mask(sequence)
+            for name, (footprint, below, chosen) in tree.items():
+                at = self._starts(name, footprint, sequence, second)
+                if at is None or (at >= 0 and nodes[at].before & within & ~(1 << at)):
+                    continue
+                if at >= 0:
+                    if nodes[at].chosen != chosen:
+                        # Everything that it can choose is run there.
+                        return
+                    sequence.remove(at)
+                tree, at_root = below, False
+                break
+            else:
+                break
+        if not tree and not at_root:
+            # A leaf: whatever follows it will be run.
+            return
+        if at_root and nodes[sequence[0]].name not in place.enabled:
+            # The clock, or a cancel, that was made possible by what it was to come before.
+            return
+        for index in sequence:
+            below = {}
+            node = nodes[index]
+            tree[node.name] = (WILD if node.name in self._may else node.footprint, below, node.chosen)
+            tree = below
+
+    # ------------------------------------------------------------------ what may happen and need not
+
+    def _let_others_begin(self, begin: int) -> None:
+        """Where some values of a step sleep, and a plan let it be the first, let all others step, too."""
+        for node in self._nodes[begin:]:
+            if any(type(who) is tuple and who[0] == node.name for who in node.sleep):
+                for name in node.enabled:
+                    if name != node.name and name not in self._may and name not in node.sleep:
+                        node.tree.setdefault(name, anybody() if self.careful else (WILD, {}, ()))
+
+    def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
+        """Let who could step and did not do so where it last could."""
+        nodes, may, canceller = self._nodes, self._may, events.scheduler.canceller
+        rests = set(map(events.at, events.scheduler.rests))
+        for index in range(kept, len(nodes)):
+            node = nodes[index]
+            is_last = index + 1 == len(nodes)
+            after = offered if is_last else nodes[index + 1].enabled
+            idle = after[:1] == (CLOCK,) or index + 1 in rests
+            cancels = self._cancels(node, events.scheduler)
+            for name in node.enabled:
+                if (
+                    (name in may or (name == canceller and is_last))
+                    and name != node.name
+                    and (name not in after or (name == CLOCK and idle))
+                    and name not in node.sleep
+                    and name not in node.tree
+                    and not name == node.enabled[0] == CLOCK
+                    # Of several scopes one is cancelled: the others are where none was.
+                    and not (cancels and name.startswith(CANCEL))
+                ):
+                    node.tree[name] = (WILD, {}, ())
+
+    def _let_time_pass_before_a_cancel(self, events: Events, kept: int) -> None:
+        """Time passed, or nothing could happen any more, right after a cancel: that could have come before it."""
+        nodes, scheduler = self._nodes, events.scheduler
+        cancels = (index for index, node in enumerate(nodes) if self._cancels(node, scheduler))
+        if (cancel := next(cancels, -1)) < 0:
+            return
+        rests = [*map(events.at, scheduler.rests), *([len(nodes)] if isinstance(scheduler.error, Deadlock) else [])]
+        rest = min((rest for rest in rests if rest > cancel), default=-1)
+        if rest > kept and not any(nodes[index].before >> cancel & 1 for index in range(cancel + 1, rest)):
+            self._let_time_pass_before(cancel, rest)
+
+    def _cancels(self, node: Node, scheduler: Scheduler) -> bool:
+        return node.name == scheduler.canceller or node.name.startswith(CANCEL)
+
+    def _let_the_clock_move(self, events: Events, kept: int) -> None:
+        """Where nothing could run any more, the clock could have moved while somebody still could.
+
+        A step that brings a deadline and waits for it may be the last that could run, and then the clock could never
+        move beside others; but it could if somebody else were run later.
+        """
+        nodes, scheduler = self._nodes, events.scheduler
+        begin = 0
+        for rest in sorted(set(map(events.at, scheduler.rests))):
+            # An idle clock is the last step before its rest.
+            end = rest - 1 if nodes[rest - 1].name == nodes[rest - 1].enabled[0] == CLOCK else rest
+            if rest > kept:
+                later = 0
+                for first in reversed(range(begin, end)):
+                    if not later >> first & 1 and nodes[first].name not in self._may and first + 1 < end:
+                        self._let_time_pass_before(first, end)
+                    later |= nodes[first].before
+            begin = rest
+
+    def _let_time_pass_before(self, first: int, rest: int) -> None:
+        """Let time pass before `first`, on which nothing depends that comes before `rest`."""
+        self._plan(first, list(range(first + 1, rest)), finally_=CLOCK)
+
+    # ------------------------------------------------------------------ the next execution
+
+    def _backtrack(self) -> None:
+        """Forget the steps back to the last place where something is left to run."""
+        nodes = self._nodes
+        while nodes:
+            node = nodes[-1]
+            if node.is_live:
+                self._forget(node)
+            if node.open:
+                break
+            if len(nodes) <= self._base:
+                self.done = True
+                return
+            self._let_sleep(node)
+            # What was put here before it was known what its first step would touch may be asleep by now.
+            for name in [name for name in node.tree if name in node.sleep]:
+                del node.tree[name]
+            if node.tree:
+                break
+            nodes.pop()
+        else:
+            self.done = True
+            return
+        kept = self._kept = len(nodes) - 1
+        tasks = [node.name for node in nodes[:-1]]
+        chosen = (
+            {index: above.chosen for index, above in enumerate(nodes[:-1]) if above.chosen} if self._chooses else {}
+        )
+        if node.open:
+            begin = node.open.pop()
+            tasks.append(node.name)
+            chosen[kept], node.forced = begin, len(begin)
+            self.path = Path(tuple(tasks), kept, chosen)
+            return
+        picks = () if self._chooses else tuple([above.pick for above in nodes[:-1]])
+        node.forced, node.done = 0, {}
+        tree = node.tree
+        while True:
+            name = next(iter(tree))
+            _, below, values = tree.pop(name)
+            if tree is node.tree:
+                node.name = name
+            if values:
+                chosen[len(tasks)] = values
+            tasks.append(name)
+            if not below:
+                break
+            nodes.append(Node({}, below))
+            tree = below
+        self.path = Path(tuple(tasks), kept, chosen, picks)
+
+    def _let_sleep(self, node: Node) -> None:
+        """Whatever the step chooses has been run from here."""
+        name, sleep = node.name, node.sleep
+        if node.is_live:
+            node.done[node.chosen] = node.footprint
+        if node.done.keys() == {()}:
+            sleep[name] = node.footprint
+            return
+        everything = NOTHING
+        for chosen, footprint in node.done.items():
+            sleep[name, chosen] = footprint
+        for who, footprint in sleep.items():
+            if type(who) is tuple and who[0] == name:
+                everything = self._footprints.joint(everything, footprint)
+        sleep[name] = everything

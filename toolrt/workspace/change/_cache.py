@@ -1,0 +1,149 @@
+"""What was read and need not be read again: a bounded store that never changes an answer.
+
+Rules (RULE 23).  An entry belongs to a file and is valid while the file's number, size and times of change, of its
+content and of anything about it, are what they were.  It is kept only if the file had not been changed for longer
+than the disk's time step when it was read: a younger file could change once more and show the same time.  A mutation
+drops what is kept of its file.  Whoever holds a claim to write the file does not ask here: it may have been changed
+in ways nobody told us of.
+
+Theory.  Least recently used goes first, once there are too many entries or bytes.  What is kept decides what is
+read from the disk, never what is answered, so that order may depend on timing.
+
+Limits.  No program can set the second time (ctime) back, but a change through a memory map may show late, and a clock
+that is set back while files change may hide a change.  A mutation compares contents, so it refuses what such a change
+left, and drops what is kept of the file: then the next reader sees it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+import attrs
+
+from toolrt import probe
+from toolrt.workspace.disk._below import Below
+from toolrt.workspace.disk._disk import Entry, Stat
+
+__all__ = ["Cache", "Kept", "Stamp", "stamp_of"]
+
+T = TypeVar("T")
+
+#: What of a file has to be as it was: device, number, size, both times of change.
+Stamp = tuple[int, int, int, int, int]
+
+
+def stamp_of(stat: Stat) -> Stamp:
+    """What `stat` shows that has to stay for a content to stay."""
+    return stat.device, stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns
+
+
+@attrs.frozen
+class Kept(Generic[T]):
+    """One thing that is kept of a file."""
+
+    #: What the file showed when it was read.
+    stamp: Stamp
+    #: The SHA-256 of its content then.
+    digest: bytes
+    #: What is kept.
+    value: T
+    #: Bytes that it counts for.
+    size: int
+
+
+class Cache(Generic[T]):
+    """Things kept by file and part of it, the least recently used dropped first.
+
+    Args:
+        name: names the cache in what the probe reports.
+        entries: how many are kept at most; 0: none.
+        size: how many bytes they may have together; a larger one is not kept at all.
+    """
+
+    def __init__(self, name: str, entries: int, size: int) -> None:
+        self._name = name
+        self._most_entries = entries
+        self._most_bytes = size
+        self._kept: OrderedDict[tuple[Entry, object], Kept[T]] = OrderedDict()
+        #: The parts kept of each file, so that dropping a file costs what it has.
+        self._parts: dict[Entry, dict[object, None]] = {}
+        self._below = Below(self._parts)
+        self._bytes = 0
+        self._hits = 0
+        self._misses = 0
+        self._evictions = 0
+
+    def find(self, file: Entry, part: object = None) -> Kept[T] | None:
+        """What is kept, whether or not the file still shows its stamp."""
+        self._touch(file, write=False)
+        return self._kept.get((file, part))
+
+    def hit(self, file: Entry, part: object = None) -> None:
+        """What `find` gave was used."""
+        self._hits += 1
+        if (file, part) in self._kept:
+            self._kept.move_to_end((file, part))
+
+    def miss(self) -> None:
+        """Nothing that `find` gave was used."""
+        self._misses += 1
+
+    def keep(self, file: Entry, kept: Kept[T], part: object = None) -> None:
+        """Keep this instead of what was kept there."""
+        if kept.size > self._most_bytes or self._most_entries < 1:
+            return
+        self._touch(file, write=True)
+        self._forget(file, part)
+        self._kept[file, part] = kept
+        if file not in self._parts:
+            self._parts[file] = {}
+            self._below.add(file)
+        self._parts[file][part] = None
+        self._bytes += kept.size
+        while self._bytes > self._most_bytes or len(self._kept) > self._most_entries:
+            oldest, oldest_part = next(iter(self._kept))
+            self._touch(oldest, write=True)
+            self._forget(oldest, oldest_part)
+            self._evictions += 1
+
+    def drop(self, file: Entry) -> None:
+        """Keep nothing of this file any more."""
+        parts = self._parts.get(file)
+        if parts is not None:
+            self._touch(file, write=True)
+            for part in list(parts):
+                self._forget(file, part)
+
+    def drop_below(self, directory: Entry) -> None:
+        """Keep nothing of what stands there and below it."""
+        for file in self._below.at(directory):
+            self.drop(file)
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds and has done: ``entries``, ``bytes``, ``hits``, ``misses``, ``evictions``."""
+        # Who counts is ordered with everybody who looks: the looks are reads of this name, so they commute.
+        probe.access(("files", self._name), True)
+        return {
+            "entries": len(self._kept),
+            "bytes": self._bytes,
+            "hits": self._hits,
+            "misses": self._misses,
+            "evictions": self._evictions,
+        }
+
+    def _forget(self, file: Entry, part: object) -> None:
+        kept = self._kept.pop((file, part), None)
+        if kept is None:
+            return
+        self._bytes -= kept.size
+        parts = self._parts[file]
+        del parts[part]
+        if not parts:
+            del self._parts[file]
+            self._below.drop(file)
+
+    def _touch(self, file: Entry, *, write: bool) -> None:
+        if probe.sink is not None:
+            probe.sink.access(("files", self._name), False)
+            probe.sink.access(("files", self._name, *file), write)

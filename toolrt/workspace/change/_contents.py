@@ -1,0 +1,183 @@
+"""What is in files, as their readers are told it: read from the disk, or kept from a reading before.
+
+Rules.  What is answered does not depend on what is kept (see `toolrt.workspace.change._cache`).  Whoever reads a
+file, or is answered from what was kept of it, has seen it; a search has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
+
+from toolrt import probe
+from toolrt.model import WRITE, Claim
+from toolrt.workspace.change._cache import Cache, Kept, stamp_of
+from toolrt.workspace.change._freshness import Freshness
+from toolrt.workspace.change._mutation import SIZE_LIMIT, aside, digest_of, os_errors, problem_of, quick_digest
+from toolrt.workspace.change._revision import CallContext
+from toolrt.workspace.change._version import Row
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
+from toolrt.workspace.names._identity import Identity
+from toolrt.workspace.names._mounts import path_on
+
+if TYPE_CHECKING:
+    from toolrt.workspace.change._files import Limits
+
+__all__ = ["Contents"]
+
+T = TypeVar("T")
+
+#: What is kept, and what a look shows now; the look means nothing where nothing is kept.
+_Served = tuple[Kept[T] | None, Stat]
+
+#: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
+_LONG = 128 * 1024
+
+#: Looked up once: an attribute of an enumeration costs as much as a call.
+_DIRECTORY = Kind.DIRECTORY
+
+#: What no file shows.
+_NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 0, 1)
+
+
+class Contents:
+    """The contents of one workspace's files.
+
+    Args:
+        disk: where they are.
+        seen: is told of what readers saw.
+        limits: how much is kept.
+    """
+
+    def __init__(self, disk: Disk, seen: Freshness, limits: Limits) -> None:
+        self._disk = disk
+        self._seen = seen
+        self._stored: Cache[bytes] = Cache("stored", limits.stored, limits.stored_bytes)
+        self._cached: Cache[Any] = Cache("cached", limits.cached, limits.cached_bytes)
+
+    async def read(self, ctx: CallContext, identity: Identity) -> Snapshot:
+        """See `Files.read`."""
+        snapshot, digest, _ = await self._read(ctx, identity)
+        self._tell_read(ctx, identity, digest)
+        return snapshot
+
+    async def read_as(
+        self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
+    ) -> T:
+        """See `Files.read_as`."""
+        kept = (await self._served(ctx, identity, self._cached, part))[0]
+        if kept is not None:
+            self._seen.saw(identity, kept.digest)
+            self._tell_read(ctx, identity, kept.digest)
+            made: T = kept.value
+            return made
+        self._cached.miss()
+        snapshot, digest, settled = await self._read(ctx, identity)
+        self._tell_read(ctx, identity, digest)
+        value = await aside(self._disk, len(snapshot.content), lambda: render(snapshot), large=_LONG)
+        if settled and identity.key is not None:
+            size = len(value) if isinstance(value, str | bytes) else len(snapshot.content)
+            self._cached.keep(identity.key, Kept(stamp_of(snapshot.stat), digest, value, size), part)
+        return value
+
+    async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
+        """See `Files.scan`."""
+        kept, stat = await self._served(ctx, identity, self._stored)
+        if kept is not None:
+            self._tell_read(ctx, identity, kept.digest)
+            return Snapshot(kept.value, stat)
+        with os_errors(identity.path):
+            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
+        if probe.sink is not None:
+            self._tell_read(ctx, identity, digest_of(snapshot.content))
+        return snapshot
+
+    def drop(self, row: Row) -> None:
+        """Keep nothing of what `row` changed."""
+        standing = row.before or row.after
+        if row.target is None and (standing is None or standing.kind is not _DIRECTORY):
+            self._stored.drop(row.key)
+            self._cached.drop(row.key)
+            return
+        for key in (row.key, row.target_key):
+            if key is not None:
+                self.drop_below(key)
+
+    def drop_below(self, key: Entry) -> None:
+        """Keep nothing of what stands there and below it."""
+        self._stored.drop_below(key)
+        self._cached.drop_below(key)
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """How much is kept and how often it served: ``stored`` contents, ``cached`` answers."""
+        return {"stored": self._stored.statistics(), "cached": self._cached.statistics()}
+
+    async def _read(self, ctx: CallContext, identity: Identity) -> tuple[Snapshot, bytes, bool]:
+        """The file, its digest, and whether it had not been changed for long enough to be kept."""
+        key = identity.key or ()
+        kept, stat = await self._served(ctx, identity, self._stored)
+        if kept is not None:
+            self._seen.saw(identity, kept.digest)
+            return Snapshot(kept.value, stat), kept.digest, True
+        self._stored.miss()
+        # Before the read, or a change during it could look as old as what was read.
+        now = self._disk.now_ns()
+        try:
+            snapshot = await self._disk.read(identity.entry, SIZE_LIMIT)
+        except FileNotFoundError as error:
+            self._seen.saw(identity, None)
+            raise problem_of(identity.path, error) from None
+        except OSError as error:
+            raise problem_of(identity.path, error) from None
+        digest = await quick_digest(self._disk, snapshot.content)
+        self._seen.saw(identity, digest)
+        settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns
+        if settled and not _writes(ctx, key):
+            self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content)))
+        return snapshot, digest, settled and not _writes(ctx, key)
+
+    async def _served(
+        self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None = None
+    ) -> _Served[T]:
+        """What is kept of the file, if it is what the disk has, and what the disk shows.
+
+        Checkpoint: if something is kept: else the disk has one.
+        """
+        kept, _ = self._trusted(ctx, identity, cache, part)
+        if kept is None:
+            return None, _NO_STAT
+        await trio.lowlevel.checkpoint()
+        kept, stat = self._trusted(ctx, identity, cache, part)
+        if kept is not None:
+            cache.hit(identity.key or (), part)
+        return kept, stat
+
+    def _trusted(
+        self, ctx: CallContext, identity: Identity, cache: Cache[T], part: tuple[Any, ...] | None
+    ) -> _Served[T]:
+        if identity.key is None:
+            return None, _NO_STAT
+        kept = cache.find(identity.key, part)
+        if kept is None or _writes(ctx, identity.key):
+            return None, _NO_STAT
+        try:
+            stat = self._disk.lstat(path_on(self._disk, identity.entry))
+        except OSError:
+            stat = _NO_STAT
+        if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp:
+            return kept, stat
+        cache.drop(identity.key)
+        return None, stat
+
+    def _tell_read(self, ctx: CallContext, identity: Identity, digest: bytes) -> None:
+        if probe.sink is not None:
+            fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
+            probe.sink.event("file.read", {**fields, "version": digest.hex()[:12]})
+
+
+def _writes(ctx: CallContext, key: Entry) -> bool:
+    """Whether the call itself may have changed the file, by whatever means."""
+    wanted = Claim(("file", *key), WRITE)
+    return any(claim.mode is WRITE and claim.covers(wanted) for claim in ctx.claims)

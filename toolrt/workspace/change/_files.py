@@ -1,0 +1,513 @@
+"""What every file tool goes through: reading and changing files, with all that has to happen around it.
+
+Rules.
+    1. Who calls has claimed the file, and has looked again that its name still means it (`Workspace.identify`).
+    2. A change is computed from what stands there at that moment, once, and is either the whole of the file or
+       nothing.  Several files are read, checked and computed before one of them is written; if one of them cannot
+       be, what was written is put back, after a crash by the next start.
+    3. A change meets what this workspace last saw of the file, or it is a conflict and nothing is changed.
+    4. Every change that landed is a version in the workspace's history.
+    5. What is answered does not depend on what is cached.
+
+Events (`toolrt.probe`).  ``file.read`` as content is read; ``file.mutation_began`` before the first touch of a file
+that is to change and ``file.mutation_ended`` after the last, whatever happened between.  ``file`` is the file's key
+as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
+or None where there is no file or its content is not known.
+
+Parts.  `Contents` reads, `Revising` is one change of one file, `Carrier` carries several out, `Making` knows of
+directories on the way, `Gathering` of what a removal takes away; here is what they have in common, and their order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._contents import Contents
+from toolrt.workspace.change._freshness import Freshness
+from toolrt.workspace.change._keeping import fits_history, make_room
+from toolrt.workspace.change._making import Making
+from toolrt.workspace.change._mutation import (
+    SIZE_LIMIT,
+    Carrier,
+    digest_of,
+    in_thread,
+    number_of,
+    os_errors,
+    problem_of,
+    standing_at,
+)
+from toolrt.workspace.change._removing import Gathering
+from toolrt.workspace.change._revision import (
+    CallContext,
+    Change,
+    Revised,
+    Revising,
+    note_change,
+    origin_of,
+    row_of,
+)
+from toolrt.workspace.change._telling import Telling, Told, tell_began, tell_ended
+from toolrt.workspace.change._version import Row
+from toolrt.workspace.disk._disk import Changed, Entry, Kind, Snapshot, Stat, Unsynced
+from toolrt.workspace.disk._memory import MemoryDisk
+from toolrt.workspace.names._identity import Identity
+from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._spelling import as_on_disk
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", "Snapshot"]
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Limits:
+    """How much a workspace remembers; the oldest goes first."""
+
+    #: Files whose last seen content is known by its digest, some 200 bytes each.
+    seen: int = 100_000
+    #: Contents kept to be read again: how many, and their bytes together.
+    stored: int = 4096
+    stored_bytes: int = 64 * 1024 * 1024
+    #: Answers kept for a file and a part of it: how many, and their bytes together.
+    cached: int = 4096
+    cached_bytes: int = 16 * 1024 * 1024
+    #: Versions in the history: how many, and the bytes of their contents together.
+    versions: int = 100_000
+    history_bytes: int = 256 * 1024 * 1024
+    #: Bytes of removed files and directories, too large for history, that are kept aside beside the workspace's files.
+    kept_bytes: int = 4 * 1024 * 1024 * 1024
+
+
+class Files:
+    """The files of one workspace, as its tools read and change them.  Get it from `Workspace.files`."""
+
+    def __init__(self, workspace: Workspace, limits: Limits, keep_hard_links: bool = False) -> None:
+        self._workspace = workspace
+        self._disk = workspace.disk
+        self._seen = Freshness(limits.seen)
+        self._making = Making(workspace.disk)
+        #: What is kept aside together has a bound: one removal after the other asks what there is.
+        self._keeping = trio.Lock()
+        self._keeps_hard_links = keep_hard_links
+        self._contents = Contents(workspace.disk, self._seen, limits)
+
+    # Reading
+
+    async def read(self, ctx: CallContext, identity: Identity) -> Snapshot:
+        """The file of that `identity` as it is.
+
+        Raises:
+            FileProblem: it is missing, too large, no file, or cannot be read.
+
+        Checkpoint: always.
+        """
+        return await self._contents.read(ctx, identity)
+
+    async def read_as(
+        self, ctx: CallContext, identity: Identity, part: tuple[Any, ...], render: Callable[[Snapshot], T]
+    ) -> T:
+        """What `render` makes of the file of that `identity`; it may be one it made before, of the same content.
+
+        Args:
+            part: what of the file is wanted, and how: with the file, all that `render` depends on.
+            render: gives a text, or another value that is never changed, of the content alone (its look may have
+                changed since); a long one is rendered in a worker thread.  What it raises is raised.
+
+        Raises:
+            FileProblem: as `read`.
+
+        Checkpoint: always.
+        """
+        return await self._contents.read_as(ctx, identity, part, render)
+
+    async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
+        """The file of that `identity` as it is, for a tool that shows no more than parts of it, as a search does.
+
+        It is not taken to have been seen: a change by somebody else that only a search has met is still a conflict.
+
+        Raises:
+            FileProblem: as `read`.
+
+        Checkpoint: always.
+        """
+        return await self._contents.scan(ctx, identity)
+
+    # Changing
+
+    async def revise(self, ctx: CallContext, identity: Identity, change: Change) -> Revised:
+        """The file of that `identity` has what `change` makes of what stood there; missing directories are made.
+
+        `change` is called once, possibly in a worker thread; what it raises is raised, and the file is as it was.
+        If it gives what stood there, nothing is written.
+
+        Raises:
+            FileProblem: somebody else changed the file since this workspace last saw it, the new content is too
+                large, or the disk refused; the file is as it was.
+
+        Checkpoint: always.
+        """
+        self._require_room(ctx)
+        if identity.found is None:
+            await self._making.settled(identity.key or ())
+            if self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
+                return (await self.revise_all(ctx, [(identity, change)]))[0]
+        work = await self._revising(ctx, identity, change)
+        identity = work.identity
+        told, names = Told(), (identity.event_name,)
+        tell_began(ctx, names)
+        try:
+            try:
+                revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run, work.in_place)
+            except Unsynced:
+                self._landed(ctx, identity, work, told)
+                raise
+            except BaseException:
+                told.digest = work.digests[0]
+                work.end(landed=False)
+                self._contents.drop_below(identity.key or ())
+                raise
+            if work.removes and work.row is not None:
+                row = self._as_on_disk(work.row)
+                contents = {} if work.before is None else {digest_of(work.before): work.before}
+                told.digest = work.digests[0]
+                await self._carrier(ctx).carry_out(self._workspace.history.store, [row], contents)
+                self._seen.saw(identity, None, own=True)
+                told.digest, told.landed = None, True
+            else:
+                self._landed(ctx, identity, work, told)
+        except OSError as error:
+            raise problem_of(identity.path, error) from None
+        finally:
+            tell_ended(ctx, names, (told,))
+        parted = work.row is not None and work.row.parted
+        return Revised(work.before, work.after if revision.after is not None else None, parted)
+
+    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: Told) -> None:
+        """The change stands."""
+        told.digest, told.landed = work.digests[1], True
+        work.end(landed=True)
+        self._seen.saw(identity, work.digests[1], own=True)
+        if work.row is not None:
+            self._changed(ctx, work.row)
+
+    async def revise_all(
+        self, ctx: CallContext, revisions: Sequence[tuple[Identity, Change]], modes: Mapping[Entry, int] | None = None
+    ) -> list[Revised]:
+        """As `revise` for several files, all or nothing: all are read, checked and computed before one is written.
+
+        No file may be named twice.
+
+        Args:
+            revisions: each file, and what is made of it.
+            modes: the permission bits of files that will be new, where they are not to be a new file's.
+
+        Raises:
+            FileProblem: as `revise`, of any of them; all files are as they were.
+
+        Checkpoint: always.
+        """
+        self._require_room(ctx)
+        works = [await self._revising(ctx, identity, change) for identity, change in revisions]
+        identities = [work.identity for work in works]
+        _require_different(identities)
+        made: list[Revised] = []
+        rows: list[Row] = []
+        contents: dict[bytes, bytes] = {}
+        created: list[Identity] = []
+        with self._doubted(identities), Telling(ctx, [identity.event_name for identity in identities]) as told:
+            for work, one in zip(works, told, strict=True):
+                identity = work.identity
+                with os_errors(identity.path):
+                    there = await self._found(identity)
+                after = work.compute(there, None if modes is None else modes.get(identity.entry))
+                found = work.before
+                one.digest = work.digests[0]
+                made.append(Revised(found, after, work.row is not None and work.row.parted))
+                if work.row is None:
+                    continue
+                contents.update((digest_of(content), content) for content in (found, after) if content is not None)
+                rows.append(self._as_on_disk(work.row) if work.removes else work.row)
+                if found is None:
+                    created.append(identity)
+            await self._making.settled(*(identity.key or () for identity in created))
+            directories: dict[Entry, Row] = {}
+            for identity in created:
+                for row in self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
+                    directories.setdefault(row.key, row)
+            rows = [*directories.values(), *rows]
+            with os_errors(", ".join(identity.path for identity in identities)), self._making.of([*directories]):
+                await self._carrier(ctx).carry_out(self._workspace.history.store, rows, contents)
+            for identity, one, revised in zip(identities, told, made, strict=True):
+                digest = None if revised.after is None else digest_of(revised.after)
+                one.digest, one.landed = digest, True
+                self._seen.saw(identity, digest, own=True)
+        return made
+
+    async def _found(self, identity: Identity) -> Snapshot | None:
+        """The file that stands there."""
+        try:
+            return await self._disk.read(identity.entry, SIZE_LIMIT)
+        except FileNotFoundError:
+            return None
+
+    async def make_dirs(self, ctx: CallContext, identity: Identity) -> bool:
+        """A directory stands at that `identity`, and at each part of the way; says whether one was made.
+
+        Raises:
+            FileProblem: something else stands on the way, or the disk refused; nothing was made.
+
+        Checkpoint: always.
+        """
+        self._require_room(ctx)
+        await self._making.settled(identity.key or ())
+        rows = self._making.missing(ctx, identity.key or (), identity.entry)
+        if not rows:
+            with os_errors(identity.path):
+                await self._disk.make_dirs(identity.entry)
+            return False
+        making = self._making.of([row.key for row in rows])
+        with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path), making:
+            done = await self._carrier(ctx).carry_out(self._workspace.history.store, rows, {})
+            told.landed = True
+        return bool(done)
+
+    async def remove(self, ctx: CallContext, identity: Identity, recursive: bool = False) -> None:
+        """Nothing stands at that `identity` any more; of a link only the link is removed.
+
+        Args:
+            recursive: whether a directory may be removed with all it has; else it must be empty.
+
+        Raises:
+            FileProblem: nothing was there, a directory is not empty, somebody else changed a file since this
+                workspace last saw it, or the disk refused; nothing was removed.
+
+        Checkpoint: always.
+        """
+        self._require_room(ctx)
+        telling = Telling(ctx, [identity.event_name])
+        with self._doubted([identity]), telling as (told,), os_errors(identity.path):
+            identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
+            found = Gathering(self._disk, self._seen, ctx, self._workspace.limits.history_bytes // 4)
+            stat = await found.gather(identity, recursive)
+            rows, store = found.rows, self._workspace.history.store
+            limits = self._workspace.limits
+            if not fits_history(rows, found.contents, limits.versions // 16):
+                await self._keep(ctx, identity, rows[-1])
+                told.landed = True
+                return
+            token = await in_thread(lambda: store.begin(rows, found.contents), blocks=store.blocks)
+            landed = False
+            try:
+                if recursive and len(rows) > 1:
+                    await self._disk.remove_tree(identity.entry)
+                else:
+                    await self._disk.remove(identity.entry, stat)
+                landed = True
+            except Unsynced:
+                landed = True
+                raise
+            finally:
+                store.end(token, landed)
+                if landed:
+                    self._changed(ctx, rows[-1])
+                    self._seen.moved(identity.key or (), None)
+                    self._seen.saw(identity, None, own=True)
+            told.landed = True
+
+    async def _keep(self, ctx: CallContext, identity: Identity, row: Row) -> None:
+        """Nothing stands at that `identity` any more; all of it is kept aside.
+
+        Raises:
+            FileProblem: it cannot be kept; nothing was removed.
+        """
+        store, most = self._workspace.history.store, self._workspace.limits.kept_bytes
+        try:
+            async with self._keeping:
+                size = (await self._disk.survey(identity.entry)).size
+                await make_room(self._disk, store, row.batch_id, row.path, size, most)
+                kept = self._disk.kept_for(identity.entry)
+                before = None if row.before is None else attrs.evolve(row.before, digest=None)
+                removal = attrs.evolve(row, before=before, target=kept, target_key=kept)
+                await self._carrier(ctx).carry_out(store, [removal], {})
+        except (Changed, Unsynced):
+            raise
+        except OSError as error:
+            raise FileProblem(
+                identity.path,
+                "a place on its own disk to keep it, because it is too large for history",
+                os.strerror(error.errno or 0).lower(),
+                "Nothing was removed; delete it in parts, or outside of toolrt.",
+            ) from None
+        self._seen.saw(identity, None, own=True)
+
+    async def move(self, ctx: CallContext, source: Identity, target: Identity) -> None:
+        """What stood at `source` stands at `target`, where nothing stood; missing directories are made.
+
+        Raises:
+            FileProblem: nothing is at `source`, something is at `target`, `target` is inside `source`, or the disk
+                refused; nothing was moved.
+
+        Checkpoint: always.
+        """
+        self._require_room(ctx)
+        with Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
+            with os_errors(source.path):
+                standing = (await standing_at(self._disk, source.entry, content=False)).standing
+                if standing is None:
+                    raise FileNotFoundError(errno.ENOENT, "nothing there")
+            moved = attrs.evolve(
+                self._as_on_disk(row_of(ctx, source.key or (), source.entry, standing, None, self._disk.now_ns())),
+                target_key=target.key,
+                target=target.entry,
+            )
+            await self._making.settled(target.key or ())
+            rows = self._making.missing(ctx, target.key or (), target.entry[:-1])
+            with os_errors(target.path), self._making.of([row.key for row in rows]):
+                await self._carrier(ctx).carry_out(self._workspace.history.store, [*rows, moved], {})
+            for one in told:
+                one.landed = True
+
+    async def carry_out(self, ctx: CallContext, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+        """All that `rows` say happened, with `contents` by digest, or nothing; gives those that did something.
+
+        For history, which makes such rows: what stands there is compared with them, not with what was last seen.
+
+        Raises:
+            FileProblem: as `revise_all`.
+
+        Checkpoint: always.
+        """
+        batch_id, call_index, call_id = origin_of(ctx)
+        own = [
+            attrs.evolve(row, batch_id=batch_id, call_index=call_index, call_id=call_id, time_ns=self._disk.now_ns())
+            for row in rows
+        ]
+        names = dict.fromkeys("/".join(key) for row in own for key, _ in row.ends)
+        with Telling(ctx, list(names)) as told, os_errors(", ".join(sorted({row.path for row in own}))):
+            await self._making.settled(*(row.ends[-1][0] for row in own))
+            made = [row.key for row in own if row.makes_directory]
+            brought = [row.target_key for row in own if row.target_key is not None and not row.keeps]
+            needing = [row for row in own if not row.keeps and not _among(row.ends[-1][0][:-1], made, brought)]
+            for row in self._making.missing_for(ctx, needing):
+                if not _among(row.key, made, brought):
+                    raise FileProblem(
+                        row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."
+                    )
+            with self._making.of(made):
+                done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
+            left = {"/".join(row.key): row.after for row in own if row.target is None}
+            for name, one in zip(names, told, strict=True):
+                standing = left.get(name)
+                one.digest, one.landed = (None if standing is None else standing.digest), True
+        for row in done:
+            if row.target is None and (row.after is None or row.after.kind is Kind.FILE):
+                self._saw_put_back(row)
+        return done
+
+    def _saw_put_back(self, row: Row) -> None:
+        """What history has put at an entry is what this workspace saw there last."""
+        stat = None
+        with contextlib.suppress(OSError):
+            stat = self._disk.lstat(path_on(self._disk, row.entry))
+        self._seen.saw_at(row.key, None if row.after is None else row.after.digest, stat)
+
+    def statistics(self) -> dict[str, dict[str, int]]:
+        """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""
+        return {"seen": self._seen.statistics(), **self._contents.statistics()}
+
+    # What the parts have in common
+
+    def _require_room(self, ctx: CallContext) -> None:
+        """Refuse a change of a batch that has used up the bounds of history: no later part of it could be undone."""
+        batch_id, limits = origin_of(ctx)[0], self._workspace.limits
+        versions, size = self._workspace.history.store.used_by(batch_id)
+        if versions >= limits.versions or size >= limits.history_bytes:
+            probe.access(("files", "batch", batch_id), True)
+            raise FileProblem(
+                f"batch {batch_id}",
+                f"at most {limits.versions} versions and {limits.history_bytes} bytes in history, so it can be undone",
+                f"{versions} versions and {size} bytes already",
+                "Nothing was changed; go on in another batch, or raise Limits(versions=, history_bytes=).",
+            )
+
+    @contextlib.contextmanager
+    def _doubted(self, identities: Sequence[Identity]) -> Iterator[None]:
+        """Where a change is refused, what is kept of its files goes: it may be what the refused call was shown."""
+        try:
+            yield
+        except (FileProblem, OSError):
+            for identity in identities:
+                self._contents.drop_below(identity.key or ())
+            raise
+
+    async def stays_one(self, stat: Stat) -> bool:
+        """Whether the file of that look, which has several names, is written in place: then all its names change.
+
+        So it is if all of them are found in the workspace, and where the workspace keeps hard links.
+
+        Args:
+            stat: the look at that file.
+
+        Checkpoint: if the names are looked for on a real disk.
+        """
+        if self._keeps_hard_links:
+            return True
+        blocks = not isinstance(self._disk, MemoryDisk)
+        return await in_thread(lambda: self._disk.names_of(stat), blocks=blocks) >= stat.links
+
+    async def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
+        """One change of one file; where its name is to part from others it is known by that name alone."""
+        store, expected, found = self._workspace.history.store, self._seen.expected(identity), identity.found
+        stays: Stat | None = None
+        if found is not None and identity.shared:
+            if await self.stays_one(found):
+                stays = found
+            else:
+                identity = attrs.evolve(identity, found=None)
+
+        def in_place(stat: Stat) -> bool:
+            if self._keeps_hard_links:
+                return True
+            return stays is not None and (number_of(stat), stat.links) == (number_of(stays), stays.links)
+
+        return Revising(store, ctx, identity, change, expected, in_place, self._disk.now_ns)
+
+    def _as_on_disk(self, row: Row) -> Row:
+        """The change with its file's name as it is to come back."""
+        with os_errors(row.path):
+            return attrs.evolve(row, entry=as_on_disk(self._disk, row.entry))
+
+    def _carrier(self, ctx: CallContext) -> Carrier:
+        return Carrier(self._disk, lambda row: self._changed(ctx, row))
+
+    def _changed(self, ctx: CallContext, row: Row) -> None:
+        """A row was carried out, or taken back."""
+        self._contents.drop(row)
+        note_change(ctx, row)
+        if row.target_key is not None:
+            self._seen.moved(row.key, row.target_key)
+
+
+def _among(directory: Entry, made: Sequence[Entry], brought: Sequence[Entry]) -> bool:
+    """Whether `directory` is one of those made, or comes with what is brought by a move."""
+    return directory in made or any(directory[: len(key)] == key for key in brought)
+
+
+def _require_different(identities: Sequence[Identity]) -> None:
+    names: dict[str, None] = {}
+    for identity in identities:
+        if identity.event_name in names:
+            raise FileProblem(identity.path, "each file once", "one that is named twice", "Nothing was changed.")
+        names[identity.event_name] = None

@@ -1,0 +1,116 @@
+"""What is removed and too large for history is kept aside, within bounds.
+
+Rules.  A removal that history can hold is held by history.  Any other is kept aside by the disk (`Disk.keep`), and
+history is told where, with device, inode number, digest and size.  All that is kept has at most so many bytes: the
+oldest goes for the newest, but nothing of the same batch, which could not be undone then; such a removal is refused.
+What no history tells of any more goes, too, as long as no living writer holds it.
+
+Theory.  A removal that is kept is the move of one entry: so undo, redo and what a start decides are those of a move.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._mutation import in_thread
+from toolrt.workspace.change._version import Row, Store
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Unsynced
+from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on
+
+__all__ = ["fits_history", "make_room"]
+
+
+def fits_history(rows: Sequence[Row], contents: dict[bytes, bytes], most_rows: int) -> bool:
+    """Whether history can put back all that `rows` remove, from `contents`."""
+    if len(rows) > max(1, most_rows):
+        return False
+    for row in rows:
+        before = row.before
+        if before is None or before.kind is Kind.DIRECTORY:
+            continue
+        if before.digest is None or before.digest not in contents:
+            return False
+    return True
+
+
+async def make_room(disk: Disk, store: Store, batch_id: str, path: str, size: int, most: int) -> None:
+    """There is room to keep `size` bytes more; what is not needed any more is gone.
+
+    Args:
+        path: what is to be removed, as messages show it.
+        most: how many bytes may be kept.
+
+    Raises:
+        FileProblem: there is no room; nothing was removed of what this batch can put back.
+
+    Checkpoint: always.
+    """
+    if size > most:
+        raise _too_large(path, size, most)
+    unlisted = await in_thread(lambda: _unlisted(disk, store), blocks=store.blocks)
+    kept = [row for row in await in_thread(store.kept, blocks=store.blocks) if _is_there(disk, row)]
+    held = dict.fromkeys(row.target for row in kept)
+    sizes = {row.target: row.before.size if row.before is not None else 0 for row in kept}
+    batches = {row.target: row.batch_id for row in kept}
+    going = [entry for entry in held if entry is not None and batches[entry] != batch_id]
+    total = size + sum(sizes.values())
+    if total - sum(sizes[entry] for entry in going) > most:
+        raise _too_large(path, size, most)
+    for entry in going:
+        if total <= most:
+            break
+        unlisted.append(entry)
+        total -= sizes[entry]
+    for entry in unlisted:
+        with contextlib.suppress(OSError, Unsynced):
+            await disk.remove_tree(entry[:-1])
+
+
+def _unlisted(disk: Disk, store: Store) -> list[Entry]:
+    """What no history tells of, and no living writer holds.
+
+    What was being deleted of that when its process died goes now: no history tells of it, either.
+    """
+    for part in disks_of(disk):
+        if isinstance(part, RealDisk):
+            with contextlib.suppress(OSError):
+                part.recover([()])
+    boxes = _boxes(disk)
+    if boxes:
+        # A writer makes its box, locks it, and then tells history: so it is seen by one of two looks.
+        for _ in range(2):
+            listed = {row.target for row in store.kept()}
+            boxes = [entry for entry in _boxes(disk) if entry in boxes and entry not in listed]
+    listed = {row.target for row in store.kept()} if boxes else set()
+    return [entry for entry in boxes if entry not in listed]
+
+
+def _boxes(disk: Disk) -> list[Entry]:
+    found: list[Entry] = []
+    for name, part in ((None, disk), *mounts_of(disk)):
+        base = disks_of(part)[0]
+        if isinstance(base, RealDisk):
+            found += [entry if name is None else (name, *entry) for entry in base.boxes()]
+    return found
+
+
+def _is_there(disk: Disk, row: Row) -> bool:
+    if row.target is None:
+        return False
+    try:
+        disk.lstat(path_on(disk, row.target))
+    except OSError:
+        return False
+    return True
+
+
+def _too_large(path: str, size: int, most: int) -> FileProblem:
+    return FileProblem(
+        path,
+        f"at most {most} bytes that one batch removes and can put back",
+        f"{size} more",
+        "Nothing was removed; delete it in another batch, raise Limits(kept_bytes=), or delete it outside of toolrt.",
+    )

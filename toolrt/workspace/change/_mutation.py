@@ -1,0 +1,397 @@
+"""Carrying out changes of files: one at a time, or several of which all happen or none.
+
+Rules.  Before the disk is touched, history has written down what is about to happen; after it, that it happened.
+A change happens only to what it was meant for: what stands there is compared first.  Of a group, what was done is
+taken back in reverse order when a part fails or is cancelled; if somebody else has changed a file in the meantime,
+theirs stays.  Directories are made and removed leniently: one that is there already is content, and one that holds
+something of somebody else's stays.
+
+Theory.  A change is a row that says what stood there and what is to stand there, so its inverse is a row too: to
+roll back, to undo and to mend after a crash are one thing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.workspace._problem import FileProblem, from_os_error
+from toolrt.workspace.change._version import Number, Row, Standing, Store
+from toolrt.workspace.disk._disk import (
+    Changed,
+    Disk,
+    Entry,
+    InPlace,
+    Inseparable,
+    Kind,
+    NoTurn,
+    Snapshot,
+    Stat,
+    Survey,
+    Unsynced,
+)
+from toolrt.workspace.disk._memory import MemoryDisk
+from toolrt.workspace.names._mounts import path_on
+
+__all__ = [
+    "SIZE_LIMIT",
+    "Carrier",
+    "Found",
+    "aside",
+    "changed_since",
+    "digest_of",
+    "in_thread",
+    "number_of",
+    "os_errors",
+    "problem_of",
+    "quick_digest",
+    "standing_at",
+]
+
+T = TypeVar("T")
+
+#: The most bytes of a file that is read or written: 10 MiB, about 2.5 million tokens, more than any context.
+SIZE_LIMIT = 10 * 1024 * 1024
+
+#: From this size on a digest is worth a worker thread: about a millisecond.
+_LARGE = 1024 * 1024
+
+_MISSING = (errno.ENOENT, errno.ENOTDIR)
+
+
+def digest_of(content: bytes) -> bytes:
+    """What stands for a content: its SHA-256."""
+    return hashlib.sha256(content).digest()
+
+
+async def in_thread(work: Callable[[], T], *, blocks: bool = True) -> T:
+    """Do `work` in a worker thread if it `blocks`; in place otherwise, and in a simulation.
+
+    Checkpoint: if it blocks.
+    """
+    if probe.threads_inline or not blocks:
+        return work()
+    return await trio.to_thread.run_sync(work, abandon_on_cancel=False)
+
+
+async def aside(disk: Disk, size: int, work: Callable[[], T], *, large: int) -> T:
+    """What `work` makes of a content of `size` bytes, without holding up Trio's thread for long.
+
+    A content of at least `large` bytes is worth a worker thread; one on a disk in memory never is.
+
+    Checkpoint: if it is worth one.
+    """
+    return await in_thread(work, blocks=size >= large and not isinstance(disk, MemoryDisk))
+
+
+async def quick_digest(disk: Disk, content: bytes) -> bytes:
+    """The digest, without holding up Trio's thread for long."""
+    return await aside(disk, len(content), lambda: digest_of(content), large=_LARGE)
+
+
+def changed_since(path: str) -> FileProblem:
+    """The refusal of a change to a file that is not what it was seen to be."""
+    return FileProblem(
+        path,
+        "the content this workspace last saw",
+        "another one: somebody else changed it since",
+        "Nothing was changed; read it again.",
+    )
+
+
+@attrs.frozen
+class Found:
+    """What stands at a name, looked at closely."""
+
+    #: What it is; None: nothing is there.
+    standing: Standing | None
+    #: The content of a file or the text of a link, as far as it can be kept.
+    content: bytes | None = None
+    #: What a look showed.
+    stat: Stat | None = None
+
+
+def number_of(stat: Stat) -> Number:
+    """What all names of a file have in common."""
+    return stat.device, stat.inode
+
+
+async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Found:
+    """What stands at `entry`.
+
+    Args:
+        content: whether a file is to be read.
+
+    Raises:
+        OSError: as `Disk.look` and `Disk.read`, except that nothing is there.
+
+    Checkpoint: always.
+    """
+    try:
+        stat = await disk.look(entry)
+        if stat.kind is Kind.FILE and content and stat.size <= SIZE_LIMIT:
+            snapshot = await disk.read(entry, SIZE_LIMIT)
+            digest = await quick_digest(disk, snapshot.content)
+            standing = Standing(Kind.FILE, digest, snapshot.stat.mode, number_of(snapshot.stat))
+            return Found(standing, snapshot.content, snapshot.stat)
+        if stat.kind is Kind.SYMLINK:
+            text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
+            return Found(Standing(Kind.SYMLINK, digest_of(text)), text, stat)
+    except OSError as error:
+        if error.errno in _MISSING:
+            return Found(None)
+        raise
+    return Found(Standing(stat.kind, None, stat.mode, number_of(stat) if stat.kind is Kind.FILE else None), None, stat)
+
+
+@attrs.define
+class Carrier:
+    """Carries out rows on one disk.
+
+    Args:
+        changed: is told of every row that was carried out, or taken back.
+    """
+
+    disk: Disk
+    changed: Callable[[Row], None]
+
+    async def carry_out(self, store: Store, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+        """All of `rows` happened, in order, and `store` has them; gives those that did something.
+
+        Args:
+            contents: what is to be written, and what was there before, by digest.
+
+        Raises:
+            FileProblem, OSError, trio.Cancelled: one of them could not be done; all is as it was, except what
+                somebody else changed meanwhile, which a `FileProblem` names.
+
+        Checkpoint: always.
+        """
+        done: list[tuple[Row, object]] = []
+        if len(rows) > 1:
+            group = store.new_group()
+            rows = [attrs.evolve(row, group=group) for row in rows]
+        try:
+            for row in rows:
+                await self._apply(row, contents, store, done)
+            with trio.CancelScope(shield=True):
+                await in_thread(lambda: store.settle([token for _, token in done]), blocks=store.blocks)
+        except BaseException as error:
+            with trio.CancelScope(shield=True):
+                stayed = await self.take_back([row for row, _ in done], contents)
+            for row, token in reversed(done):
+                store.end(token, row.path in stayed)
+            if stayed and isinstance(error, FileProblem | OSError):
+                raise FileProblem(  # noqa: ASYNC104  in place of an error that is no Cancelled
+                    ", ".join(stayed),
+                    "to put back what was changed before a later change failed",
+                    "what somebody else has made of it since",
+                    "That stays; read the files again.",
+                ) from error
+            raise
+        return [row for row, _ in done]
+
+    async def take_back(self, done: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[str]:
+        """Take back `done`, the last first; gives the paths that somebody else has changed since.
+
+        Checkpoint: always.
+        """
+        stayed: list[str] = []
+        for row in reversed(done):
+            try:
+                await self._apply(row.inverse(), contents, None, [])
+            except Unsynced:
+                continue
+            except (FileProblem, OSError):
+                stayed.append(row.path)
+        return stayed
+
+    async def _apply(
+        self, row: Row, contents: Mapping[bytes, bytes], store: Store | None, done: list[tuple[Row, object]]
+    ) -> None:
+        """Do one row, and say so in `done` if there was anything to do."""
+        noted = _Note(row, contents, store)
+        did = True
+        try:
+            if row.target is not None and row.keeps:
+                await self.disk.keep(row.entry, row.target, noted.begin_kept)
+                row = noted.row
+            elif row.target is not None:
+                await noted.begin()
+                await (self.disk.give_back if row.gives_back else self.disk.move)(row.entry, row.target)
+            elif row.after is not None and row.after.kind is Kind.FILE:
+                await self._write(row, contents, noted)
+            elif row.after is not None:
+                did = await self._make(row, contents, noted)
+            else:
+                did = await self._remove(row, noted)
+        except Unsynced:
+            row = noted.row
+            done.append((row, noted.token))
+            self.changed(row)
+            raise
+        except BaseException:
+            noted.end(landed=False)
+            raise
+        if did:
+            done.append((row, noted.token))
+            self.changed(row)
+
+    async def _write(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> None:
+        """Give a file its content, if what is there is what should be."""
+        after = row.after
+        if after is None or after.digest is None or after.digest not in contents:
+            raise FileProblem(row.path, "a content to write", "one that was not kept", "It is as it was.")
+        wanted = contents[after.digest]
+        expected = None if row.before is None else row.before.digest
+
+        def change(found: Snapshot | None) -> bytes:
+            if (None if found is None else digest_of(found.content)) != expected:
+                raise changed_since(row.path)
+            noted.begin_here()
+            return wanted
+
+        await self.disk.revise(row.entry, SIZE_LIMIT, change, _as_told(row))
+        if row.before is None or row.before.mode != after.mode:
+            await self._set_mode(row.entry, after.mode)
+
+    async def _make(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> bool:
+        """Make a directory or a link; says whether there was anything to make."""
+        found = (await standing_at(self.disk, row.entry, content=False)).standing
+        if row.after is not None and row.after.kind is Kind.DIRECTORY:
+            if found is not None and found.kind is Kind.DIRECTORY:
+                return False
+            await noted.begin()
+            await self.disk.make_dirs(row.entry)
+            await self._set_mode(row.entry, row.after.mode)
+            return True
+        text = None if row.after is None or row.after.digest is None else contents.get(row.after.digest)
+        if found is not None:
+            raise changed_since(row.path)
+        if row.after is None or row.after.kind is not Kind.SYMLINK or text is None:
+            raise FileProblem(row.path, "to put back what stood there", "what cannot be made again", "It stays away.")
+        await noted.begin()
+        await self.disk.make_link(row.entry, text.decode(errors="surrogateescape"))
+        return True
+
+    async def _set_mode(self, entry: Entry, mode: int | None) -> None:
+        """Give what was just made the mode it had, if it had one and may have it: its content stands in any case."""
+        if mode is not None:
+            with trio.CancelScope(shield=True), contextlib.suppress(OSError):
+                await self.disk.set_mode(entry, mode)
+
+    async def _remove(self, row: Row, noted: _Note) -> bool:
+        """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
+        if row.before is None:
+            return False
+        is_directory = row.before.kind is Kind.DIRECTORY
+        found = await standing_at(self.disk, row.entry, content=not is_directory)
+        if is_directory:
+            gone = found.standing is None or found.standing.kind is not Kind.DIRECTORY
+            if gone or await self.disk.names(row.entry):
+                return False
+        elif found.standing != row.before:
+            raise changed_since(row.path)
+        await noted.begin()
+        try:
+            await self.disk.remove(row.entry, None if is_directory else found.stat)
+        except OSError as error:
+            if is_directory and error.errno in (errno.ENOTEMPTY, errno.ENOENT) and not isinstance(error, Unsynced):
+                noted.end(landed=False)
+                return False
+            raise
+        return True
+
+
+def _as_told(row: Row) -> InPlace:
+    """A file is written in place where the row says that it was, or is to be; and never by more names than it says."""
+    before, after = row.before, row.after
+    if before is None or after is None or after.number is None or after.number != before.number:
+        return lambda stat: False
+    links = max(before.links, after.links)
+    return lambda stat: number_of(stat) == after.number and stat.links <= links
+
+
+class _Note:
+    """What history is told of one row."""
+
+    def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: Store | None) -> None:
+        #: What it is told; of what is kept aside with what was found.
+        self.row = row
+        self._store = store
+        self._contents = contents
+        #: What history gave for it; True where there is none to tell.
+        self.token: object = None if store is not None else True
+
+    def begin_here(self) -> None:
+        """Write it down now, in whatever thread this is."""
+        if self._store is not None:
+            wanted = [standing.digest for standing in (self.row.before, self.row.after) if standing is not None]
+            kept = {digest: self._contents[digest] for digest in wanted if digest and digest in self._contents}
+            self.token = self._store.begin([self.row], kept)
+
+    def begin_kept(self, found: Survey) -> None:
+        """Write down what is kept aside, if it is what is to be; in whatever thread this is."""
+        before = self.row.before
+        if before is not None and before.digest not in (None, found.digest):
+            raise changed_since(self.row.path)
+        standing = Standing(found.kind, found.digest, found.mode, found.number, size=found.size)
+        self.row = attrs.evolve(self.row, before=standing)
+        self.begin_here()
+
+    async def begin(self) -> None:
+        """Write it down where that may block."""
+        if self._store is not None:
+            await in_thread(self.begin_here, blocks=self._store.blocks)
+
+    def end(self, *, landed: bool) -> None:
+        """Say whether it happened, if it was written down."""
+        if self._store is not None and self.token is not None:
+            self._store.end(self.token, landed)
+            self.token = None
+
+
+def problem_of(path: str, error: OSError) -> FileProblem:
+    """As `from_os_error`, for what only these operations meet."""
+    if isinstance(error, Changed):
+        return changed_since(path)
+    if isinstance(error, NoTurn):
+        return FileProblem(
+            path,
+            "a turn to change it",
+            "another toolrt process that went on changing it",
+            "Nothing was changed; send the call again.",
+            retryable=True,
+        )
+    if isinstance(error, Inseparable):
+        return FileProblem(
+            path,
+            "a file whose names are all in the workspace, or that can be copied with its owner",
+            "one with names elsewhere, of another owner",
+            "Nothing was changed, as it would change there too; write a file of another name.",
+        )
+    return from_os_error(path, error)
+
+
+class os_errors:  # noqa: N801  a context manager
+    """An error of the disk becomes a refusal that says nothing it should not."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, OSError):
+            raise problem_of(self._path, error) from None

@@ -1,0 +1,86 @@
+"""What a removal is going to take away, written down before it does: the entry, and all that is below it.
+
+Rules.  Everything is looked at first, the deepest first, so that nothing is removed where somebody else has changed a
+file since this workspace last saw it, or where a directory has something in it and may not go with it.
+
+Limits.  Between this look and the removal somebody else may put something there, or go on doing so in a directory he
+has open: that is lost.  A tree more than 256 directories deep is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import attrs
+
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._freshness import Freshness
+from toolrt.workspace.change._mutation import changed_since, standing_at
+from toolrt.workspace.change._revision import CallContext, row_of
+from toolrt.workspace.change._version import Row
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
+from toolrt.workspace.names._identity import Identity
+from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._name_walk import DEEPEST
+from toolrt.workspace.names._naming import shown_at
+
+__all__ = ["Gathering"]
+
+
+@attrs.define
+class Gathering:
+    """What one call is going to remove.
+
+    Args:
+        disk: where it is.
+        seen: what this workspace last saw of each file.
+        room: how many bytes of contents may be kept for the way back.
+    """
+
+    disk: Disk
+    seen: Freshness
+    ctx: CallContext
+    room: int
+    #: The removals, each after those of all that is below it.
+    rows: list[Row] = attrs.field(factory=list, init=False)
+    #: What was found in the files and links, by digest, as far as there was room.
+    contents: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
+
+    async def gather(self, identity: Identity, recursive: bool) -> Stat | None:
+        """Write down what stands at that `identity`, and below it if `recursive`; gives what a look at a file showed.
+
+        Raises:
+            FileProblem: a directory is not empty and not to be removed with what it has, or a file is not what it was
+                seen to be.
+            OSError: nothing stands there, or the disk refused.
+
+        Checkpoint: always.
+        """
+        return await self._add(identity.key or (), identity.entry, recursive)
+
+    async def _add(self, key: Entry, entry: Entry, recursive: bool) -> Stat | None:
+        found = await standing_at(self.disk, entry)
+        standing, content = found.standing, found.content
+        if standing is None:
+            raise FileNotFoundError(errno.ENOENT, "nothing there")
+        if content is not None and standing.digest is not None:
+            if sum(map(len, self.contents.values())) + len(content) <= self.room:
+                self.contents[standing.digest] = content
+            expected = self.seen.expected_at(key, found.stat)
+            if standing.kind is Kind.FILE and expected is not None and standing.digest not in expected:
+                raise changed_since(shown_at(entry))
+        if standing.kind is Kind.DIRECTORY:
+            names = await self.disk.names(entry)
+            if names and not recursive:
+                raise FileProblem(
+                    shown_at(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
+                )
+            if names and len(entry) >= DEEPEST:
+                raise FileProblem(
+                    shown_at(entry[:1]), f"at most {DEEPEST} directories deep", "more", "Nothing was removed."
+                )
+            folding = self.disk.folds(path_on(self.disk, entry))
+            for name, _ in names:
+                await self._add((*key, folding.fold(name)), (*entry, name), True)
+        self.rows.append(row_of(self.ctx, key, entry, standing, None, self.disk.now_ns()))
+        return None if standing.kind is Kind.DIRECTORY else found.stat

@@ -1,0 +1,60 @@
+"""What a mutation reports: that it begins, and how it ended, for each file that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from toolrt import probe
+from toolrt.workspace.change._revision import CallContext
+
+__all__ = ["Telling", "Told", "tell_began", "tell_ended"]
+
+
+@attrs.define
+class Told:
+    """What is known of a file while it is being changed, for the event that ends it."""
+
+    #: The digest of the content that is there; None: there is none, or it is not known.
+    digest: bytes | None = None
+    #: Whether the change landed.
+    landed: bool = False
+
+
+class Telling:
+    """Reports that mutations of these files begin, and how they ended."""
+
+    __slots__ = ("_ctx", "_names", "_told")
+
+    def __init__(self, ctx: CallContext, names: Sequence[str]) -> None:
+        self._ctx = ctx
+        self._names = names
+        self._told = [Told() for _ in names]
+
+    def __enter__(self) -> list[Told]:
+        tell_began(self._ctx, self._names)
+        return self._told
+
+    def __exit__(self, *_: object) -> None:
+        tell_ended(self._ctx, self._names, self._told)
+
+
+def tell_began(ctx: CallContext, names: Sequence[str]) -> None:
+    """Report that mutations of the files of these `names` begin."""
+    if probe.sink is not None:
+        for name in names:
+            probe.sink.event("file.mutation_began", _where(ctx, name))
+
+
+def tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[Told]) -> None:
+    """Report how they ended."""
+    if probe.sink is not None:
+        for name, one in zip(names, told, strict=True):
+            version = None if one.digest is None else one.digest.hex()[:12]
+            probe.sink.event("file.mutation_ended", {**_where(ctx, name), "version": version, "ok": one.landed})
+
+
+def _where(ctx: CallContext, name: str) -> dict[str, Any]:
+    return {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}

@@ -1,0 +1,244 @@
+"""What history is made of: the changes of one mutation, as they are written down and as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from toolrt.workspace.disk._disk import Entry, Kind, is_boxed, is_plain
+from toolrt.workspace.names._naming import shown_at
+
+__all__ = ["Number", "Row", "Standing", "Store", "Version"]
+
+#: The device and the number of a file there: the same for all its names.
+Number = tuple[int, int]
+
+
+@attrs.frozen
+class Standing:
+    """What stands at a name."""
+
+    #: What it is.
+    kind: Kind
+    #: The SHA-256 of a file's content, or of a link's text; None: there is none, or it is not known.
+    digest: bytes | None = None
+    #: Permission bits of a file or directory; None: what a new one gets.
+    mode: int | None = attrs.field(default=None, eq=False)
+    #: A file's number as it was found, and as it was left where it was written in place; None: another one, or it is
+    #: not known.  That a change has left the number says that all names of the file have changed.
+    number: Number | None = attrs.field(default=None, eq=False)
+    #: How many names the file had as it was found, or as it was written in place.
+    links: int = attrs.field(default=1, eq=False)
+    #: Bytes of all files in what was kept aside.
+    size: int = attrs.field(default=0, eq=False)
+
+
+_DIRECTORY = Kind.DIRECTORY
+
+
+@attrs.frozen
+class Row:
+    """One change of one entry, made by one call; or the move of one entry, with all below it."""
+
+    #: The batch of the call that made it.
+    batch_id: str
+    #: The call's place in the batch.
+    call_index: int
+    #: The id the model gave the call; None: not known.
+    call_id: str | None
+    #: The entry: its folded parts, and the parts as they are spelled.
+    key: Entry
+    entry: Entry
+    #: What stood there before; None: nothing.
+    before: Standing | None
+    #: What stands there now; None: nothing.
+    after: Standing | None
+    #: Of a move: where it went, folded and as it is spelled.
+    target_key: Entry | None = None
+    target: Entry | None = None
+    #: The group it belongs to, that is undone as a whole if it does not become complete; None: it stands alone.
+    group: str | None = None
+    #: When, in nanoseconds of the disk's clock.
+    time_ns: int = 0
+
+    @property
+    def path(self) -> str:
+        """The entry below the root, as messages show it; of what was kept aside, where it comes back."""
+        return shown_at(self.target if self.gives_back and self.target is not None else self.entry)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it is a removal, of what is kept aside at its target."""
+        return is_boxed(self.target)
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether it puts back what was kept aside."""
+        return is_boxed(self.entry)
+
+    @property
+    def ends(self) -> list[tuple[Entry, Entry]]:
+        """The entries of the tree that it changes, each with its key: without what is kept aside."""
+        ends = [(self.key, self.entry)]
+        if self.target_key is not None and self.target is not None:
+            ends.append((self.target_key, self.target))
+        return [(key, entry) for key, entry in ends if not is_boxed(entry)]
+
+    @property
+    def makes_directory(self) -> bool:
+        """Whether it puts a directory where nothing stood."""
+        return self.target is None and self.before is None and self.after is not None and self.after.kind is _DIRECTORY
+
+    @property
+    def parted(self) -> bool:
+        """Whether the name shared a file with names elsewhere, and has a file of its own since."""
+        before, after = self.before, self.after
+        return before is not None and after is not None and before.links > 1 and after.number is None
+
+    def inverse(self) -> Row:
+        """What takes it back."""
+        if self.target is None or self.target_key is None:
+            return attrs.evolve(self, before=self.after, after=self.before)
+        return attrs.evolve(self, key=self.target_key, entry=self.target, target_key=self.key, target=self.entry)
+
+    def to_json(self) -> list[Any]:
+        """The row as plain values."""
+        return [
+            self.batch_id,
+            self.call_index,
+            self.call_id,
+            list(self.key),
+            list(self.entry),
+            _standing_to_json(self.before),
+            _standing_to_json(self.after),
+            None if self.target_key is None else list(self.target_key),
+            None if self.target is None else list(self.target),
+            self.group,
+            self.time_ns,
+        ]
+
+    @classmethod
+    def from_json(cls, values: Sequence[Any]) -> Row:
+        """The row that gave these values.
+
+        Raises:
+            ValueError: they are no row; also where a part of an entry is no plain name, and might lead out of the root.
+        """
+        batch_id, call_index, call_id, key, entry, before, after, target_key, target, group, time_ns = values
+        if not all(is_plain(parts) for parts in (key, entry, target_key or (), target or ())):
+            raise ValueError("an entry with a part that is no plain name")
+        return cls(
+            batch_id,
+            call_index,
+            call_id,
+            tuple(key),
+            tuple(entry),
+            _standing_from_json(before),
+            _standing_from_json(after),
+            None if target_key is None else tuple(target_key),
+            None if target is None else tuple(target),
+            group,
+            time_ns,
+        )
+
+
+def _standing_to_json(standing: Standing | None) -> list[Any] | None:
+    if standing is None:
+        return None
+    digest = None if standing.digest is None else standing.digest.hex()
+    return [
+        standing.kind.name,
+        digest,
+        standing.mode,
+        *(() if standing.number is None else (*standing.number, standing.links)),
+        *(() if standing.number is None or not standing.size else (standing.size,)),
+    ]
+
+
+def _standing_from_json(values: Sequence[Any] | None) -> Standing | None:
+    if values is None:
+        return None
+    kind, digest, mode, *rest = values  # rows of earlier versions have no number
+    number, links = ((rest[0], rest[1]), rest[2]) if rest else (None, 1)
+    size = rest[3] if len(rest) > 3 else 0
+    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links, size)
+
+
+@attrs.frozen
+class Version:
+    """A file's version: what one mutation made of it."""
+
+    #: Counts the mutations of this name from 1; 0 in `History.restore` is what was there before the first.
+    number: int
+    #: The file, relative to the workspace's root.
+    path: str
+    #: The batch and the call that made it.
+    batch_id: str
+    call_index: int
+    call_id: str | None
+    #: What was done: ``created``, ``changed``, ``removed``, or ``moved`` with where from or to.
+    action: str
+    #: The SHA-256 of the content before and after, in hex; None: there was none, or it was not kept.
+    before: str | None
+    after: str | None
+    #: When, in nanoseconds of the disk's clock.
+    time_ns: int
+
+
+class Store(Protocol):
+    """Where history is kept."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether its methods may block; then all but `end` may be called in a worker thread, and should be."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it does not outlive the process although it should; None: it does, or is not meant to."""
+
+    def new_group(self) -> str:
+        """A name for rows of which all happen or none; another one every time."""
+
+    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+        """Write down what is about to happen; gives what `end` wants, never None.
+
+        Raises:
+            FileProblem: it belongs to a group that was begun where nothing can be written any more.
+        """
+
+    def end(self, token: Any, landed: bool) -> None:
+        """It happened, or it did not.  Never waits for another thread; to be called in Trio's thread."""
+
+    def settle(self, tokens: Sequence[Any]) -> None:
+        """All of them happened; that is known from one moment on, to a later start too.
+
+        Raises:
+            FileProblem: that cannot be written down, so they are to be taken back.
+        """
+
+    def rows_of_batch(self, batch_id: str) -> list[Row]:
+        """What happened in the batch of this id, in order: this session's, or else the last that had one.
+
+        Raises:
+            FileProblem: it is not this session's, and two had one at one time; or it cannot be read any more.
+        """
+
+    def is_whole(self, batch_id: str) -> bool:
+        """Whether nothing of what `rows_of_batch` gives was dropped."""
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """How many rows this session wrote for the batch of this id, and how many bytes.  Never blocks."""
+
+    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+        """How many rows of this entry were dropped, and those that are left, in order."""
+
+    def content(self, digest: bytes) -> bytes | None:
+        """The content; None: it is not kept."""
+
+    def kept(self) -> list[Row]:
+        """The removals whose things were kept aside, oldest first, also those that were taken back since."""
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds."""

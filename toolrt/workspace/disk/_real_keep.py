@@ -1,0 +1,294 @@
+"""How the real disk keeps aside what is removed, so that it can be put back whole.
+
+Rules.  What is removed is renamed into a *box*: a directory with a signed name of the disk's own, on the same file
+system.  Nothing is copied, with one exception: a file with several names is copied first, because a program that
+writes it by another name would change what is kept.  Everything that can fail is done before the rename; where it
+fails nothing was removed.  A box has a ``.gitignore`` and an ``.ignore`` that leave all of it out.
+
+Theory.  One rename is one step, so a crash leaves the thing at its place or in its box, and history, which was told
+before, finds out which.  The digest over all of it says later whether it is still what was removed.
+
+Limits.  Extended attributes of a file with several names are not copied.  Between the look and the rename another
+program may change what is removed: it is in the box then, but does not fit the digest, so it is not put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+
+from toolrt.workspace.disk._disk import BOXED, KEPT, OWN, Changed, Entry, Kind, Survey, failure, is_boxed
+from toolrt.workspace.disk._real_remove import delete_tree, require_removable
+from toolrt.workspace.disk._real_walk import (
+    LISTED,
+    READ_ONLY,
+    TEMPORARY,
+    directory,
+    open_below,
+    require_regular,
+    shown_as,
+)
+from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
+from toolrt.workspace.disk._seal import Seal
+
+__all__ = ["IGNORING", "boxes", "give_back", "keep", "kept_for", "survey", "tree_digest"]
+
+#: What a box has beside the thing: files that leave all of it out for git and for ripgrep.
+IGNORING = (".gitignore", ".ignore")
+
+#: The copies of files with several names, until they have taken the place of those in the thing.
+_OWN = "own"
+
+#: Bytes that are read at once.
+_CHUNK = 1024 * 1024
+
+
+def kept_for(root: str, entry: Entry, seal: Seal) -> Entry:
+    """See `Disk.kept_for`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        device = os.fstat(above).st_dev
+    for depth in range(len(entry)):
+        with directory(root, entry[:depth]) as area, shown_as(entry):
+            found = os.fstat(area)
+        if found.st_dev == device:
+            return (*entry[:depth], seal.name(OWN, KEPT, found.st_ino, seal.place), BOXED)
+    raise failure(errno.EXDEV, entry)
+
+
+def boxes(root: str, seal: Seal) -> list[Entry]:
+    """What is kept in boxes at the root that a disk with that `seal` made, and no living writer holds."""
+    found: list[Entry] = []
+    with directory(root, ()) as passed:
+        above = os.open(".", LISTED, dir_fd=passed)
+        try:
+            number = os.fstat(above).st_ino
+            for name in sorted(os.listdir(above)):
+                if not name.endswith(KEPT) or not seal.made(name, OWN, KEPT, number, seal.place):
+                    continue
+                with contextlib.suppress(OSError):
+                    box = open_below(name, above, LISTED)
+                    try:
+                        if locked(box):
+                            found.append((name, BOXED))
+                    finally:
+                        os.close(box)
+        finally:
+            os.close(above)
+    return found
+
+
+def survey(root: str, entry: Entry, *, last_call: Callable[[], None]) -> Survey:
+    """See `Disk.survey`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        if is_boxed(entry):
+            _settle(above)
+        return _Looking(last_call).survey(above, entry[-1], len(entry))
+
+
+def keep(
+    root: str, entry: Entry, kept: Entry, begin: Callable[[Survey], None], *, sync: bool, last_call: Callable[[], None]
+) -> None:
+    """See `Disk.keep`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, directory(root, kept[:-2]) as area, shown_as(entry):
+        looking = _Looking(last_call)
+        surveyed = looking.survey(above, entry[-1], len(entry))
+        os.mkdir(kept[-2], 0o700, dir_fd=area)
+        box = open_below(kept[-2], area, LISTED)
+        try:
+            locked(box)
+            if os.fstat(box).st_dev != surveyed.number[0]:
+                raise failure(errno.EXDEV)
+            for name in IGNORING:
+                _write_new(box, name, b"*\n")
+            for names in looking.shared:
+                _copied(above, (entry[-1], *names), box, (_OWN, *names), last_call, sync)
+            if sync:
+                synced_directory(box)
+            last_call()
+            begin(surveyed)
+            now = os.lstat(entry[-1], dir_fd=above)
+            if (now.st_dev, now.st_ino) != surveyed.number:
+                raise Changed
+            rename_new(entry[-1], above, kept[-1], box)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                delete_tree(box)
+                os.rmdir(kept[-2], dir_fd=area)
+            raise
+        else:
+            # Where this fails it is done when the box is looked at next.
+            with contextlib.suppress(OSError):
+                _settle(box)
+        finally:
+            os.close(box)
+        if sync:
+            synced_directory(area)
+            synced_directory(above)
+
+
+def give_back(root: str, kept: Entry, entry: Entry, *, sync: bool) -> None:
+    """See `Disk.give_back`."""
+    if not entry:
+        raise failure(errno.EEXIST, entry)
+    with (
+        directory(root, kept[:-2]) as area,
+        directory(root, kept[:-1]) as box,
+        directory(root, entry[:-1]) as above,
+        shown_as(entry),
+    ):
+        _settle(box)
+        rename_new(kept[-1], box, entry[-1], above)
+        with contextlib.suppress(OSError):
+            for name in IGNORING:
+                os.unlink(name, dir_fd=box)
+            os.rmdir(kept[-2], dir_fd=area)
+        if sync:
+            synced_directory(above)
+            synced_directory(area)
+
+
+class _Looking:
+    """One look through all that stands at a name."""
+
+    def __init__(self, last_call: Callable[[], None]) -> None:
+        self._last_call = last_call
+        self._size = 0
+        #: The files with several names, by the names that lead to them from the thing.
+        self.shared: list[Entry] = []
+
+    def survey(self, above: int, name: str, depth: int) -> Survey:
+        """What stands there, after everything in it was found removable."""
+        found = os.lstat(name, dir_fd=above)
+        if stat.S_ISDIR(found.st_mode):
+            tree = open_below(name, above, LISTED)
+            try:
+                require_removable(tree, depth)
+            finally:
+                os.close(tree)
+        elif not os.access(".", os.W_OK | os.X_OK, dir_fd=above, effective_ids=True):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        digest = self._digest(above, name, ())
+        kind = Kind.of(found.st_mode)
+        return Survey(kind, stat.S_IMODE(found.st_mode), digest, self._size, (found.st_dev, found.st_ino))
+
+    def _digest(self, above: int, name: str, names: Entry) -> bytes:
+        self._last_call()
+        found = os.lstat(name, dir_fd=above)
+        kind = Kind.of(found.st_mode)
+        if kind is Kind.SYMLINK:
+            return hashlib.sha256(os.fsencode(os.readlink(name, dir_fd=above))).digest()
+        if kind is Kind.FILE:
+            if found.st_nlink > 1:
+                self.shared.append(names)
+            return self._digest_of_file(above, name)
+        if kind is not Kind.DIRECTORY:
+            return hashlib.sha256(kind.name.encode()).digest()
+        parts = []
+        tree = open_below(name, above, LISTED)
+        try:
+            for below in os.listdir(tree):
+                mode = os.lstat(below, dir_fd=tree).st_mode
+                parts.append(
+                    (os.fsencode(below), Kind.of(mode), mode & 0o7777, self._digest(tree, below, (*names, below)))
+                )
+        finally:
+            os.close(tree)
+        return tree_digest(parts)
+
+    def _digest_of_file(self, above: int, name: str) -> bytes:
+        made = hashlib.sha256()
+        descriptor = os.open(name, READ_ONLY, dir_fd=above)
+        try:
+            require_regular(os.fstat(descriptor), (name,))
+            while chunk := os.read(descriptor, _CHUNK):
+                made.update(chunk)
+                self._size += len(chunk)
+                self._last_call()
+        finally:
+            os.close(descriptor)
+        return made.digest()
+
+
+def tree_digest(parts: list[tuple[bytes, Kind, int, bytes]]) -> bytes:
+    """The digest of a directory, made of the name, kind, permission bits and digest of each thing in it."""
+    made = hashlib.sha256(b"directory")
+    for name, kind, mode, digest in sorted(parts, key=lambda part: part[0]):
+        mode = 0o777 if kind is Kind.SYMLINK else mode
+        made.update(b"%d:%s%s %o " % (len(name), name, kind.name.encode(), mode))
+        made.update(digest)
+    return made.digest()
+
+
+def _write_new(above: int, name: str, content: bytes) -> None:
+    descriptor = os.open(name, TEMPORARY, 0o600, dir_fd=above)
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
+def _copied(above: int, source: Entry, box: int, target: Entry, last_call: Callable[[], None], sync: bool) -> None:
+    """Copy a file, with owner, permission bits and times, as a file of its own; directories on the way are made."""
+    with contextlib.ExitStack() as opened:
+
+        def way(here: int, names: Entry, make: bool) -> int:
+            for name in names:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=here)
+                here = open_below(name, here, LISTED)
+                opened.callback(os.close, here)
+            return here
+
+        old = os.open(source[-1], READ_ONLY, dir_fd=way(above, source[:-1], False))
+        opened.callback(os.close, old)
+        found = os.fstat(old)
+        require_regular(found, source)
+        new = os.open(target[-1], TEMPORARY, 0o600, dir_fd=way(box, target[:-1], True))
+        opened.callback(os.close, new)
+        while chunk := os.read(old, _CHUNK):
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(new, view) :]
+            last_call()
+        with contextlib.suppress(PermissionError):
+            os.fchown(new, found.st_uid, found.st_gid)
+        os.fchmod(new, stat.S_IMODE(found.st_mode))
+        os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
+        if sync:
+            os.fsync(new)
+
+
+def _settle(box: int) -> None:
+    """The copies have taken the place of the files with several names."""
+    try:
+        found = os.lstat(_OWN, dir_fd=box)
+    except FileNotFoundError:
+        return
+    _settle_one(box, _OWN, found.st_mode, box, BOXED)
+
+
+def _settle_one(above: int, name: str, mode: int, there: int, target: str) -> None:
+    if not stat.S_ISDIR(mode):
+        os.rename(name, target, src_dir_fd=above, dst_dir_fd=there)
+        return
+    copies, things = open_below(name, above, LISTED), -1
+    try:
+        things = open_below(target, there, LISTED)
+        for below in os.listdir(copies):
+            _settle_one(copies, below, os.lstat(below, dir_fd=copies).st_mode, things, below)
+    finally:
+        os.close(copies)
+        if things >= 0:
+            os.close(things)
+    os.rmdir(name, dir_fd=above)

@@ -1,0 +1,577 @@
+"""How the real disk changes what stands at a name.
+
+Rules.  What is written stands first under a name of the disk's own, locked by its writer as long as he lives, and
+comes to its place by one rename.  So a crash leaves the old or the new, and beside it at most what `recover` knows
+for a dead writer's.  Nothing that came meanwhile is replaced: a new name is made only where there is none, in one
+step; an old one is looked at again just before.
+
+A file with several names would become two by a rename.  It does where a name of it stands outside the root, or was
+not found: what is outside is not to change.  One whose names are all inside is written in place, and so is one with
+one name that a rename would take from its owner, or that has an extended attribute that this process may not set: in
+place means behind a recovery copy, which holds the old and the new content and gets its name (``.undo``) only when it
+is whole: until then the file is untouched, and from then on it can be mended.
+
+An old file is replaced by exchanging its name with the new one's, and what came out is looked at: a save of another
+program that came after the last look is put back, and the change is refused.
+
+Limits.  A program that has the old file open and writes to it after that look loses what it writes.  Where names
+cannot be exchanged (neither renameat2 nor renameatx_np, or a file system without it) there is a moment, some
+microseconds, between the last look and the rename, in which another program's save is lost; and without an exclusive
+rename one when a directory is moved.  A file that is written in place has such a moment, too.  A process that is
+killed as it puts another program's save back leaves that save under a name of the disk's own.  Locks are flock(2)'s:
+where a file system has none, files of dead writers stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+
+from toolrt.workspace.disk._disk import (
+    COPY,
+    OWN,
+    PARTIAL,
+    Change,
+    Changed,
+    Entry,
+    InPlace,
+    Inseparable,
+    Revision,
+    Snapshot,
+    Stat,
+    Unsynced,
+    failure,
+)
+from toolrt.workspace.disk._real_links import names_of
+from toolrt.workspace.disk._real_walk import (
+    HELD,
+    LISTED,
+    READ_ONLY,
+    READ_WRITE,
+    TEMPORARY,
+    Seen,
+    directory,
+    open_below,
+    open_way,
+    read_all,
+    require_regular,
+    same,
+    seen_or_none,
+    shown,
+    shown_as,
+    stat_of,
+)
+from toolrt.workspace.disk._seal import Seal
+
+__all__ = [
+    "COPY_HEAD",
+    "copy_head",
+    "locked",
+    "make_dirs",
+    "make_link",
+    "move",
+    "overwrite",
+    "rename_new",
+    "revise",
+    "set_mode",
+    "synced_directory",
+]
+
+#: The bytes of a recovery copy before the contents: a block, so that these stay aligned.
+COPY_HEAD = 4096
+
+#: What flock says where a file system has no locks.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+
+
+#: How often a new file is made anew because another program has locked it meanwhile.
+_TRIES = 10
+
+
+def revise(
+    root: str,
+    entry: Entry,
+    limit: int,
+    change: Change,
+    in_place: InPlace | None,
+    *,
+    sync: bool,
+    seal: Seal,
+    last_call: Callable[[], None],
+) -> Revision:
+    """See `Disk.revise`; `last_call` is called just before the last effect, and what it raises is raised."""
+    if not entry:
+        raise failure(errno.EISDIR, entry)
+    above = open_way(root, entry[:-1])
+    try:
+        try:
+            seen = seen_or_none(above, entry, limit, attributes=True)
+        except OSError as error:
+            raise shown(error, entry) from None
+        content = change(None if seen is None else seen.snapshot)
+        before = None if seen is None else seen.snapshot
+        if content is None:
+            return Revision(before, before)
+
+        def last_look() -> None:
+            _require_there(root, entry[:-1], above)
+            if seen is not None:
+                _require_same(above, entry[-1], seen)
+            last_call()
+
+        try:
+            if seen is not None:
+                _require_writable(above, entry[-1])
+            several = seen is not None and seen.found.st_nlink > 1
+            if seen is not None and several and _stays_one(root, seen.snapshot.stat, in_place):
+                after = _written_in_place(above, entry, content, seen, sync, seal, last_look)
+            else:
+                try:
+                    after = _swapped_in(above, entry[-1], content, seen, sync, seal, last_look)
+                except _NotOurs:
+                    assert seen is not None
+                    if several:
+                        raise Inseparable from None
+                    after = _written_in_place(above, entry, content, seen, sync, seal, last_look)
+        except OSError as error:
+            raise shown(error, entry) from None
+        return Revision(before, Snapshot(content, stat_of(after)))
+    finally:
+        os.close(above)
+
+
+def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
+    """Whether a file with several names is to be written in place."""
+    return names_of(root, stat) >= stat.links if in_place is None else in_place(stat)
+
+
+class _NotOurs(Exception):
+    """The file belongs to somebody it could not be given back to, or has what another file could not be given."""
+
+
+def _require_writable(above: int, name: str) -> None:
+    """Refuse a file that may not be written, though its directory would let it be replaced."""
+    if not os.access(name, os.W_OK, dir_fd=above, effective_ids=True, follow_symlinks=False):
+        os.lstat(name, dir_fd=above)
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+class _Temporary:
+    """A new file of the disk's own, locked; who leaves by an error leaves nothing."""
+
+    __slots__ = ("_above", "_descriptor", "_name")
+
+    def __init__(self, above: int, mode: int, seal: Seal) -> None:
+        self._above = above
+        number = os.fstat(above).st_ino
+        for _ in range(_TRIES):
+            self._name = seal.name(OWN, PARTIAL, number)
+            self._descriptor = os.open(self._name, TEMPORARY, mode, dir_fd=above)
+            try:
+                if locked(self._descriptor) and os.fstat(self._descriptor).st_nlink:
+                    return
+            except BaseException:
+                self._leave(remove=True)
+                raise
+            # A start of another process took it for a dead writer's, or another program locks what is new.
+            self._leave(remove=True)
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def __enter__(self) -> tuple[str, int]:
+        return self._name, self._descriptor
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._leave(remove=kind is not None)
+
+    def _leave(self, *, remove: bool) -> None:
+        if remove:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name, dir_fd=self._above)
+        os.close(self._descriptor)
+
+
+def locked(descriptor: int) -> bool:
+    """Lock the open file or directory until it is closed, where its file system has locks; never waits.
+
+    Returns: False where another program holds a lock on it.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+def copy_head(seal: Seal, copy: int, name: str, inode: int, old: bytes, new: bytes) -> bytes:
+    """The first block of a recovery copy: what it is a copy of, and a signature over that and over the copy itself.
+
+    Args:
+        copy: the open copy.
+        name: the file that is written in place, in the copy's own directory; and `inode`, its number.
+    """
+    contents = hashlib.sha256(old)
+    contents.update(new)
+    said = {"name": name, "inode": inode, "old": len(old), "new": len(new), "contents": contents.hexdigest()}
+    text = json.dumps(said)
+    signature = seal.sign("copy", os.fstat(copy).st_ino, text)
+    return f"{signature} {text}".encode().ljust(COPY_HEAD - 1) + b"\n"
+
+
+def _swapped_in(
+    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, seal: Seal, last_look: Callable[[], None]
+) -> os.stat_result:
+    """Write `content` beside `name` and move it there."""
+    with _Temporary(above, 0o666 if seen is None else 0o600, seal) as (temporary, descriptor):
+        if seen is not None:
+            _give(descriptor, seen.found)
+        _write_all(descriptor, content)
+        if seen is not None:
+            os.fchmod(descriptor, stat.S_IMODE(seen.found.st_mode))
+            _give_attributes(descriptor, seen)
+        if sync:
+            os.fsync(descriptor)
+        # From here on nothing may fail but the rename itself.
+        after = os.fstat(descriptor)
+        last_look()
+        if seen is None:
+            try:
+                rename_new(temporary, above, name, above)
+            except FileExistsError:
+                raise Changed from None
+        else:
+            _replaced(temporary, descriptor, above, name, seen)
+    if sync:
+        synced_directory(above)
+    return after
+
+
+def _replaced(temporary: str, descriptor: int, above: int, name: str, seen: Seen) -> None:
+    """Put the new file, which is open, in the place of the one that was seen, and take that away.
+
+    The two names are exchanged, so what stood there is not lost before it was looked at.  Where it is another
+    program's save it goes back, and the change is refused.  What then comes out is the new file, or a later save: that
+    goes back in turn.
+    """
+    try:
+        if not _exchanged(temporary, above, name):
+            os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+            return
+    except FileNotFoundError:
+        raise Changed from None
+    failed: OSError | None = None
+    try:
+        if _is_as_seen(above, temporary, seen):
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=above)
+            return
+    except FileNotFoundError:
+        return  # the start of another process took it for what a dead writer left
+    except OSError as error:
+        failed = error
+    with contextlib.ExitStack() as stack:
+        put = descriptor
+        while True:
+            # What is put back is held open, so that no later save is given its number.
+            back = os.open(temporary, HELD, dir_fd=above)
+            stack.callback(os.close, back)
+            try:
+                _exchanged(temporary, above, name)
+            except OSError:
+                os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=above)
+                break
+            if os.path.samestat(os.fstat(put), os.lstat(temporary, dir_fd=above)):
+                break
+            put = back
+    raise Changed if failed is None else failed
+
+
+def _is_as_seen(above: int, name: str, seen: Seen) -> bool:
+    """Whether that file is the one that was seen, unchanged.
+
+    A rename changes ctime, and on a union of file systems the number too: so contents are compared.
+    """
+    found = os.lstat(name, dir_fd=above)
+    if _shape(found) != _shape(seen.found):
+        return False
+    descriptor = os.open(name, READ_ONLY, dir_fd=above)
+    try:
+        content = read_all(descriptor, len(seen.snapshot.content) + 1)
+        return content == seen.snapshot.content and _shape(os.fstat(descriptor)) == _shape(seen.found)
+    finally:
+        os.close(descriptor)
+
+
+def _shape(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_mtime_ns
+
+
+def _give(descriptor: int, owner: os.stat_result) -> None:
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) != (owner.st_uid, owner.st_gid):
+        try:
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.EINVAL):
+                raise _NotOurs from None
+            raise
+
+
+def _give_attributes(descriptor: int, seen: Seen) -> None:
+    for name, value in seen.attributes:
+        try:
+            os.setxattr(descriptor, name, value)
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.EACCES, errno.ENOTSUP):
+                raise _NotOurs from None
+            raise
+
+
+def _require_there(root: str, entry: Entry, above: int) -> None:
+    """Refuse a directory that was moved since it was opened: it may be outside the root by now."""
+    now = open_way(root, entry)
+    try:
+        if not os.path.samestat(os.fstat(now), os.fstat(above)):
+            raise Changed
+    finally:
+        os.close(now)
+
+
+def _require_same(above: int, name: str, seen: Seen) -> None:
+    try:
+        unchanged = same(seen.found, os.lstat(name, dir_fd=above))
+    except FileNotFoundError:
+        unchanged = False
+    if not unchanged:
+        raise Changed
+
+
+def _written_in_place(
+    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, seal: Seal, last_look: Callable[[], None]
+) -> os.stat_result:
+    """Give a file new content behind a recovery copy; on an error put the old content back."""
+    old = seen.snapshot.content
+    with contextlib.ExitStack() as stack:
+        target = os.open(entry[-1], READ_WRITE, dir_fd=above)
+        stack.callback(os.close, target)
+        require_regular(os.fstat(target), entry)
+        copy, descriptor = stack.enter_context(_Temporary(above, 0o600, seal))
+        _write_all(descriptor, copy_head(seal, descriptor, entry[-1], seen.found.st_ino, old, content))
+        _write_all(descriptor, old)
+        _write_all(descriptor, content)
+        if sync:
+            os.fsync(descriptor)
+        last_look()
+        if not same(seen.found, os.fstat(target)):
+            raise Changed
+        whole = copy.removesuffix(PARTIAL) + COPY
+        os.rename(copy, whole, src_dir_fd=above, dst_dir_fd=above)
+        try:
+            if sync:
+                _sync_directory(above)
+            overwrite(target, content)
+            if stat.S_IMODE(os.fstat(target).st_mode) != stat.S_IMODE(seen.found.st_mode):
+                # Writing takes the set-user bit away; only its owner can give it back.
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(target, stat.S_IMODE(seen.found.st_mode))
+            if sync:
+                os.fsync(target)
+            after = os.fstat(target)
+            os.unlink(whole, dir_fd=above)
+        except BaseException:
+            # Where this fails too, the copy stays for `recover`.
+            overwrite(target, old)
+            if sync:
+                os.fsync(target)
+            os.unlink(whole, dir_fd=above)
+            raise
+    if sync:
+        synced_directory(above)
+    return after
+
+
+def overwrite(descriptor: int, content: bytes) -> None:
+    """The open file has exactly `content`."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    _write_all(descriptor, content)
+    os.ftruncate(descriptor, len(content))
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    written = os.write(descriptor, content) if content else 0
+    while written < len(content):
+        written += os.write(descriptor, memoryview(content)[written:])
+
+
+def synced_directory(above: int, below: str = ".") -> None:
+    """What was renamed, made or removed in the open directory outlives a loss of power."""
+    try:
+        _sync_directory(above, below)
+    except OSError as error:
+        raise Unsynced(error.errno or 0) from None
+
+
+def _sync_directory(above: int, below: str = ".") -> None:
+    descriptor = os.open(below, LISTED, dir_fd=above)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
+    """See `Disk.make_dirs`."""
+    for depth in range(1, len(entry) + 1):
+        made = entry[:depth]
+        with directory(root, made[:-1]) as above, shown_as(made):
+            try:
+                os.mkdir(made[-1], dir_fd=above)
+            except FileExistsError:
+                os.close(open_below(made[-1], above))
+            else:
+                if sync:
+                    synced_directory(above, made[-1])
+                    synced_directory(above)
+
+
+def make_link(root: str, entry: Entry, text: str, *, sync: bool) -> None:
+    """See `Disk.make_link`."""
+    if not entry:
+        raise failure(errno.EEXIST, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        os.symlink(text, entry[-1], dir_fd=above)
+        if sync:
+            synced_directory(above)
+
+
+def set_mode(root: str, entry: Entry, mode: int, *, sync: bool) -> None:
+    """See `Disk.set_mode`."""
+    if not entry:
+        raise failure(errno.EBUSY, entry)
+    with directory(root, entry[:-1]) as above, shown_as(entry):
+        _require_mode(os.lstat(entry[-1], dir_fd=above), entry)
+        # There is no way to set the mode of a name and be sure that it is no link; so what is open is set.
+        descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
+        try:
+            _require_mode(os.fstat(descriptor), entry)
+            os.fchmod(descriptor, mode)
+            if sync:
+                _synced(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _require_mode(found: os.stat_result, entry: Entry) -> None:
+    """Refuse what has no mode to set: all but files and directories."""
+    if not stat.S_ISDIR(found.st_mode):
+        require_regular(found, entry)
+
+
+def _synced(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise Unsynced(error.errno or 0) from None
+
+
+def move(root: str, source: Entry, target: Entry, *, sync: bool) -> None:
+    """See `Disk.move`."""
+    if not source:
+        raise failure(errno.EBUSY, source)
+    if not target:
+        raise failure(errno.EEXIST, target)
+    with directory(root, source[:-1]) as here, directory(root, target[:-1]) as there, shown_as(source):
+        try:
+            rename_new(source[-1], here, target[-1], there)
+        except FileExistsError:
+            if not _other_spelling(source[-1], here, target[-1], there):
+                raise failure(errno.EEXIST, target) from None
+            os.rename(source[-1], target[-1], src_dir_fd=here, dst_dir_fd=there)
+        if sync:
+            synced_directory(there)
+            synced_directory(here)
+
+
+def _other_spelling(name: str, here: int, other: str, there: int) -> bool:
+    """Whether `other` finds `name` itself, which is not the same as another name of one file."""
+    if name == other or not os.path.samestat(os.fstat(here), os.fstat(there)):
+        return False
+    if not os.path.samestat(os.lstat(name, dir_fd=here), os.lstat(other, dir_fd=there)):
+        return False
+    descriptor = os.open(".", LISTED, dir_fd=there)
+    try:
+        return other not in os.listdir(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_Rename = Callable[[int, bytes, int, bytes], int]
+
+
+def _found_renames() -> tuple[_Rename | None, _Rename | None]:
+    """The system's calls that rename only to a name that is free, and that exchange two names."""
+    name, free, both = ("renameatx_np", 4, 2) if sys.platform == "darwin" else ("renameat2", 1, 2)
+    try:
+        call = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (OSError, AttributeError):
+        return None, None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    call.restype = ctypes.c_int
+
+    def with_flag(flag: int) -> _Rename:
+        return lambda here, source, there, target: int(call(here, source, there, target, flag))
+
+    return with_flag(free), with_flag(both)
+
+
+_exclusive_rename, _exchanging_rename = _found_renames()
+
+
+def _exchanged(first: str, above: int, second: str) -> bool:
+    """Exchange what stands at two names of a directory; False: this system, or its file system, does not."""
+    if _exchanging_rename is None:
+        return False
+    if _exchanging_rename(above, os.fsencode(first), above, os.fsencode(second)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number))
+
+
+def rename_new(source: str, here: int, target: str, there: int) -> None:
+    """Rename to a name at which nothing stands, else FileExistsError."""
+    if _exclusive_rename is not None:
+        if _exclusive_rename(here, os.fsencode(source), there, os.fsencode(target)) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise OSError(number, os.strerror(number))
+    # Not on this file system, or into itself: which the plain rename says too.
+    if not stat.S_ISDIR(os.lstat(source, dir_fd=here).st_mode):
+        try:
+            os.link(source, target, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                raise
+        else:
+            os.unlink(source, dir_fd=here)
+            return
+    try:
+        os.lstat(target, dir_fd=there)
+    except FileNotFoundError:
+        os.rename(source, target, src_dir_fd=here, dst_dir_fd=there)
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))

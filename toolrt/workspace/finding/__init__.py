@@ -1,0 +1,1 @@
+"""Walking the tree, and searching names and contents."""

@@ -1,0 +1,257 @@
+"""Searching one file: small ones as a whole, large ones block by block; and what a search could not read.
+
+Rules.  A file is searched in the encoding that its byte order mark tells, else in UTF-8; one that is no text in that
+encoding is searched in the encoding that the caller names, if one is named.  A small file that is no text is not
+searched.  A large one is searched up to the first byte that is no text.  Whatever is not searched is said, with names.
+
+Theory.  Blocks are searched by whole lines: what stands behind a block's last line end waits for the next block.  So a
+search of any file needs the memory of some blocks and of one line.
+
+Limits.  The encodings that keep a state between characters (ISO-2022-JP, UTF-7) are valid UTF-8, so a file in one of
+them is searched as it stands.  A large file that is written while it is searched is searched as each block is found.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._files import SIZE_LIMIT, CallContext
+from toolrt.workspace.change._mutation import os_errors
+from toolrt.workspace.disk._disk import Entry, Kind
+from toolrt.workspace.finding._search import Wanted, matching_lines
+from toolrt.workspace.names._identity import Identity
+from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
+from toolrt.workspace.text._text import line_count
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["LineFound", "Unsearched", "lines_of_file"]
+
+#: A line's number, from 1, and its text without its end.
+LineFound = tuple[int, str]
+
+#: Bytes of a large file that are searched at once: some milliseconds.
+_BLOCK = 1024 * 1024
+
+#: From how many bytes on a file is searched in a worker thread: what takes longer than the way there.
+_THREAD_FROM = 16 * 1024
+
+#: How many of the files that were not searched are named, for each reason.
+_NAMED = 5
+
+_BINARY = "binary data"
+_NOT_TEXT = "not UTF-8 (name the encoding with encoding=)"
+_UNREADABLE = "cannot be read"
+_TOO_LONG = f"a line of more than {SIZE_LIMIT} characters"
+_CHANGED = "another file took the name meanwhile"
+
+
+class Unsearched:
+    """The files that a search did not read, or not to their end, by the reason.
+
+    Args:
+        shown: how an answer shows the file at an entry.
+    """
+
+    def __init__(self, shown: Callable[[Entry], str]) -> None:
+        self._shown = shown
+        #: The first names of each reason, and how many there are.
+        self._files: dict[str, tuple[list[str], int]] = {}
+
+    def add(self, reason: str, entry: Entry, start: int = 0) -> None:
+        """The file at `entry` was not searched from byte `start` on, for that reason."""
+        names, count = self._files.get(reason, ([], 0))
+        if count < _NAMED:
+            names.append(self._shown(entry) + (f" (from byte {start} on)" if start else ""))
+        self._files[reason] = names, count + 1
+
+    def notes(self) -> list[str]:
+        """What the answer says of them: for each reason the number of files, and the first names."""
+        return [
+            f"{_files(count)} not searched, {reason}: {', '.join(names)}"
+            + (f" and {count - len(names)} more" if count > len(names) else "")
+            for reason, (names, count) in self._files.items()
+        ]
+
+
+def _files(count: int) -> str:
+    return "1 file was" if count == 1 else f"{count} files were"
+
+
+async def lines_of_file(
+    workspace: Workspace,
+    ctx: CallContext,
+    identity: Identity,
+    wanted: Wanted,
+    most: int,
+    encoding: str | None,
+    unsearched: Unsearched,
+) -> list[LineFound] | FileProblem:
+    """The first `most` lines of the file that have what is wanted; or why a small file cannot be searched at all.
+
+    Args:
+        encoding: what it is read in if it is no text otherwise, as `toolrt.workspace.text._encoding.named` gave it.
+        unsearched: is told of what is not searched.
+
+    Raises:
+        FileProblem: the search makes too much work.
+
+    Checkpoint: always.
+    """
+    large = identity.found is not None and identity.found.size > SIZE_LIMIT
+    try:
+        if large:
+            return await _lines_of_large_file(workspace, identity, wanted, most, encoding, unsearched)
+        found = await workspace.files.scan(ctx, identity)
+    except FileProblem as problem:
+        if problem.path == "pattern":
+            raise
+        if await _is_file(workspace, identity):
+            unsearched.add(_UNREADABLE, identity.entry)
+        return problem
+
+    def searched(still_wanted: Callable[[], object]) -> list[LineFound] | FileProblem:
+        text = _text_of(identity.path, found.content, encoding)
+        return text if isinstance(text, FileProblem) else matching_lines(text, wanted, most, still_wanted)
+
+    if len(found.content) < _THREAD_FROM or probe.threads_inline:
+        result = searched(lambda: None)
+    else:
+        result = await trio.to_thread.run_sync(searched, trio.from_thread.check_cancelled)
+    if isinstance(result, FileProblem):
+        binary = encoding_of(found.content) is None and b"\0" in found.content
+        unsearched.add(_BINARY if binary else _NOT_TEXT, identity.entry)
+    return result
+
+
+def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProblem:
+    try:
+        return decoded(path, content)
+    except FileProblem as problem:
+        if encoding is None:
+            return problem
+    try:
+        return decoded(path, content, encoding)
+    except FileProblem as problem:
+        return problem
+
+
+async def _is_file(workspace: Workspace, identity: Identity) -> bool:
+    """Whether a file stands there; what vanished meanwhile counts as never having been there."""
+    try:
+        return (await workspace.disk.look(identity.entry)).kind is Kind.FILE
+    except OSError:
+        return False
+
+
+async def _lines_of_large_file(
+    workspace: Workspace,
+    identity: Identity,
+    wanted: Wanted,
+    most: int,
+    encoding: str | None,
+    unsearched: Unsearched,
+) -> list[LineFound]:
+    blocks = _Blocks(wanted, most, None)
+    await _feed(workspace, identity, blocks)
+    if blocks.stopped is not None and encoding is not None and blocks.stopped != _CHANGED:
+        again = _Blocks(wanted, most, encoding)
+        await _feed(workspace, identity, again)
+        if again.stopped is None or again.at > blocks.at:
+            blocks = again
+    if blocks.stopped is not None:
+        unsearched.add(blocks.stopped, identity.entry, blocks.at)
+    return blocks.found
+
+
+async def _feed(workspace: Workspace, identity: Identity, blocks: _Blocks) -> None:
+    """Give it the file, block by block, until it has enough."""
+    at, number, size = 0, None, 0
+    while True:
+        with os_errors(identity.path):
+            part = await workspace.disk.read_part(identity.entry, at, _BLOCK)
+        if number is None:
+            number, size = (part.stat.device, part.stat.inode), part.stat.size
+        elif number != (part.stat.device, part.stat.inode):
+            blocks.stop(_CHANGED, at)
+            return
+        at += len(part.content)
+        last = at >= size or not part.content
+        take = partial(blocks.take, part.content, last)
+        if probe.threads_inline:
+            take(lambda: None)
+        else:
+            await trio.to_thread.run_sync(take, trio.from_thread.check_cancelled)
+        if last or blocks.stopped is not None or len(blocks.found) >= blocks.most:
+            return
+
+
+@attrs.define
+class _Blocks:
+    """A search that is given a file block by block."""
+
+    _wanted: Wanted
+    #: How many lines are wanted at most.
+    most: int
+    #: The encoding; None: what the first block says.
+    _encoding: str | None
+    #: What was found so far.
+    found: list[LineFound] = attrs.field(factory=list, init=False)
+    #: Why the rest of the file is not searched, and from which byte on; None: it is.
+    stopped: str | None = attrs.field(default=None, init=False)
+    at: int = attrs.field(default=0, init=False)
+    _decoder: codecs.IncrementalDecoder | None = attrs.field(default=None, init=False)
+    #: How many bytes were given, and how many lines were searched.
+    _bytes: int = attrs.field(default=0, init=False)
+    _lines: int = attrs.field(default=0, init=False)
+    #: What stands behind the last line end.
+    _pending: str = attrs.field(default="", init=False)
+
+    def stop(self, reason: str, at: int) -> None:
+        """The file is not searched from byte `at` on."""
+        self.stopped, self.at = reason, at
+
+    def take(self, block: bytes, last: bool, still_wanted: Callable[[], object]) -> None:
+        """Search the next block; may run in a worker thread."""
+        text = self._pending + self._text(block, last)
+        whole = len(text) if last and self.stopped is None else _last_line_end(text)
+        lines, self._pending = text[:whole], text[whole:]
+        found = matching_lines(lines, self._wanted, self.most - len(self.found), still_wanted)
+        self.found += [(self._lines + number, line) for number, line in found]
+        self._lines += line_count(lines)
+        if len(self._pending) > SIZE_LIMIT and self.stopped is None:
+            self.stop(_TOO_LONG, self._bytes)
+
+    def _text(self, block: bytes, last: bool) -> str:
+        """The text of the block, up to what is none."""
+        if self._decoder is None:
+            self._encoding = self._encoding or encoding_of(block) or DEFAULT
+            self._decoder = codecs.getincrementaldecoder(self._encoding)("strict")
+        waiting = len(self._decoder.getstate()[0])
+        begins = self._bytes - waiting
+        self._bytes += len(block)
+        try:
+            text = self._decoder.decode(block, last)
+        except UnicodeDecodeError as error:
+            text = error.object[: error.start].decode(error.encoding, "ignore")
+            self.stop(_NOT_TEXT, begins + error.start)
+        nul = text.find("\0")
+        if nul >= 0:
+            text = text[:nul]
+            self.stop(_BINARY, begins + len(text.encode(self._encoding or DEFAULT, "surrogatepass")))
+        return text
+
+
+def _last_line_end(text: str) -> int:
+    """Where the last line that has its end ends; a CR at the end of the text may be half of one."""
+    end = len(text) - text.endswith("\r")
+    return max(text.rfind("\n", 0, end), text.rfind("\r", 0, end)) + 1

@@ -1,0 +1,1 @@
+"""What was changed, by which call, and how to undo it."""

@@ -1,0 +1,510 @@
+"""Every version of every file that a workspace changed: to see, to restore, and to undo a batch.
+
+Rules.  A mutation that landed is a version of its file, whatever made it: a call, a restore, an undo.  `undo` puts
+back exactly what a batch changed, all of it or nothing, and refuses where somebody else has changed one of those
+files since, or between two of the batch's own changes.  A directory that the batch made goes again unless somebody
+else has put something into it.  Both take claims as any mutation does, behind every call that was ordered before.
+
+Theory.  The calls of a batch change one file in call order, and different files in any order; so the versions of a
+batch are taken back by call, the last first, which is one of the orders they may have happened in and the same one
+every time.
+
+Limits.  History is bounded: the oldest versions go first, and what went cannot be put back.  A batch that lost some is
+not undone at all, and one that has used up the bounds by itself changes no more.  A file of more than 10 MiB, and what
+is neither file, directory nor link, leaves a version without content when it is removed.  A name that was removed from
+a file with several comes back as a file of its own.  Batches are told apart by id within one session; of several (a
+workspace and its life) who asks means its own, else the last that had a batch of the id, and is refused where two had
+one at one time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.model import WRITE, Claim, State, covers
+from toolrt.order import ClaimTable, Ticket
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
+from toolrt.workspace.change._revision import origin_of, row_of
+from toolrt.workspace.change._version import Row, Standing, Store, Version
+from toolrt.workspace.disk._disk import Entry, Kind
+from toolrt.workspace.history._undo import elsewhere, planned
+from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
+from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._naming import shown_at
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+    from toolrt.workspace.change._files import CallContext
+
+__all__ = ["History", "MemoryStore", "Undone"]
+
+_T = TypeVar("_T")
+
+#: How often the claims of an undo are taken anew because the batch went on meanwhile.
+_MOST_TRIES = 100
+
+
+@attrs.frozen
+class Undone:
+    """What an undo or a restore did."""
+
+    #: The batch that its own versions belong to; undoing that does it again.
+    batch_id: str
+    #: The files and directories that are other now, relative to the workspace's root, sorted.
+    paths: tuple[str, ...]
+    #: Those of them that had names outside the workspace, or that were not found: these keep what they had, and the
+    #: path has a file of its own now.
+    parted: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class _Errand:
+    """Stands for a call where none is: an undo or a restore from outside any batch."""
+
+    batch_id: str
+    claims: tuple[Claim, ...]
+    state: State = attrs.field(factory=State)
+    call_index: int = 0
+    call_id: str | None = None
+    #: The other calls of its batch, as calls that wait for it ask: it has none.
+    siblings: None = None
+
+
+class History:
+    """The versions of one workspace's files.  Get it from `Workspace.history`."""
+
+    def __init__(self, workspace: Workspace, store: Store) -> None:
+        self._workspace = workspace
+        self._store = store
+        #: How many undos and restores there were, to name their batches.
+        self._errands = 0
+
+    @property
+    def store(self) -> Store:
+        """Where it is kept."""
+        return self._store
+
+    @property
+    def persistent(self) -> bool:
+        """Whether it outlives the process; what is of a mount in memory never does."""
+        return self._store.blocks and self._store.problem is None
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is kept in memory although it should outlive the process; None: it is kept where it should be."""
+        return self._store.problem
+
+    async def versions(self, path: str, state: State | None = None) -> list[Version]:
+        """The versions of what `path` names in `state`, oldest first.  What is still running is not waited for.
+
+        Of a link they are its own, as when it was moved; or else those of the file that it leads to.
+
+        Raises:
+            FileProblem: the name is outside the workspace, or is no name.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        _, key, dropped, rows = await self._named(path, state)
+        return [version_of(dropped + place, row, key) for place, row in enumerate(rows, 1)]
+
+    async def _named(self, path: str, state: State | None) -> tuple[Identity, Entry, int, list[Row]]:
+        """What `path` names, its key, how many of its rows were dropped, and those that are left."""
+        for wanted in (Wanted.ENTRY, Wanted.FILE):
+            identity = self._workspace.identify(path, state, wanted)
+            key = _key(identity)
+            dropped, rows = await self._ask(partial(self._store.rows_of_file, key))
+            if rows or identity.found is None or identity.found.kind is not Kind.SYMLINK:
+                break
+        return identity, key, dropped, rows
+
+    async def changed_by(self, batch_id: str) -> tuple[str, ...]:
+        """The files and directories that a batch changed so far, relative to the workspace's root, sorted.
+
+        Empty where it changed none, or none that history still knows of.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        return _paths_of(await self._ask(lambda: self._store.rows_of_batch(batch_id)))
+
+    async def restore(
+        self, path: str, version: int, state: State | None = None, *, ctx: CallContext | None = None
+    ) -> Undone:
+        """The file at `path`, as `state` has it, has what `version` gave it; 0: what was there before the first.
+
+        Nothing is there if nothing was.  That is a new version, so nothing is lost.
+
+        Args:
+            ctx: the call that does it, if one does; its claims must cover the file.  Otherwise claims are taken.
+
+        Raises:
+            FileProblem: there is no such version, its content is not kept, somebody else changed the file since
+                this workspace last saw it, or the disk refused; nothing was changed.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        identity, key, dropped, rows = await self._named(path, state)
+        wanted = standing_at_version(identity.path, key, version, dropped, rows)
+        content: bytes | None = None
+        if wanted is not None:
+            digest = wanted.digest
+            if digest is None and wanted.kind is Kind.FILE:
+                digest = await content_between(key, version - dropped, rows, self._rows_of)
+            content = None if digest is None else await self._content(digest)
+            if digest is None or content is None:
+                raise _not_kept(identity.path, f"version {version}")
+            wanted = attrs.evolve(wanted, digest=digest)
+
+        async def put(owner: CallContext) -> Undone:
+            now = self._workspace.identify(path, state, identity.wanted)
+            if now.problem is not None:
+                raise now.problem
+            if now.key != key or not all(covers(owner.claims, claim) for claim in now.claims(WRITE)):
+                raise _moved_on(now.path)
+            changed, parted = await self._put(owner, now, wanted, content)
+            return Undone(origin_of(owner)[0], (now.path,) if changed else (), (now.path,) if parted else ())
+
+        if ctx is not None:
+            return await put(ctx)
+        errand = self._errand("restore", identity.claims(WRITE))
+        async with _Turn(self._workspace.claim_table, errand):
+            return await put(errand)
+
+    async def _put(
+        self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None
+    ) -> tuple[bool, bool]:
+        """Put it there; says whether something is other now, and whether it has parted from names elsewhere."""
+        files, links = self._workspace.files, (None if wanted is None else wanted.kind) is Kind.SYMLINK
+        if now.found is not None and now.found.kind not in (Kind.FILE, Kind.SYMLINK):
+            raise FileProblem(now.path, "a file or a link to replace", now.found.kind.value, "Nothing was changed.")
+        if now.found is not None and now.found.kind is Kind.FILE and links:
+            raise FileProblem(
+                now.path,
+                "nothing where a link is to be put back",
+                "a file",
+                "Nothing was changed; delete the file first.",
+            )
+        if not links and (now.found is None or now.found.kind is Kind.FILE):
+            modes = {} if wanted is None or wanted.mode is None else {now.entry: wanted.mode}
+            [revised] = await files.revise_all(owner, [(now, lambda found: content)], modes)
+            return revised.before != revised.after, revised.parted
+        with os_errors(now.path):
+            found = await standing_at(self._workspace.disk, now.entry)
+        if found.standing == wanted:
+            return False, False
+        rows = [
+            row_of(owner, now.key or (), now.entry, before, after, 0)
+            for before, after in ((found.standing, None), (None, wanted))
+            if before != after
+        ]
+        pairs = ((found.standing, found.content), (wanted, content))
+        contents = {one.digest: text for one, text in pairs if one is not None and one.digest and text is not None}
+        return bool(await files.carry_out(owner, rows, contents)), False
+
+    async def _rows_of(self, key: Entry) -> Sequence[Row]:
+        return (await self._ask(lambda: self._store.rows_of_file(key)))[1]
+
+    async def undo(self, batch_id: str, *, ctx: CallContext | None = None) -> Undone:
+        """What the batch changed is as it was before it; or, where that cannot be, everything stays.
+
+        Args:
+            ctx: the call that does it, if one does; its claims must cover everything the batch changed.
+
+        Raises:
+            FileProblem: the batch is not known, or a file is not as the batch left it, or what stood there is not
+                kept; names the files.  Nothing was changed.
+
+        Checkpoint: always.
+        """
+        await trio.lowlevel.checkpoint()
+        for _ in range(_MOST_TRIES):
+            rows = await self._rows(batch_id)
+            claims = self._claims(rows)
+            if ctx is not None:
+                if not all(covers(ctx.claims, claim) for claim in claims):
+                    raise FileProblem(
+                        f"undo {batch_id}",
+                        "claims on all that the batch changed",
+                        "a call that holds others",
+                        "Undo it outside of a call, or in one that is exclusive.",
+                    )
+                return await self._undo(ctx, rows)
+            errand = self._errand("undo", claims)
+            async with _Turn(self._workspace.claim_table, errand):
+                if await self._rows(batch_id) == rows and self._claims(rows) == claims:
+                    return await self._undo(errand, rows)
+        raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
+
+    def _errand(self, what: str, claims: tuple[Claim, ...]) -> _Errand:
+        probe.access(("files", "errands"), True)
+        self._errands += 1
+        return _Errand(f"{what}-{self._errands}", claims)
+
+    async def _undo(self, owner: CallContext, rows: Sequence[Row]) -> Undone:
+        plan = await planned(self._workspace.disk, rows, self._workspace.files.stays_one)
+        contents: dict[bytes, bytes] = {}
+        lost: list[str] = []
+        for row in plan:
+            for standing, needed in ((row.before, False), (row.after, True)):
+                if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK) or row.target is not None:
+                    continue
+                digest = standing.digest
+                content = None if digest is None else await self._content(digest)
+                if digest is not None and content is not None:
+                    contents[digest] = content
+                elif needed:
+                    lost.append(row.path)
+            if row.after is not None and row.after.kind not in (Kind.FILE, Kind.SYMLINK, Kind.DIRECTORY):
+                lost.append(row.path)
+        if lost:
+            raise _not_kept(", ".join(sorted(lost)), "what stood there")
+        done = await self._workspace.files.carry_out(owner, plan, contents)
+        return Undone(owner.batch_id, _paths_of(done), _paths_of([row for row in done if row.parted]))
+
+    async def _content(self, digest: bytes) -> bytes | None:
+        return await self._ask(lambda: self._store.content(digest))
+
+    async def _rows(self, batch_id: str) -> list[Row]:
+        rows, whole = await self._ask(lambda: (self._store.rows_of_batch(batch_id), self._store.is_whole(batch_id)))
+        if not rows:
+            raise FileProblem(
+                f"undo {batch_id}", "a batch that changed files", "none of this id", "See Workspace.history.versions."
+            )
+        if not whole:
+            raise FileProblem(
+                f"undo {batch_id}",
+                "all that the batch changed",
+                "a part: history was full, and the batch's first versions went for later ones",
+                "Nothing was changed; restore single files, or raise Limits(versions=, history_bytes=).",
+            )
+        return rows
+
+    def _claims(self, rows: Sequence[Row]) -> tuple[Claim, ...]:
+        """What is needed to take back `rows`."""
+        claims: dict[Claim, None] = {}
+        changed = {key for row in rows for key in (row.key, row.target_key) if key is not None}
+        for row in rows:
+            for key, entry in row.ends:
+                identity = self._workspace.identify(f"./{shown_at(entry)}", None, Wanted.ENTRY)
+                if identity.key != key:
+                    if not any(key[:depth] in changed for depth in range(1, len(key))):
+                        raise elsewhere(row.path)
+                    # What the batch itself has made of a directory on the way is taken back before the way is needed.
+                    through = tuple(key[:depth] for depth in range(1, len(key)))
+                    identity = Identity(key, entry, None, through, None, Wanted.ENTRY)
+                standing = row.before or row.after
+                plain = standing is not None and standing.kind is Kind.FILE and row.target is None
+                claims.update(dict.fromkeys(identity.claims(WRITE, subtree=not plain)))
+        return tuple(claims)
+
+    async def _ask(self, question: Callable[[], _T]) -> _T:
+        return await in_thread(question, blocks=self._store.blocks)
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds: ``versions`` and ``bytes``.  May block."""
+        return self._store.statistics()
+
+
+class _Turn:
+    """A ticket of `errand`, held inside the block, which is entered when it is first in line."""
+
+    def __init__(self, table: ClaimTable, errand: _Errand) -> None:
+        self._table = table
+        self._errand = errand
+        self._ticket: Ticket | None = None
+
+    async def __aenter__(self) -> None:
+        turn = trio.Event()
+        ticket = self._table.take(self._errand.claims, self._errand, lambda _: turn.set())
+        if not ticket.ready:
+            try:
+                await turn.wait()
+            except BaseException:
+                ticket.release()
+                raise
+        self._ticket = ticket
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ticket is not None:
+            self._ticket.release()
+
+
+def _paths_of(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(sorted({shown_at(entry) for row in rows for _, entry in row.ends}))
+
+
+def _key(identity: Identity) -> Entry:
+    if identity.key is None:
+        raise identity.problem or _moved_on(identity.path)
+    return identity.key
+
+
+def _not_kept(path: str, what: str) -> FileProblem:
+    return FileProblem(path, f"the content of {what}", "none that was kept", "It cannot be put back from history.")
+
+
+def _moved_on(path: str) -> FileProblem:
+    return FileProblem(
+        path, "the file this name meant before", "another one by now", "Nothing was changed.", retryable=True
+    )
+
+
+class MemoryStore:
+    """History that lasts as long as the process.
+
+    Args:
+        versions: how many rows it keeps at most.
+        size: how many bytes of contents it keeps at most.
+    """
+
+    #: Nothing here waits for a disk.
+    blocks = False
+    #: It is not meant to outlive the process.
+    problem = None
+
+    def __init__(self, versions: int, size: int) -> None:
+        self._most_rows = versions
+        self._most_bytes = size
+        #: By serial number, oldest first.
+        self._rows: OrderedDict[int, Row] = OrderedDict()
+        self._serial = 0
+        self._by_file: dict[Entry, list[int]] = {}
+        self._by_batch: dict[str, list[int]] = {}
+        self._dropped: dict[Entry, int] = {}
+        #: Of each batch: how many rows it wrote, and how many bytes of contents that were new.
+        self._used: dict[str, tuple[int, int]] = {}
+        #: By digest: the content and how many rows mention it.
+        self._contents: dict[bytes, tuple[bytes, int]] = {}
+        self._bytes = 0
+
+    def new_group(self) -> str:
+        """All groups end in this process, so one name is enough."""
+        return "group"
+
+    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+        """Nothing is kept until it has happened: what has not will not be asked for."""
+        return rows, contents
+
+    def end(self, token: tuple[Sequence[Row], Mapping[bytes, bytes]], landed: bool) -> None:
+        """Keep what happened; see `Store.end`."""
+        if landed:
+            rows, contents = token
+            for row in rows:
+                self._add(row, contents)
+
+    def settle(self, tokens: Sequence[tuple[Sequence[Row], Mapping[bytes, bytes]]]) -> None:
+        """As `end` for each of them."""
+        for token in tokens:
+            self.end(token, True)
+
+    def _add(self, row: Row, contents: Mapping[bytes, bytes]) -> None:
+        if probe.sink is not None:
+            # Who adds to one batch commutes with who else does; who asks for the batch writes.
+            probe.sink.access(("files", "batch", row.batch_id), False)
+            for key in _keys(row):
+                probe.sink.access(("files", "history", *key), True)
+        self._rows[self._serial] = row
+        self._by_batch.setdefault(row.batch_id, []).append(self._serial)
+        for key in _keys(row):
+            self._by_file.setdefault(key, []).append(self._serial)
+        size = self._bytes
+        for digest in digests_of(row):
+            content, count = self._contents.get(digest, (contents.get(digest), 0))
+            if content is not None:
+                self._contents[digest] = (content, count + 1)
+                if not count:
+                    self._bytes += len(content)
+        used_rows, used_bytes = self._used.get(row.batch_id, (0, 0))
+        self._used[row.batch_id] = (used_rows + 1, used_bytes + self._bytes - size)
+        self._serial += 1
+        while len(self._rows) > self._most_rows or self._bytes > self._most_bytes:
+            if next(iter(self._rows.values())).batch_id == row.batch_id:
+                break  # a batch does not push out what it needs to be undone itself
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        # Which goes depends on the order of all mutations: then, and only then, history is one resource.
+        probe.access(("files", "history"), True)
+        serial, row = self._rows.popitem(last=False)
+        batch = self._by_batch[row.batch_id]
+        batch.remove(serial)
+        if not batch:
+            del self._by_batch[row.batch_id], self._used[row.batch_id]
+        for key in _keys(row):
+            rows = self._by_file[key]
+            rows.remove(serial)
+            if rows:
+                self._dropped[key] = self._dropped.get(key, 0) + 1
+            else:
+                # The counts of files without versions are forgotten: they begin anew.
+                del self._by_file[key]
+                self._dropped.pop(key, None)
+        for digest in digests_of(row):
+            kept = self._contents.get(digest)
+            if kept is None:
+                continue
+            content, count = kept
+            if count > 1:
+                self._contents[digest] = (content, count - 1)
+            else:
+                del self._contents[digest]
+                self._bytes -= len(content)
+
+    def rows_of_batch(self, batch_id: str) -> list[Row]:
+        """See `Store.rows_of_batch`."""
+        probe.access(("files", "batch", batch_id), True)
+        return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
+
+    def is_whole(self, batch_id: str) -> bool:
+        """See `Store.is_whole`."""
+        return self._used.get(batch_id, (0, 0))[0] == len(self._by_batch.get(batch_id, ()))
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """See `Store.used_by`."""
+        return self._used.get(batch_id, (0, 0))
+
+    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+        """See `Store.rows_of_file`."""
+        probe.access(("files", "history", *key), False)
+        return self._dropped.get(key, 0), [self._rows[serial] for serial in self._by_file.get(key, ())]
+
+    def content(self, digest: bytes) -> bytes | None:
+        """See `Store.content`."""
+        kept = self._contents.get(digest)
+        return None if kept is None else kept[0]
+
+    def kept(self) -> list[Row]:
+        """See `Store.kept`."""
+        return [row for row in self._rows.values() if row.keeps]
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds: ``versions`` and ``bytes``."""
+        probe.access(("files", "history"), True)
+        return {"versions": len(self._rows), "bytes": self._bytes}
+
+
+def in_call_order(rows: Sequence[Row]) -> list[Row]:
+    """The rows of one batch in an order that does not depend on timing: see the module's theory."""
+    return sorted(rows, key=lambda row: row.call_index)
+
+
+def _keys(row: Row) -> list[Entry]:
+    return [row.key] if row.target_key is None or row.target_key == row.key else [row.key, row.target_key]
+
+
+def digests_of(row: Row) -> list[bytes]:
+    """What stood there and what stands there, as far as its content is known."""
+    return [standing.digest for standing in (row.before, row.after) if standing is not None and standing.digest]

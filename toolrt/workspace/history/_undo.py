@@ -1,0 +1,353 @@
+"""What has to be done to take back what a batch did, found out before anything is done.
+
+Rules.  Every file has to be as the batch left it, and between two changes of the batch as the first of them left it;
+else the plan is refused, and names the files.  So it is where a file that was written in place has lost a name since.
+A directory is not held to that: it goes if it is empty by then.
+
+Theory.  The rows are taken back in reverse.  What will stand at a name at that point of the plan is what the plan
+itself has put there, or what is on the disk now, under the name that it has before the plan moves it back.  A file
+that has several names now is one, whichever of them a change went by, and is written by one of them.  One that had
+several names while the batch changed it is known by its number then: what was changed by one of them is taken back
+for all that the batch removed, too.
+
+Limits.  A name that was removed from a file with several comes back as a file of its own, with the content it had.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import attrs
+
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._mutation import Found, problem_of, standing_at
+from toolrt.workspace.change._version import Number, Row, Standing
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
+from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._naming import shown_at
+
+__all__ = ["elsewhere", "planned"]
+
+#: How many files a refusal names.
+_MOST_NAMED = 10
+
+
+async def planned(disk: Disk, rows: Sequence[Row], stays_one: Callable[[Stat], Awaitable[bool]]) -> list[Row]:
+    """The rows that take back `rows`, in order; each file is written once.
+
+    Args:
+        stays_one: whether a file with several names is written in place; else what is written is a file of its own.
+
+    Raises:
+        FileProblem: a file is not as `rows` left it, or the disk cannot be looked at.
+
+    Checkpoint: always.
+    """
+    plan = _Plan(disk, stays_one)
+    for row in reversed(rows):
+        await plan.add(row.inverse())
+    if plan.blamed:
+        named = sorted(plan.blamed)
+        shown = ", ".join(named[:_MOST_NAMED]) + (", ..." if len(named) > _MOST_NAMED else "")
+        raise FileProblem(
+            shown,
+            "what the batch left there",
+            "something else: somebody changed it since",
+            "Nothing was changed; undo what came later first, or edit the files.",
+        )
+    return _directories_last([row for row in plan.rows if row is not None])
+
+
+def _directories_last(rows: Sequence[Row]) -> list[Row]:
+    """The same with each directory removed as late as it may be, the deepest first.
+
+    Which call's row it is that made a directory depends on timing; what was put into it may be of an earlier call.
+    """
+    ordered: list[Row] = []
+    late: list[Row] = []
+    for row in rows:
+        if row.target is None and _is_directory(row.before) and row.after is None:
+            late.append(row)
+            continue
+        gone = [one.key for one in late if _needs_gone(row, one.key)]
+        ordered += _deepest_first(one for one in late if any(_below(one.key, key) for key in gone))
+        late = [one for one in late if not any(_below(one.key, key) for key in gone)]
+        ordered.append(row)
+    return ordered + _deepest_first(late)
+
+
+def _needs_gone(row: Row, directory: Entry) -> bool:
+    """Whether `row` puts something where `directory` was, or below; or takes it along."""
+    if row.target_key is not None:
+        return _below(directory, row.target_key) or _below(directory, row.key)
+    return row.after is not None and _below(row.key, directory)
+
+
+def _deepest_first(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (-len(row.key), row.key))
+
+
+@attrs.define(eq=False)
+class _File:
+    """A file, or a link, at one point of the plan."""
+
+    #: What it is then.
+    standing: Standing
+    #: The names it has then, as far as the batch touched them, and how each is spelled.
+    names: dict[Entry, Entry]
+    #: Its number on the disk; None: the plan makes it.
+    number: Number | None = None
+    #: Whether it has several names on the disk, and whether it is written in place then.
+    shared: bool = False
+    in_place: bool = False
+    #: How many names it has then, those that the batch did not touch among them.
+    links: int = 1
+    #: The step that last wrote it; None: none since the last move.
+    place: int | None = None
+    #: Those that were one file then, itself among them.
+    same: list[_File] = attrs.Factory(lambda self: [self], takes_self=True)
+
+    def leave(self) -> None:
+        """It is one with no other."""
+        self.same.remove(self)
+        self.same = [self]
+
+
+class _Plan:
+    def __init__(self, disk: Disk, stays_one: Callable[[Stat], Awaitable[bool]]) -> None:
+        self._disk = disk
+        self._stays_one = stays_one
+        #: What is to be done; None where a later step has made an earlier one needless.
+        self.rows: list[Row | None] = []
+        #: The files that somebody else changed.
+        self.blamed: dict[str, None] = {}
+        #: What stands where, as far as the plan has looked or put something there.
+        self._at: dict[Entry, _File | Standing | None] = {}
+        #: The files with several names on the disk, by number.
+        self._on_disk: dict[Number, _File] = {}
+        #: The files that had one number at this point of the plan.
+        self._numbered: dict[Number, list[_File]] = {}
+        #: The step that removed a file with one name; forgotten at a move.
+        self._removed: dict[Entry, int] = {}
+        #: The moves planned so far: from, to, and how `from` is spelled.
+        self._moves: list[tuple[Entry, Entry, Entry]] = []
+
+    async def add(self, row: Row) -> None:
+        """Plan one more step."""
+        if row.target is not None and row.target_key is not None:
+            await self._add_move(row, row.target_key, row.target)
+        elif _is_directory(row.before) or _is_directory(row.after):
+            self._removed.pop(row.key, None)
+            self._at[row.key] = row.after
+            self.rows.append(row)
+        else:
+            await self._add_change(row)
+
+    async def _add_change(self, row: Row) -> None:
+        file = await self._look(row.key, row.entry)
+        now = file.standing if isinstance(file, _File) else file
+        if now != row.before or (row.before is not None and row.before.digest is None):
+            self.blamed[row.path] = None
+        elif not isinstance(file, _File):
+            if row.after is not None:
+                self._make(row, row.after)
+        elif row.after is None:
+            self._remove(row, file)
+        else:
+            in_place = row.after.number is not None and row.before is not None and row.before.number == row.after.number
+            if in_place:
+                self._join(file, row.after.number)
+                lost = row.before is not None and sum(one.links for one in file.same) < row.before.links
+                if lost or any(one.shared and not one.in_place for one in file.same):
+                    # A name that the batch changed with this one is another program's by now, or is outside.
+                    self.blamed[row.path] = None
+                for one in file.same:
+                    self._write(row, one, row.after)
+            else:
+                file.leave()
+                self._write(row, file, row.after)
+                self._join(file, row.after.number)
+
+    def _make(self, row: Row, after: Standing) -> None:
+        """Something is there where nothing was."""
+        file = _File(after, {row.key: row.entry}, place=len(self.rows))
+        place = self._removed.pop(row.key, None)
+        earlier = None if place is None else self.rows[place]
+        if place is not None and earlier is not None and _are_files(earlier.before, after):
+            file.place = place
+            self._revise(file, after)
+        else:
+            self.rows.append(attrs.evolve(row, after=attrs.evolve(after, number=None)))
+        self._at[row.key] = file
+        self._join(file, after.number)
+
+    def _remove(self, row: Row, file: _File) -> None:
+        """One name goes: what was to be written to the file for its sake alone is not written to the others'."""
+        self._at[row.key] = None
+        del file.names[row.key]
+        file.links -= 1
+        earlier = None if file.place is None else self.rows[file.place]
+        if file.place is not None and earlier is not None and earlier.key == row.key:
+            place = file.place
+            if earlier.before is None:
+                self.rows[place] = None
+            else:
+                self.rows[place] = attrs.evolve(earlier, after=None)
+                file.standing = earlier.before
+        else:
+            place = len(self.rows)
+            self.rows.append(attrs.evolve(row, before=_as_found(row.before, file)))
+        if not file.shared and self.rows[place] is not None:
+            self._removed[row.key] = place
+        file.place = None
+        if not file.names:
+            file.leave()
+
+    def _write(self, row: Row, file: _File, after: Standing) -> None:
+        """A file has another content, by whichever of its names."""
+        if file.place is None:
+            key = row.key if row.key in file.names else next(iter(file.names))
+            before = _as_found(row.before, file)
+            file.place = len(self.rows)
+            self.rows.append(attrs.evolve(row, key=key, entry=file.names[key], before=before))
+        self._revise(file, after)
+
+    def _revise(self, file: _File, after: Standing) -> None:
+        """The step that writes the file leaves that instead, or is needless."""
+        assert file.place is not None
+        earlier = self.rows[file.place]
+        assert earlier is not None
+        file.standing = after
+        if earlier.before == after and after.mode in (None, earlier.before.mode):
+            self.rows[file.place] = None
+            file.place = None
+        else:
+            after = attrs.evolve(after, number=file.number if file.in_place else None, links=file.links)
+            self.rows[file.place] = attrs.evolve(earlier, after=after)
+
+    def _join(self, file: _File, number: Number | None) -> None:
+        """The file has that number at this point, and is one with those that have it and are as it is."""
+        if number is None:
+            return
+        others = self._numbered.get(number)
+        if others is file.same:
+            return
+        file.leave()
+        if others and others[0].standing == file.standing:
+            file.same = others
+            others.append(file)
+        else:
+            self._numbered[number] = file.same
+
+    async def _add_move(self, row: Row, target_key: Entry, target: Entry) -> None:
+        if await self._look(row.key, row.entry) is None or (
+            target_key != row.key and await self._look(target_key, target) is not None
+        ):
+            self.blamed[row.path] = None
+            return
+        if row.gives_back:
+            await self._require_as_kept(row)
+        depth = len(row.key)
+        if target_key != row.key:
+            for key in [key for key in self._at if _below(key, target_key)]:
+                del self._at[key]
+        for key in [key for key in self._at if _below(key, row.key)]:
+            there = (*target_key, *key[depth:])
+            what = self._at[there] = self._at.pop(key)
+            if isinstance(what, _File):
+                what.names[there] = (*target, *what.names.pop(key)[depth:])
+        for what in self._at.values():
+            if isinstance(what, _File):
+                what.place = None
+        self._removed.clear()
+        self._moves.append((row.key, target_key, row.entry))
+        self.rows.append(row)
+
+    async def _require_as_kept(self, row: Row) -> None:
+        """Refuse to put back what is not, by number and digest, what was kept aside."""
+        listed = row.before
+        try:
+            found = await self._disk.survey(row.entry)
+            device = self._disk.lstat(path_on(self._disk, row.entry[:-2])).device
+        except OSError:
+            found = None
+        if (
+            found is None
+            or listed is None
+            or listed.number is None
+            or (found.kind, found.digest) != (listed.kind, listed.digest)
+            # A file system that was mounted again may have another device number.
+            or found.number not in (listed.number, (device, listed.number[1]))
+        ):
+            raise FileProblem(
+                row.path,
+                "what was removed, kept aside as it was",
+                "something else" if found is not None else "none that can be read",
+                "Nothing was changed; it cannot be put back.",
+            )
+
+    async def _look(self, key: Entry, entry: Entry) -> _File | Standing | None:
+        """What will stand there after the steps planned so far."""
+        if key in self._at:
+            return self._at[key]
+        here, spelled = key, entry
+        for source, target, before in reversed(self._moves):
+            if _below(here, target):
+                here, spelled = (*source, *here[len(target) :]), (*before, *spelled[len(target) :])
+            elif _below(here, source):
+                return None
+        try:
+            found = await standing_at(self._disk, spelled)
+        except OSError as error:
+            shown = shown_at(spelled)
+            if error.errno != errno.ELOOP:
+                raise problem_of(shown, error) from None
+            if any(key[:depth] in self._at for depth in range(1, len(key))):
+                return None  # the plan itself puts a directory in the link's place
+            raise elsewhere(shown) from None
+        standing = found.standing
+        if standing is None or standing.kind not in (Kind.FILE, Kind.SYMLINK):
+            return standing
+        file = self._at[key] = await self._file(found, standing)
+        file.names[key] = entry
+        return file
+
+    async def _file(self, found: Found, standing: Standing) -> _File:
+        """What was found on the disk, which may be known by another name."""
+        number = standing.number
+        shared = number is not None and found.stat is not None and found.stat.links > 1
+        if number is not None and number in self._on_disk:
+            return self._on_disk[number]
+        in_place = shared and found.stat is not None and await self._stays_one(found.stat)
+        file = _File(standing, {}, number, shared, in_place, found.stat.links if found.stat is not None else 1)
+        if number is not None and shared:
+            self._on_disk[number] = file
+        self._join(file, number)
+        return file
+
+
+def elsewhere(path: str) -> FileProblem:
+    """The refusal of an undo on whose way somebody else has put another directory."""
+    return FileProblem(path, "the directory it was in", "another one", "Nothing was changed; put it back first.")
+
+
+def _as_found(before: Standing | None, file: _File) -> Standing | None:
+    """What a step finds there, with what is known of it now."""
+    if before is None:
+        return None
+    mode = file.standing.mode if before.mode is None else before.mode
+    return attrs.evolve(before, mode=mode, number=file.number, links=file.links)
+
+
+def _are_files(*standings: Standing | None) -> bool:
+    return all(standing is not None and standing.kind is Kind.FILE for standing in standings)
+
+
+def _is_directory(standing: Standing | None) -> bool:
+    return standing is not None and standing.kind is Kind.DIRECTORY
+
+
+def _below(key: Entry, directory: Entry) -> bool:
+    """Whether `key` is that of `directory`, or of something below it."""
+    return key[: len(directory)] == directory

@@ -1,0 +1,196 @@
+"""What the start of a workspace makes of changes that their writers did not see the end of.
+
+Rules.  First the disk mends what was half written, where those changes were.  Then each change that stands alone
+happened if what it was to leave is there, and did not if what it found is there; where it is neither, somebody has
+changed the file since, and what he found tells, or it is taken to have happened.  A group that was not said to be
+complete is taken back, except what somebody else has changed since.
+
+Where no history tells what writers that are gone were about to change (there is none yet in the state directory, none
+can be written, or the last writer could not write it), the whole tree is looked through for what they left.
+
+Limits.  Looked through are the 10,000 directories nearest to the root.  Where there is a history, it does not know of
+writers that had theirs in another state directory.  What is left there is mended by `Disk.recover`.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Sequence
+
+import trio
+
+from toolrt.workspace.change._mutation import SIZE_LIMIT, Carrier, digest_of
+from toolrt.workspace.change._version import Row, Standing, Store
+from toolrt.workspace.disk._disk import Disk, Entry, Kind
+from toolrt.workspace.disk._real import RealDisk
+from toolrt.workspace.disk._real_recover import left_in
+from toolrt.workspace.disk._seal import Seal
+from toolrt.workspace.disk._state_place import contains, private_directories, users_directory
+from toolrt.workspace.history._history import MemoryStore
+from toolrt.workspace.journal._journal import Journal, Pending
+from toolrt.workspace.journal._sqlite import Place
+from toolrt.workspace.journal._two_stores import TwoStores
+from toolrt.workspace.names._mounts import disks_of, located, mounts_of, path_on, reopened
+
+__all__ = ["opened_store", "settled", "state_directory"]
+
+#: How many directories and names are looked at where no history tells what to mend: some tenths of a second.
+_MOST_DIRECTORIES = 10_000
+_MOST_NAMES = 500_000
+
+
+def settled(
+    disk: Disk, pending: Sequence[Pending], journal: Journal, left_alone: set[str]
+) -> Iterable[tuple[Place, bool]]:
+    """Decide each of `pending`, and take back unfinished groups.
+
+    Args:
+        left_alone: is given the names that look like the disk's own and are not.
+
+    Raises:
+        OSError: the disk cannot be mended or looked at; nothing is decided.
+
+    Checkpoint: never; it blocks.
+    """
+    touched = {entry[:-1] for _, row in pending for entry in (row.entry, row.target) if entry}
+    disk.recover(sorted(touched))
+    left_alone.update(disk.strangers(sorted(touched)))
+    decided: list[tuple[Place, bool]] = []
+    unfinished: list[Row] = []
+    for at, row in pending:
+        if row.group is None:
+            decided.append((at, _happened(disk, at, row, journal)))
+        else:
+            unfinished.append(row)
+            decided.append((at, False))
+    if unfinished:
+        _take_back(disk, unfinished, journal)
+    return decided
+
+
+def _mended(disk: Disk, left_alone: set[str]) -> bool:
+    """What dead writers left on the real disks is gone, wherever it was; whether all of it is."""
+    whole = True
+    for name, part in (("", disk), *((f"{name}/", part) for name, part in mounts_of(disk))):
+        base = disks_of(part)[0]
+        if isinstance(base, RealDisk):
+            directories = left_in(base.root, _MOST_DIRECTORIES, _MOST_NAMES)
+            try:
+                base.recover(directories)
+            except OSError:
+                whole = False
+            left_alone.update(name + path for path in base.strangers(directories))
+    return whole
+
+
+def _happened(disk: Disk, at: Place, row: Row, journal: Journal) -> bool:
+    if row.target is not None:
+        return _standing(disk, row.entry) is None and _standing(disk, row.target) is not None
+    following = journal.next_of(at, row.key)
+    if following is not None and following.before in (row.before, row.after):
+        return following.before == row.after
+    return _standing(disk, row.entry) != row.before
+
+
+def _standing(disk: Disk, entry: Entry) -> Standing | None:
+    """As `toolrt.workspace.change._mutation.standing_at`, at once."""
+    path = path_on(disk, entry)
+    try:
+        stat = disk.lstat(path)
+        if stat.kind is Kind.FILE and stat.size <= SIZE_LIMIT:
+            return Standing(Kind.FILE, digest_of(disk.peek(entry)), stat.mode)
+        if stat.kind is Kind.SYMLINK:
+            return Standing(Kind.SYMLINK, digest_of(disk.readlink(path).encode(errors="surrogateescape")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Standing(stat.kind, None, stat.mode)
+
+
+def _take_back(disk: Disk, rows: Sequence[Row], journal: Journal) -> None:
+    """Take back what was done of a group, the last first.
+
+    The disk's operations belong to Trio, and whoever makes a workspace may be inside of it; so they are run in a
+    thread that has a Trio of its own, on a disk of its own.
+    """
+    contents: dict[bytes, bytes] = {}
+    for row in rows:
+        digest = None if row.before is None else row.before.digest
+        content = None if digest is None else journal.stored(digest)
+        if digest is not None and content is not None:
+            contents[digest] = content
+    again = reopened(disk)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            trio.run(_taken_back, again, rows, contents)
+        except BaseException as error:  # noqa: ASYNC103  of a Trio of its own; told to who waits for the thread
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="toolrt recovery")
+    thread.start()
+    thread.join()
+    if failed:
+        raise OSError(errno.EIO, "an unfinished group could not be taken back") from failed[0]
+
+
+async def _taken_back(disk: Disk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
+    carrier = Carrier(disk, lambda row: None)
+    for row in reversed(rows):
+        # What is not as the group left it was not reached, or is somebody else's by now.
+        if row.target is not None or _standing(disk, row.entry) == row.after:
+            await carrier.take_back([row], contents)
+
+
+def opened_store(
+    disk: Disk, state_dir: str | os.PathLike[str] | None, versions: int, size: int
+) -> tuple[Store, tuple[str, ...]]:
+    """Where the history of a workspace on `disk` is kept, after what dead writers left is settled.
+
+    And the names that were met and look like the disk's own, but are not.
+
+    A disk in memory has it in memory.  The real one has it in `state_dir`, or else in a directory of its own in the
+    user's state directory (XDG Base Directory Specification 0.8): ``$TOOLRT_STATE_DIR``, ``$XDG_STATE_HOME/toolrt``
+    or ``~/.local/state/toolrt``.  Inside the workspace only if `state_dir` or ``$TOOLRT_STATE_DIR`` says so.  Of a disk
+    that is made of both each part has it in its place.
+
+    Checkpoint: never; it blocks.
+    """
+    parts = disks_of(disk)
+    real = [part for part in parts if isinstance(part, RealDisk)]
+    if not real:
+        return MemoryStore(versions, size), ()
+    place = state_directory(disk, state_dir)
+    seal = Seal(private_directories([part.root for part in real], state_dir), place or "")
+    for part in real:
+        part.trust(seal)
+    left_alone: set[str] = set()
+    journal = Journal(place, versions, size, sync=any(part.fsync for part in real))
+    journal.start(
+        lambda pending, journal: settled(disk, pending, journal, left_alone), lambda: _mended(disk, left_alone)
+    )
+    store: Store = journal
+    if len(real) != len(parts):
+        passing = MemoryStore(versions, size)
+        store = TwoStores(journal, passing, lambda key: isinstance(located(disk, key)[0], RealDisk))
+    return store, tuple(sorted(left_alone))
+
+
+def state_directory(disk: Disk, state_dir: str | os.PathLike[str] | None) -> str | None:
+    """Where to keep the history of what is on `disk`: in `state_dir`, or a place of its own; None: nowhere.
+
+    What is mounted where belongs to its name: names in a history mean what they did.
+    """
+    given = os.environ.get("TOOLRT_STATE_DIR") if state_dir is None else os.fspath(state_dir)
+    if given:
+        base = os.path.abspath(given)
+    else:
+        base = users_directory()
+        real = [part.root for part in disks_of(disk) if isinstance(part, RealDisk)]
+        if not os.path.isabs(base) or any(contains(root, os.path.realpath(base)) for root in real):
+            return None
+    told = "\0".join((disk.root, *(f"{name}\0{root}" for name, root in sorted(disk.mounts.items()))))
+    return os.path.join(base, hashlib.sha256(os.fsencode(told)).hexdigest()[:16])

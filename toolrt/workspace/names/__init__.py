@@ -1,0 +1,1 @@
+"""Names: how a path is checked, walked and shown, and which file it identifies."""

@@ -1,0 +1,34 @@
+"""How the disk itself spells a name that was given in another way, where its directories fold names.
+
+Theory.  A name means its file by any spelling, so nobody has to look which one the disk has; but what is removed or
+moved away has to come back by that one.
+"""
+
+from __future__ import annotations
+
+from toolrt.workspace.disk._disk import EXACT, Disk, Entry
+from toolrt.workspace.names._mounts import path_on
+
+__all__ = ["as_on_disk"]
+
+
+def as_on_disk(disk: Disk, entry: Entry) -> Entry:
+    """The same entry as the disk spells it; a part that is not there stays as it is.
+
+    Costs a listing of each directory on the way that folds names, and nothing where none does.
+
+    Raises:
+        OSError: a directory cannot be listed.
+
+    Checkpoint: never.
+    """
+    spelled: Entry = ()
+    for part in entry:
+        above = path_on(disk, spelled)
+        folding = disk.folds(above)
+        if folding is not EXACT:
+            names = disk.listdir(above)
+            if part not in names:
+                part = next((name for name in names if folding.fold(name) == folding.fold(part)), part)
+        spelled = (*spelled, part)
+    return spelled

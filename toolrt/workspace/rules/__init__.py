@@ -1,0 +1,1 @@
+"""Which files a workspace shows, and which changes it permits."""

@@ -1,0 +1,163 @@
+"""Rules of a session's permissions: which tools, which paths, what answer.
+
+Rules.  A path is the key of a file, from the workspace's root, and a pattern is held against it part by part, each as
+the directory that it stands in folds names.  Of a subtree, a pattern may match all, or only what may be below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.workspace.disk._disk import EXACT, Disk, Entry, Folding
+from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
+from toolrt.workspace.rules._patterns import State as Place
+
+__all__ = ["WORDS", "PathPattern", "Places", "Rule", "Word", "foldings_of"]
+
+Word = Literal["allow", "deny", "ask"]
+
+#: From the mildest to the strictest.
+WORDS: tuple[Word, ...] = ("allow", "ask", "deny")
+
+
+@attrs.frozen
+class Rule:
+    """What is to be answered to calls of some tools on some paths.
+
+    Raises:
+        DefinitionRefused: a field cannot be meant; the text says why.
+
+    Example::
+
+        Rule("edit_file", "src/**", "allow")
+    """
+
+    #: The tool's name, or a pattern of it with ``*``, ``?`` and ``[...]``.
+    tool: str = attrs.field(default="*")
+    #: The paths, from the workspace's root: ``src/**`` is ``src`` and all below it, ``**/.env`` any file of that name,
+    #: ``*.md`` those at the root alone; ``{a,b}`` is either.  None speaks of every call, also of one without paths.
+    path: str | None = attrs.field(default=None)
+    #: "allow", "deny" or "ask".
+    answer: Word = attrs.field(default="ask")
+    #: Why, told to the model that is denied or to the person who is asked; None for a text that says what and where.
+    reason: str | None = attrs.field(default=None)
+
+    @tool.validator
+    def _check_tool(self, _: object, tool: object) -> None:
+        if not isinstance(tool, str) or not tool:
+            raise DefinitionRefused("Rule(tool)", "a tool's name or a pattern of it", tool)
+
+    @path.validator
+    def _check_path(self, _: object, path: object) -> None:
+        if path is None:
+            return
+        if not isinstance(path, str) or not path:
+            raise DefinitionRefused("Rule(path)", "a pattern of paths below the workspace's root, or None", path)
+        if path.startswith(("/", "~")) or path.endswith("/") or {"", ".", ".."} & set(path.split("/")):
+            raise DefinitionRefused(
+                "Rule(path)", "names and wildcards from the workspace's root, such as src/** or **/*.md", path
+            )
+        try:
+            braces_expanded(path)
+        except PatternRefused as error:
+            raise DefinitionRefused("Rule(path)", f"a pattern without {error}", path) from None
+
+    @answer.validator
+    def _check_answer(self, _: object, answer: object) -> None:
+        if answer not in WORDS:
+            raise DefinitionRefused("Rule(answer)", '"allow", "deny" or "ask"', answer)
+
+    @reason.validator
+    def _check_reason(self, _: object, reason: object) -> None:
+        if reason is not None and not isinstance(reason, str):
+            raise DefinitionRefused("Rule(reason)", "a sentence, or None", reason)
+
+
+#: How far the alternatives of a pattern have come along a path.
+Places = list[Place]
+
+
+class PathPattern:
+    """A rule's pattern, held against what a call touches as each directory on the way folds names."""
+
+    def __init__(self, pattern: str) -> None:
+        self._texts = braces_expanded(pattern)
+        #: For each way to fold: the pattern's alternatives, and for those that end in ``**`` what stands before it.
+        self._globs: dict[Folding, list[tuple[Glob, Glob | None]]] = {}
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it matches every path there can be."""
+        return "**" in self._texts
+
+    def matches(self, foldings: Sequence[Folding], key: Entry, subtree: bool, whole: bool) -> bool:
+        """Whether `key` matches; of a subtree all must when `whole`, else what may be below it is enough.
+
+        Args:
+            foldings: as `foldings_of` gives them for `key`.
+        """
+        return any(self._matches(number, key, subtree, foldings, whole) for number in range(len(self._texts)))
+
+    def places(self, foldings: Sequence[Folding], key: Entry) -> Places:
+        """How far each of its alternatives has come at the directory of that `key`, for `accepts`."""
+        places = [glob.start for glob, _ in self._of(EXACT)]
+        for name, folding in zip(key, foldings, strict=False):
+            places = [glob.step(place, name) for (glob, _), place in zip(self._of(folding), places, strict=True)]
+        return places
+
+    def accepts(self, places: Places, folding: Folding, name: str) -> bool:
+        """Whether `name` matches in a directory that folds names so, whose `places` these are."""
+        return any(
+            glob.accepts(glob.step(place, name))
+            for (glob, _), place in zip(self._of(folding), places, strict=True)
+            if place
+        )
+
+    def _matches(self, number: int, key: Entry, subtree: bool, foldings: Sequence[Folding], whole: bool) -> bool:
+        glob, above = self._of(EXACT)[number]
+        place = glob.start
+        place_above = () if above is None else above.start
+        below = above is not None and above.accepts(place_above)
+        for name, folding in zip(key, foldings, strict=True):
+            # The foldings of one pattern differ in its letters only, so a place in one is a place in all.
+            glob, above = self._of(folding)[number]
+            place = glob.step(place, name)
+            if above is not None:
+                place_above = above.step(place_above, name)
+                below = below or above.accepts(place_above)
+        if subtree:
+            return below if whole else bool(place)
+        return glob.accepts(place)
+
+    def _of(self, folding: Folding) -> list[tuple[Glob, Glob | None]]:
+        found = self._globs.get(folding)
+        if found is None:
+            found = self._globs[folding] = []
+            for text in self._texts:
+                folded = folding.fold(text)
+                ends = folded == "**" or folded.endswith("/**")
+                found.append((Glob.of(folded), Glob.of(folded[:-2]) if ends else None))
+        return found
+
+
+def foldings_of(disk: Disk, key: Entry) -> list[Folding]:
+    """How the directory that each part of `key` stands in folds names; a missing one as the one above it.
+
+    They are the same for all that stands in one directory.
+    """
+    found: list[Folding] = []
+    for depth in range(len(key)):
+        path = path_on(disk, key[:depth])
+        if depth > 0:
+            try:
+                disk.lstat(path)
+            except OSError:
+                found.append(found[-1])
+                continue
+        found.append(disk.folds(path))
+    return found

@@ -1,0 +1,164 @@
+"""The tools that change the text of one file.
+
+Rules.  What depends on a file's content is decided on what is there once every earlier call that may change it has
+ended.  A file keeps its encoding and its byte order mark; a new one is UTF-8 unless the call names an encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolrt.model import WRITE
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._files import CallContext, Revised
+from toolrt.workspace.change._held import held, missing
+from toolrt.workspace.names._identity import Identity
+from toolrt.workspace.text._encoding import decoded, encoded, encoding_of, named
+from toolrt.workspace.text._text import Edit, Edited, check_edit, edited, edited_in_turn
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["edit_file", "multi_edit", "noted_parted", "write_file", "written"]
+
+_MARK = "\ufeff"
+
+#: How many edits one call may ask for.
+_EDITS_MOST = 1000
+
+
+async def write_file(
+    workspace: Workspace, ctx: CallContext, path: str, content: str, encoding: str | None = None
+) -> str:
+    """Write a text file: create it, or replace all it has by content, exactly as given.
+
+    path is relative to the working directory, or absolute. Missing directories are created. At most 10 MiB. A
+    file with a UTF-16 or UTF-32 byte order mark keeps its encoding; any other is UTF-8, or what encoding names.
+    """
+    identity = held(workspace, ctx, path, WRITE)
+    chosen = named(identity.path, encoding)
+    encoded(identity.path, content, "content", chosen)
+    revised = await workspace.files.revise(
+        ctx, identity, lambda before: written(identity.path, before, content, "content", chosen)
+    )
+    done = "created" if revised.before is None else "replaced"
+    return f"{done} {identity.path} ({len(revised.after or b'')} bytes){noted_parted([(identity, revised)])}"
+
+
+def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:
+    """What an answer says of the files among these that have parted from names elsewhere; often nothing."""
+    paths = [identity.path for identity, revised in changes if revised.parted]
+    if not paths:
+        return ""
+    own = "this is a file of its own" if len(paths) == 1 else "these are files of their own"
+    return (
+        f". {', '.join(paths)} had other names (hard links) outside the workspace, or not found in it: those keep the "
+        f"old content, and {own} now"
+    )
+
+
+async def edit_file(
+    workspace: Workspace,
+    ctx: CallContext,
+    path: str,
+    old: str,
+    new: str,
+    all: bool = False,
+    encoding: str | None = None,
+) -> str:
+    """Replace old by new in a text file and leave the rest of it exactly as it is.
+
+    path is relative to the working directory, or absolute. old must be in the file at exactly one place,
+    unless all is true: then every place is replaced. Line ends of the file are kept. Text of at most 10 MiB is
+    edited: UTF-8, or UTF-16 or UTF-32 with a byte order mark, or what encoding names.
+    """
+    identity = held(workspace, ctx, path, WRITE)
+    shown, edit = identity.path, Edit(old, new, all)
+    check_edit(shown, edit)
+    (made,), parted = await _edited(
+        workspace,
+        ctx,
+        identity,
+        named(shown, encoding),
+        [edit],
+        lambda text: [edited(shown, text, old, new, all)],
+    )
+    if made.count == 1:
+        return f"replaced 1 place in {shown} (line {_lines(made)}){parted}"
+    return f"replaced {made.count} places in {shown} (lines {_lines(made)}){parted}"
+
+
+async def multi_edit(
+    workspace: Workspace, ctx: CallContext, path: str, edits: list[Edit], encoding: str | None = None
+) -> str:
+    """Make several edits in one text file, in the order given: all of them, or none.
+
+    path is relative to the working directory, or absolute. Each edit replaces old by new as edit_file does, in
+    what the edits before it left; with all it replaces every place. If any edit fails the file stays as it was.
+    """
+    identity = held(workspace, ctx, path, WRITE)
+    wanted = _as_edits(identity.path, edits)
+    made, parted = await _edited(
+        workspace,
+        ctx,
+        identity,
+        named(identity.path, encoding),
+        wanted,
+        lambda text: edited_in_turn(identity.path, text, wanted)[1],
+    )
+    shown = "; ".join(f"{one.count} at line{'s' if one.count > 1 else ''} {_lines(one)}" for one in made)
+    places = sum(one.count for one in made)
+    return f"replaced {places} place{'s' if places > 1 else ''} in {identity.path} ({shown}){parted}"
+
+
+def _as_edits(path: str, edits: Sequence[Edit | Mapping[str, Any]]) -> list[Edit]:
+    """The edits; where the input was checked without the ``schema`` extra, each is still a mapping."""
+    found = [one if isinstance(one, Edit) else Edit(**one) for one in edits]
+    if not 1 <= len(found) <= _EDITS_MOST:
+        raise FileProblem(path, f"1 to {_EDITS_MOST} edits", f"{len(found)} edits", "Nothing was changed.")
+    for number, edit in enumerate(found, 1):
+        check_edit(path, edit, f" in edit {number} of {len(found)}")
+    return found
+
+
+async def _edited(
+    workspace: Workspace,
+    ctx: CallContext,
+    identity: Identity,
+    encoding: str | None,
+    edits: Sequence[Edit],
+    make: Callable[[str], list[Edited]],
+) -> tuple[list[Edited], str]:
+    """The file is as `make` makes it, whose last result has its text; gives that and what else the answer is to say."""
+    path = identity.path
+    for edit in edits:
+        encoded(path, edit.new, "new")
+    made: list[Edited] = []
+
+    def change(before: bytes | None) -> bytes:
+        if before is None:
+            raise missing(identity)
+        used = encoding or encoding_of(before)
+        made[:] = make(decoded(path, before, used))
+        return encoded(path, made[-1].text, "the result", used)
+
+    revised = await workspace.files.revise(ctx, identity, change)
+    return made, noted_parted([(identity, revised)])
+
+
+def _lines(made: Edited) -> str:
+    return ", ".join(map(str, made.lines)) + (", ..." if made.count > len(made.lines) else "")
+
+
+def written(path: str, before: bytes | None, text: str, what: str, encoding: str | None) -> bytes:
+    """The bytes of a file whose whole text is to be `text`, where `before` stands.
+
+    An encoding that only a byte order mark tells needs one: a text without gets it, unless the file had none.
+    """
+    marked = None if before is None else encoding_of(before)
+    used = encoding or marked
+    wide = used is not None and used.startswith(("utf-16", "utf-32"))
+    if wide and not text.startswith(_MARK) and (before is None or marked == used):
+        text = _MARK + text
+    return encoded(path, text, what, used)

@@ -1,0 +1,227 @@
+"""The tool that changes several files by one patch.
+
+Rules.  All files that a patch names are claimed, and all its parts are made, or none.  A part that deletes, renames or
+copies is about the file itself: a name that is a symbolic link is refused there.  A file that is renamed or copied
+keeps its mode; one that is created by a patch of git's that says so may be executed (0755).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from toolrt.model import READ, WRITE, Claim, Mode, State
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._files import CallContext, Change
+from toolrt.workspace.change._held import held, missing
+from toolrt.workspace.disk._disk import Entry
+from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._naming import shown_path
+from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
+from toolrt.workspace.tools._editing import noted_parted
+from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["apply_patch", "claims_of_patch", "names_in_patch"]
+
+#: How many files one patch may name.
+_FILES_MOST = 1000
+
+#: The permission bits that git means by mode 100755.
+_EXECUTABLE = 0o755
+
+
+def claims_of_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    """What a patch claims: WRITE on each file that it changes, creates or deletes, READ on what it copies.
+
+    Where it takes a file away the claim is on the entry's subtree: something else may stand there afterwards.
+    """
+    claims: dict[Claim, None] = {}
+    for part in _parts_or_none(input):
+        for path, mode in _ends(part):
+            own, *others = workspace.claims(path, state, mode)
+            goes = path == part.source and part.target != part.source and not part.copies
+            claims[attrs.evolve(own, subtree=True) if goes and own.mode is WRITE else own] = None
+            claims.update(dict.fromkeys(others))
+    return tuple(claims) or workspace.claims("", state, READ)
+
+
+def names_in_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    """What decides which files the names in a patch mean."""
+    names = [path for part in _parts_or_none(input) for path, _ in _ends(part)]
+    return tuple(dict.fromkeys(claim for name in names for claim in workspace.claims_after(name, state)))
+
+
+def _parts_or_none(input: Mapping[str, Any]) -> tuple[FilePatch, ...]:
+    try:
+        return _parts(input["patch"])
+    except FileProblem:
+        return ()  # which the call itself will say
+
+
+def _parts(patch: str) -> tuple[FilePatch, ...]:
+    parts = parsed_patch(patch)
+    if len(parts) > _FILES_MOST:
+        raise FileProblem("patch", f"at most {_FILES_MOST} files", f"{len(parts)}", "Send it in several calls.")
+    return tuple(attrs.evolve(part, source=_given(part.source), target=_given(part.target)) for part in parts)
+
+
+def _given(name: str | None) -> str | None:
+    """A name of the patch as tools are given one: what the patch quoted is quoted in that way."""
+    if name is None or name.startswith("/"):
+        return name
+    return shown_path(name)
+
+
+def _ends(part: FilePatch) -> list[tuple[str, Mode]]:
+    """The names of a part, and how it touches each."""
+    ends: list[tuple[str, Mode]] = []
+    if part.source is not None:
+        ends.append((part.source, READ if part.copies else WRITE))
+    if part.target is not None and part.target != part.source:
+        ends.append((part.target, WRITE))
+    return ends
+
+
+@attrs.frozen
+class _Part:
+    """One part of the patch, with what its names mean."""
+
+    patch: FilePatch
+    source: Identity | None
+    target: Identity | None
+
+    @property
+    def written(self) -> list[Identity]:
+        """The files that it changes."""
+        ends = [None if self.patch.copies else self.source, self.target]
+        return [end for end in ends if end is not None]
+
+    def shown(self) -> str:
+        """What it does, for the answer."""
+        names = [end.path for end in (self.source, self.target) if end is not None]
+        return f"{self.patch.verb} {' to '.join(dict.fromkeys(names))}"
+
+
+async def apply_patch(workspace: Workspace, ctx: CallContext, patch: str) -> str:
+    """Change, create, delete, rename or copy several text files by one unified diff: all of it, or nothing.
+
+    patch is a unified diff as diff -u or git diff write it, with --- and +++ lines for each file; /dev/null
+    stands for a file that is created or deleted, "rename from" and "rename to" lines rename one. Names are relative
+    to the working directory; a/ and b/ before them are left away. Each hunk needs the right number of lines in its
+    @@ line, and its old lines must be in the file: at the line it says, or else at exactly one other place. Line
+    ends of the files are kept.
+    """
+    parts = [_looked_up(workspace, ctx, part) for part in _parts(patch)]
+    _require_distinct(parts)
+    revisions: list[tuple[Identity, Change]] = []
+    modes: dict[Entry, int] = {}
+    for part in parts:
+        revisions += await _revisions(workspace, ctx, part, modes)
+    made = await workspace.files.revise_all(ctx, revisions, modes)
+    shown = "; ".join(part.shown() for part in parts)
+    parted = noted_parted((identity, revised) for (identity, _), revised in zip(revisions, made, strict=True))
+    return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}{parted}"
+
+
+def _looked_up(workspace: Workspace, ctx: CallContext, part: FilePatch) -> _Part:
+    found: dict[str, Identity] = {}
+    for path, mode in _ends(part):
+        found[path] = held(workspace, ctx, path, mode)
+        itself = workspace.identify(path, ctx.state, Wanted.ENTRY)
+        if part.verb != "changed" and itself.key != found[path].key:
+            raise FileProblem(
+                found[path].path,
+                f"a file to be {part.verb}",
+                "a symbolic link to it",
+                "Nothing was changed. Name the file itself.",
+            )
+    source = None if part.source is None else found[part.source]
+    target = None if part.target is None else found.get(part.target, source)
+    if source is not None and source.found is None:
+        raise missing(source)
+    if part.verb != "changed" and target is not None and target.found is not None:
+        raise _there_already(target, part)
+    return _Part(part, source, target)
+
+
+def _there_already(target: Identity, part: FilePatch) -> FileProblem:
+    got = "one that is there already" if target.found is None else f"{target.found.kind.value} that is there already"
+    return FileProblem(target.path, f"a file to be {part.verb}", got, "Nothing was changed.")
+
+
+def _require_distinct(parts: list[_Part]) -> None:
+    """Refuse a patch that touches one file by two parts, whatever names it uses."""
+    seen: set[str] = set()
+    for part in parts:
+        for identity in {end.key: end for end in part.written}.values():
+            if identity.event_name in seen:
+                raise FileProblem(
+                    identity.path, "each file once", "one in two parts", "Nothing was changed. Join the parts."
+                )
+            seen.add(identity.event_name)
+
+
+async def _revisions(
+    workspace: Workspace, ctx: CallContext, part: _Part, modes: dict[Entry, int]
+) -> list[tuple[Identity, Change]]:
+    """What is to become of the files of one part; `modes` is given those that are not a new file's."""
+    source, target, hunks = part.source, part.target, part.patch.hunks
+    if source is None:
+        assert target is not None
+        content = encoded(target.path, patched(target.path, "", hunks), "the result")
+        if part.patch.executable:
+            modes[target.entry] = _EXECUTABLE
+        return [(target, _created(target, part.patch, content))]
+    if target is source:
+        return [(source, lambda before: _changed(source, before, part.patch))]
+    if target is None:
+        return [(source, lambda before: _deleted(source, before, part.patch))]
+    # Siblings cannot change it while its claim is held; anybody else is noticed before it goes.
+    found = await workspace.files.read(ctx, source)
+    copied, modes[target.entry] = found.content, found.stat.mode
+    revisions = [(target, _created(target, part.patch, _changed(source, copied, part.patch)))]
+    if not part.patch.copies:
+        revisions.append((source, lambda before: _gone(source, before, copied)))
+    return revisions
+
+
+def _created(target: Identity, patch: FilePatch, content: bytes) -> Change:
+    def change(before: bytes | None) -> bytes:
+        if before is not None:
+            raise _there_already(target, patch)
+        return content
+
+    return change
+
+
+def _changed(source: Identity, before: bytes | None, patch: FilePatch) -> bytes:
+    if before is None:
+        raise missing(source)
+    if not patch.hunks:
+        return before
+    text = patched(source.path, decoded(source.path, before), patch.hunks)
+    return encoded(source.path, text, "the result", encoding_of(before))
+
+
+def _deleted(source: Identity, before: bytes | None, patch: FilePatch) -> None:
+    left = _changed(source, before, patch)
+    if left:
+        raise FileProblem(
+            source.path,
+            "a patch that removes all its lines, as the file is to be deleted",
+            f"{len(left)} bytes left over",
+            "Nothing was changed. Use delete_path to delete a file as it is.",
+        )
+
+
+def _gone(source: Identity, before: bytes | None, copied: bytes) -> None:
+    if before != copied:
+        raise FileProblem(
+            source.path, "the file as it was read", "another one by now", "Nothing was changed; send the call again.",
+            retryable=True,
+        )  # fmt: skip

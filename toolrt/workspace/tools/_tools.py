@@ -1,0 +1,184 @@
+"""The file tools that a model is given: which there are, what each claims, and the schemas that they share.
+
+Rules.  A tool is a function of a workspace, a call's context and the model's input.  What it claims is claimed as the
+call is ordered; what it refuses it refuses with a `FileProblem`.  Schemas are derived from the type hints once in a
+process, for all workspaces.
+
+Theory.  Where the ``schema`` extra is missing, the same schemas are written by `_schema_of`, and checked as far as the
+core can (a test holds both against each other); so a workspace's tools work with the core alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from toolrt.errors import MissingExtra
+from toolrt.model import READ, WRITE, Claim, Mode, State, Tool
+from toolrt.workspace.finding._finding import claims_of_walk, glob, search
+from toolrt.workspace.names._identity import Wanted
+from toolrt.workspace.text._text import Edit
+from toolrt.workspace.tools._arranging import change_dir, delete_path, make_dir, move_path
+from toolrt.workspace.tools._editing import edit_file, multi_edit, write_file
+from toolrt.workspace.tools._patching import apply_patch, claims_of_patch, names_in_patch
+from toolrt.workspace.tools._reading import list_dir, read_file
+
+if TYPE_CHECKING:
+    from toolrt.workspace._workspace import Workspace
+
+__all__ = ["file_tools"]
+
+ClaimsOf = Callable[["Workspace", Mapping[str, Any], State], tuple[Claim, ...]]
+
+
+@attrs.frozen
+class _FileTool:
+    """One tool, for any workspace."""
+
+    #: Takes the workspace, the call's context and the input.
+    function: Callable[..., Any]
+    #: What it claims, or None: it runs alone.
+    claims: ClaimsOf
+    #: What those look at.
+    claims_after: ClaimsOf
+    #: Whether it only looks.
+    reads: bool = False
+    #: Whether its calls share the batch's read budget.
+    shares_read_budget: bool = False
+    #: Whether it runs alone, though it says what it touches.
+    alone: bool = False
+    #: Whether it leaves out what is withheld of a directory.
+    leaves_out: bool = False
+
+    @property
+    def name(self) -> str:
+        """What models call it by."""
+        return self.function.__name__
+
+
+def _claiming(
+    mode: Mode, wanted: Wanted = Wanted.FILE, subtree: bool = False, names: tuple[str, ...] = ("path",)
+) -> ClaimsOf:
+    """Claims on what each of the parameters `names` means."""
+
+    def claims(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        if len(names) == 1:
+            return workspace.claims(input[names[0]], state, mode, wanted=wanted, subtree=subtree)
+        found: dict[Claim, None] = {}
+        for name in names:
+            found.update(dict.fromkeys(workspace.claims(input[name], state, mode, wanted=wanted, subtree=subtree)))
+        return tuple(found)
+
+    return claims
+
+
+def _named(wanted: Wanted = Wanted.FILE, names: tuple[str, ...] = ("path",)) -> ClaimsOf:
+    """What each of the parameters `names` means."""
+
+    def looks_at(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+        return tuple(claim for name in names for claim in workspace.identify(input[name], state, wanted).looks_at())
+
+    return looks_at
+
+
+_FILE, _DIRECTORY, _ENDS = _named(), _named(Wanted.DIRECTORY), ("source", "target")
+
+#: All of them, in the order that models are shown them.
+_FILE_TOOLS = (
+    _FileTool(read_file, _claiming(READ), _FILE, reads=True, shares_read_budget=True),
+    _FileTool(write_file, _claiming(WRITE), _FILE),
+    _FileTool(edit_file, _claiming(WRITE), _FILE),
+    _FileTool(multi_edit, _claiming(WRITE), _FILE),
+    _FileTool(apply_patch, claims_of_patch, names_in_patch),
+    _FileTool(list_dir, _claiming(READ, Wanted.DIRECTORY, subtree=True), _DIRECTORY, reads=True, leaves_out=True),
+    _FileTool(glob, claims_of_walk, _DIRECTORY, reads=True, leaves_out=True),
+    _FileTool(search, claims_of_walk, _DIRECTORY, reads=True, leaves_out=True),
+    _FileTool(make_dir, _claiming(WRITE, Wanted.DIRECTORY), _DIRECTORY),
+    _FileTool(
+        move_path,
+        _claiming(WRITE, Wanted.ENTRY, subtree=True, names=_ENDS),
+        _named(Wanted.ENTRY, names=_ENDS),
+        leaves_out=True,
+    ),
+    _FileTool(delete_path, _claiming(WRITE, Wanted.ENTRY, subtree=True), _named(Wanted.ENTRY), leaves_out=True),
+    _FileTool(change_dir, _claiming(READ, Wanted.DIRECTORY), _DIRECTORY, alone=True),
+)
+
+
+def file_tools(workspace: Workspace) -> list[Tool]:
+    """The tools that read and change the files of `workspace`."""
+    return [_tool_of(kind, workspace) for kind in _FILE_TOOLS]
+
+
+def _tool_of(kind: _FileTool, workspace: Workspace) -> Tool:
+    return _prototype(kind).rebound(
+        functools.partial(kind.function, workspace),
+        claims=functools.partial(kind.claims, workspace),
+        claims_after=functools.partial(kind.claims_after, workspace),
+        owner=workspace,
+    )
+
+
+@functools.cache
+def _prototype(kind: _FileTool) -> Tool:
+    """The tool without a workspace; all workspaces share what is derived from its signature."""
+    function = functools.partial(kind.function, None)
+    described = inspect.getdoc(kind.function) or ""
+    fields: dict[str, Any] = {
+        "safe": kind.reads,
+        "shares_read_budget": kind.shares_read_budget,
+        "alone": kind.alone,
+        "leaves_out": kind.leaves_out,
+        "looks_again": True,
+    }
+    tool = Tool(name=kind.name, function=function, description=described, **fields)
+    try:
+        tool.validator  # noqa: B018  so that it is made here, once
+    except MissingExtra:
+        schema = _schema_of(kind.function)
+        tool = Tool(name=kind.name, function=function, description=described, schema=schema, **fields)
+        tool.validator  # noqa: B018
+    return tool
+
+
+_JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "None": "null"}
+
+
+def _schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The schema that is derived from the type hints of a file tool, made without the ``schema`` extra."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    for parameter in list(inspect.signature(function).parameters.values())[2:]:
+        part: dict[str, Any]
+        if parameter.annotation == "list[Edit]":
+            part = {"type": "array", "items": {"$ref": "#/$defs/Edit"}}
+            schema["$defs"] = {"Edit": _schema_of_edit()}
+        else:
+            kinds = [{"type": _JSON_TYPES[kind]} for kind in parameter.annotation.split(" | ")]
+            part = {"anyOf": kinds} if len(kinds) > 1 else kinds[0]
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+        else:
+            part = {**part, "default": parameter.default}
+        properties[parameter.name] = part
+    return {**schema, "required": required, "additionalProperties": False}
+
+
+def _schema_of_edit() -> dict[str, Any]:
+    return {
+        "title": "Edit",
+        "description": inspect.getdoc(Edit),
+        "type": "object",
+        "properties": {
+            "old": {"type": "string"},
+            "new": {"type": "string"},
+            "all": {"type": "boolean", "default": False},
+        },
+        "required": ["old", "new"],
+        "additionalProperties": False,
+    }
