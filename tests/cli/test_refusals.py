@@ -159,8 +159,8 @@ def test_unreadable_things_are_refused_for_an_unprivileged_user(tmp_path: Path, 
     # What is imported late may be where only root can read, when Python is.
     program = (
         "import os, sys; from importlib import metadata; metadata.metadata('toolrt'); "
-        "from toolrt.cli import main, _app, _explore; os.setgid(65534); os.setuid(65534); "
-        "sys.exit(main(sys.argv[1:]))"
+        "from toolrt.cli import main, _app; from toolrt.cli.commands import _explore; "
+        "os.setgid(65534); os.setuid(65534); sys.exit(main(sys.argv[1:]))"
     )
     for path, workspace in ((secret, tmp_path), (response, tmp_path / "closed")):
         ended = subprocess.run(

@@ -68,7 +68,7 @@ def _app(called: str | None) -> App:
             command = getattr(importlib.import_module(f"toolrt.cli.commands.{module}"), name)
             app.command(command, help=_help(command.__doc__ or ""))
         else:
-            app.command(f"toolrt.cli.{module}:{name}", name=name, help=summary)
+            app.command(f"toolrt.cli.commands.{module}:{name}", name=name, help=summary)
     return app
 
 
