@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -25,6 +26,13 @@ os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.enviro
 # Tests ask for the full counts by the name "full"; "nightly" is the same.
 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
     os.environ["HYPOTHESIS_PROFILE"] = "full"
+
+# No property test has a deadline: a loaded machine would fail it.  Hypothesis need not be installed (`.ci/run`).
+with contextlib.suppress(ImportError):
+    from hypothesis import settings
+
+    settings.register_profile("tests", deadline=None)
+    settings.load_profile("tests")
 
 #: Where the workspaces of this run, and of the programs it starts, keep their histories: not in the home directory.
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt import sim
@@ -111,7 +111,6 @@ _CALLS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(calls=_CALLS, schedule=schedules())
 def test_every_law_holds_for_any_batch(calls: list[Scripted], schedule: list[int]) -> None:
     """Whatever the calls do, and in whatever order their steps are made."""

@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt.interop.mcp import _schema
@@ -147,7 +147,6 @@ def _mapping(schema: object) -> dict[str, Any]:
     return dict(schema) if isinstance(schema, dict) else {}
 
 
-@settings(deadline=None)
 @given(_SCHEMAS, _SCHEMAS, _SCHEMAS, _VALUES)
 def test_no_part_of_a_value_is_held_against_more_than_was_counted(root: Any, a: Any, b: Any, value: Any) -> None:
     """A validator that follows everything, as often as it stands there, is bounded by the count."""

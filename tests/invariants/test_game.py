@@ -61,7 +61,7 @@ def test_following_the_hints_breaks_it(name: str) -> None:
     assert game.outcome in LITMUS[name].wrong
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_hint_is_right_wherever_one_stands(data: st.DataObject) -> None:
     """A hint leads to the bug; where there is none, every way from there ends well."""

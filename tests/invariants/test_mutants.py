@@ -102,7 +102,7 @@ def test_failing_example_prints_mix_schedule_and_sentence() -> None:
     """What a failing property prints can be pasted back, and is as small as it gets."""
     mutant = MUTANTS["files are not ordered"]
 
-    @settings(max_examples=60, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=60, database=None, derandomize=True)
     @given(schedule=schedules())
     def broken(schedule: list[int]) -> None:
         execution = simulate(mutant.workload, schedule)

@@ -47,7 +47,7 @@ class _Model:
         }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.data())
 def test_tickets_wait_for_earlier_conflicts_and_nothing_else(data: st.DataObject) -> None:
     """After every take and release, exactly the tickets without an earlier living conflict are ready."""

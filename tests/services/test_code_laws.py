@@ -25,9 +25,7 @@ from toolrt.workspace import MemoryDisk, Workspace
 
 FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
-SETTINGS = settings(
-    max_examples=500 if FULL else 40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not FULL
-)
+SETTINGS = settings(max_examples=500 if FULL else 40, suppress_health_check=list(HealthCheck), derandomize=not FULL)
 
 FILES = {
     "app.py": "from lib.util import helper\n\n\ndef main():\n    return helper(1)\n",

@@ -45,9 +45,7 @@ from toolrt.workspace import Wanted
 
 FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
-SETTINGS = settings(
-    max_examples=300 if FULL else 20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not FULL
-)
+SETTINGS = settings(max_examples=300 if FULL else 20, suppress_health_check=list(HealthCheck), derandomize=not FULL)
 
 FILES = {
     "app.py": "from lib.util import helper\n\n\ndef main():\n    return helper(1)  # bad\n",

@@ -87,7 +87,7 @@ def test_server_that_dies_again_and_again_decides_nothing() -> None:
     assert not any("not known" in answer for answer in given)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     mix=st.lists(
         st.one_of(

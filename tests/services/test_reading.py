@@ -335,7 +335,6 @@ _TEXTS = st.lists(_PIECES, min_size=1, max_size=10).flatmap(
 _SETTINGS = settings(
     max_examples=3_000 if FULL else 300,
     derandomize=not FULL,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 

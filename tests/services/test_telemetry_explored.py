@@ -36,7 +36,6 @@ FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 PROPERTY = settings(
     max_examples=500 if FULL else 30,
     derandomize=not FULL,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 

@@ -442,7 +442,7 @@ def test_file_that_cannot_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
         JsonLines(tmp_path / "no" / "such" / "directory")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     text=st.text(max_size=30),
     number=st.one_of(st.integers(), st.floats(allow_nan=True, allow_infinity=True), st.none(), st.booleans()),

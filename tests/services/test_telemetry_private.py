@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 from _observed import Exported, Keeper
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -234,7 +234,6 @@ def test_name_of_the_working_directory_is_no_secret(monkeypatch: pytest.MonkeyPa
     assert Scrubber(None, []).text("walnut-path and hazelnut") == f"walnut-path and {SECRET}"
 
 
-@settings(deadline=None)
 @given(text=st.text(max_size=80), secret=st.text("abcdefgh/-=:'\" ~.", min_size=4, max_size=12))
 def test_named_secret_is_never_told(text: str, secret: str) -> None:
     """Wherever it stands, whatever it looks like, and looking twice finds the same."""

@@ -107,7 +107,7 @@ _SPECS = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(spec=_SPECS, declared=st.booleans())
 def test_reduction_agrees_on_generated_programs(spec, declared: bool) -> None:
     """Law: same outcomes as every schedule, one execution of each trace, and one outcome for each trace."""

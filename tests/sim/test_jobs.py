@@ -35,7 +35,7 @@ def test_jobs_show_what_one_job_shows(programs, name: str, arguments, strategy: 
     assert shown(sim.explore(program, strategy, check, jobs=3)) == shown(sim.explore(program, strategy, check))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.sampled_from([sim.Exhaustive(), sim.Bounded(1)]))
 def test_jobs_run_every_schedule_once(lengths: list[int], strategy: sim.Strategy) -> None:
     """Whatever the tree, also when there is less to do than there are processes."""

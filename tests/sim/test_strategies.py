@@ -169,7 +169,7 @@ def test_one_schedule_is_exhaustive() -> None:
     assert (report.claim, report.verdict) == ("exhaustive(schedules=1)", sim.PASS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.booleans())
 def test_exhaustive_counts_the_interleavings(lengths: list[int], nested: bool) -> None:
     """Tasks of so many steps have as many schedules as a multinomial coefficient says, nested nurseries or not."""

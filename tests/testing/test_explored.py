@@ -27,7 +27,7 @@ from toolrt.testing._given import fresh
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
 
-QUICK = settings(max_examples=30, database=None, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+QUICK = settings(max_examples=30, database=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
 async def bump(cell: sim.Cell[int]) -> None:

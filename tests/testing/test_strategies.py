@@ -12,9 +12,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import Outcome
 from toolrt.testing import Mix, Scripted, completion_orders, schedules, simulate, tool_mixes
 
-PATIENT = settings(
-    max_examples=2_000, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
-)
+PATIENT = settings(max_examples=2_000, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("outcome", [outcome.value for outcome in Outcome])

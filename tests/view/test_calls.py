@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.view import _traces as traces
@@ -52,7 +52,6 @@ _CLAIMS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(claims=st.lists(_CLAIMS, min_size=1, max_size=6))
 def test_calls_wait_for_those_whose_claims_conflict(claims: list[list[Claim]]) -> None:
     """Whom a call waits for is what the claims' own rule says, pair by pair."""
@@ -125,7 +124,6 @@ def test_number_that_no_browser_holds_is_a_text(number: int) -> None:
     assert short(2**53 - 1) == 2**53 - 1
 
 
-@settings(deadline=None)
 @given(text=st.text(), most=st.integers(1, 80))
 def test_one_line_is_one_line(text: str, most: int) -> None:
     """Whatever is in it, nothing a terminal acts on is left, and it is as short as asked."""

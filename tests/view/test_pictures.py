@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import toolrt
@@ -175,7 +175,6 @@ def _odd_traces(draw: st.DrawFn) -> Trace:
     return Trace(events, steps, {"ended": draw(_TEXTS)}, {"details": draw(_JSON)})
 
 
-@settings(deadline=None)
 @given(trace=_odd_traces())
 def test_trace_from_elsewhere_is_drawn_whatever_is_in_it(trace: Trace) -> None:
     """No trace breaks a picture, or gets out of the form that it is drawn in."""

@@ -508,7 +508,6 @@ def run(machine: type[DiskMachine], examples: int, steps: int = 30) -> None:
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

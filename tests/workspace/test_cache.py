@@ -247,7 +247,7 @@ async def answers(steps: list[Any], limits: Limits) -> list[Any]:
     return [*told, workspace.snapshot()]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(steps=steps)
 def test_caches_never_change_an_answer(steps):
     """Reads, changes by this workspace and by others, waits: all is answered as without caches."""

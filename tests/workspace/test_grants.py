@@ -9,7 +9,7 @@ from typing import Any
 import trio
 import trio.testing
 from _session import Session, as_call
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import toolrt
@@ -146,7 +146,6 @@ async def test_questions_of_a_lane_come_together_and_nobody_waits_for_anothers_a
 _ANSWERS: list[Any] = [Permit.ONCE, Permit.PATH, Permit.SESSION, False, "no", {"path": "src/a.py", "content": "r"}]
 
 
-@settings(deadline=None)
 @given(
     answers=st.lists(st.sampled_from(_ANSWERS), min_size=12, max_size=12),
     paths=st.lists(st.sampled_from(["src/a.py", "way/../a.py", "docs/c.md", "ok"]), min_size=2, max_size=4),

@@ -529,7 +529,7 @@ _TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_TREES, _PATHS, st.one_of(st.none(), _PATHS), st.sampled_from(Wanted), st.booleans())
 def test_the_short_way_finds_what_the_walk_finds(tree, path, working_dir, what, folds):
     """A name that leads straight down is not walked, and means the same."""

@@ -34,9 +34,7 @@ from toolrt.workspace import EXACT, Directory, Folding, HardLink, MemoryDisk, Sp
 
 FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
-SETTINGS = settings(
-    max_examples=1_000 if FULL else 100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=not FULL
-)
+SETTINGS = settings(max_examples=1_000 if FULL else 100, suppress_health_check=list(HealthCheck), derandomize=not FULL)
 
 CONTENT = {
     "a.txt": "one\ntwo\n",
@@ -384,9 +382,7 @@ def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     """So many values of a strategy, the same in every run."""
     found: list[Any] = []
 
-    @settings(
-        max_examples=count, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=count, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(value=strategy)
     def draw(value: Any) -> None:
         found.append(value)

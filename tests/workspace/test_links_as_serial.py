@@ -175,7 +175,7 @@ _CALLS = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(_CALLS, min_size=2, max_size=7))
 def test_issue8_23_drawn_batches_end_as_one_call_at_a_time(calls: list[Call]) -> None:
     """Whatever links a batch deletes, moves and writes through, each schedule ends as the serial run."""

@@ -222,7 +222,7 @@ def written(base, name, content):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@settings(max_examples=600 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60, deadline=None)
+@settings(max_examples=600 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60)
 @given(
     old=LINES,
     new=LINES,

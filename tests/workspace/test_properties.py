@@ -16,7 +16,7 @@ from toolrt.model import State
 from toolrt.workspace import Directory, FileProblem, HardLink, MemoryDisk, RealDisk, Symlink, Workspace, identify
 from toolrt.workspace.text._text import edited, lines_of, slice_of
 
-SETTINGS = settings(max_examples=150, deadline=None)
+SETTINGS = settings(max_examples=150)
 
 
 @attrs.frozen

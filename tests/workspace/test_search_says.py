@@ -226,7 +226,7 @@ async def test_issue8_06_a_file_that_the_disk_refuses_is_named(size: int) -> Non
     assert answer == "a:1: needle\n(1 file was not searched, cannot be read: b)"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(max_size=40), st.sampled_from(["a", "é", "needle", "日"]), st.booleans())
 async def test_issue8_06_a_search_finds_or_names(content: bytes, wanted: str, literal: bool) -> None:
     """Whatever a file has: where its bytes hold what is sought, in UTF-8, it is found or the file is named."""
