@@ -1,4 +1,12 @@
-"""A workspace's files: what a name means, how the disk is reached, and the tools a model is given."""
+"""A workspace's files: what a name means, how the disk is reached, and the tools a model is given.
+
+Sub-rooms, each of which imports only those named after it (`workspace_rooms` in ``pyproject.toml``): `tools` that a
+model calls, `finding` files by name and content, `journal` and `history` of changes, `rules` of permission and
+``.gitignore``, `change` of files, `names` and `text`, `disk`.
+
+The shell and code intelligence are elsewhere, in `toolrt.services`: they run programs or parse code, and use a
+workspace only through the names below.
+"""
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._workspace import Workspace

@@ -90,8 +90,8 @@ class Workspace:
         self._claim_table = ClaimTable()
         self._limits = limits = Limits() if limits is None else limits
         store, self._left_alone = opened_store(self._disk, state_dir, limits.versions, limits.history_bytes)
-        self._history = History(self, store)
-        self._files = Files(self, limits, keep_hard_links)
+        self._files = Files(self._disk, store, limits, keep_hard_links)
+        self._history = History(self._disk, self._claim_table, self._files, store)
 
     @property
     def disk(self) -> Disk:

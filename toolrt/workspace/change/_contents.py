@@ -7,7 +7,7 @@ file, or is answered from what was kept of it, has seen it; a search has not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -15,15 +15,13 @@ from toolrt import probe
 from toolrt.model import WRITE, Claim
 from toolrt.workspace.change._cache import Cache, Kept, stamp_of
 from toolrt.workspace.change._freshness import Freshness
+from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import SIZE_LIMIT, aside, digest_of, os_errors, problem_of, quick_digest
 from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.change._version import Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
-
-if TYPE_CHECKING:
-    from toolrt.workspace.change._files import Limits
 
 __all__ = ["Contents"]
 

@@ -24,7 +24,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 import trio
@@ -34,6 +34,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._contents import Contents
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._keeping import fits_history, make_room
+from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._making import Making
 from toolrt.workspace.change._mutation import (
     SIZE_LIMIT,
@@ -56,52 +57,31 @@ from toolrt.workspace.change._revision import (
     row_of,
 )
 from toolrt.workspace.change._telling import Telling, Told, tell_began, tell_ended
-from toolrt.workspace.change._version import Row
-from toolrt.workspace.disk._disk import Changed, Entry, Kind, Snapshot, Stat, Unsynced
+from toolrt.workspace.change._version import Row, Store
+from toolrt.workspace.disk._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._spelling import as_on_disk
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
 
 __all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", "Snapshot"]
 
 T = TypeVar("T")
 
 
-@attrs.frozen
-class Limits:
-    """How much a workspace remembers; the oldest goes first."""
-
-    #: Files whose last seen content is known by its digest, some 200 bytes each.
-    seen: int = 100_000
-    #: Contents kept to be read again: how many, and their bytes together.
-    stored: int = 4096
-    stored_bytes: int = 64 * 1024 * 1024
-    #: Answers kept for a file and a part of it: how many, and their bytes together.
-    cached: int = 4096
-    cached_bytes: int = 16 * 1024 * 1024
-    #: Versions in the history: how many, and the bytes of their contents together.
-    versions: int = 100_000
-    history_bytes: int = 256 * 1024 * 1024
-    #: Bytes of removed files and directories, too large for history, that are kept aside beside the workspace's files.
-    kept_bytes: int = 4 * 1024 * 1024 * 1024
-
-
 class Files:
     """The files of one workspace, as its tools read and change them.  Get it from `Workspace.files`."""
 
-    def __init__(self, workspace: Workspace, limits: Limits, keep_hard_links: bool = False) -> None:
-        self._workspace = workspace
-        self._disk = workspace.disk
+    def __init__(self, disk: Disk, store: Store, limits: Limits, keep_hard_links: bool = False) -> None:
+        self._disk = disk
+        self._store = store
+        self._limits = limits
         self._seen = Freshness(limits.seen)
-        self._making = Making(workspace.disk)
+        self._making = Making(disk)
         #: What is kept aside together has a bound: one removal after the other asks what there is.
         self._keeping = trio.Lock()
         self._keeps_hard_links = keep_hard_links
-        self._contents = Contents(workspace.disk, self._seen, limits)
+        self._contents = Contents(disk, self._seen, limits)
 
     # Reading
 
@@ -182,7 +162,7 @@ class Files:
                 row = self._as_on_disk(work.row)
                 contents = {} if work.before is None else {digest_of(work.before): work.before}
                 told.digest = work.digests[0]
-                await self._carrier(ctx).carry_out(self._workspace.history.store, [row], contents)
+                await self._carrier(ctx).carry_out(self._store, [row], contents)
                 self._seen.saw(identity, None, own=True)
                 told.digest, told.landed = None, True
             else:
@@ -248,7 +228,7 @@ class Files:
                     directories.setdefault(row.key, row)
             rows = [*directories.values(), *rows]
             with os_errors(", ".join(identity.path for identity in identities)), self._making.of([*directories]):
-                await self._carrier(ctx).carry_out(self._workspace.history.store, rows, contents)
+                await self._carrier(ctx).carry_out(self._store, rows, contents)
             for identity, one, revised in zip(identities, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
                 one.digest, one.landed = digest, True
@@ -279,7 +259,7 @@ class Files:
             return False
         making = self._making.of([row.key for row in rows])
         with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path), making:
-            done = await self._carrier(ctx).carry_out(self._workspace.history.store, rows, {})
+            done = await self._carrier(ctx).carry_out(self._store, rows, {})
             told.landed = True
         return bool(done)
 
@@ -299,10 +279,10 @@ class Files:
         telling = Telling(ctx, [identity.event_name])
         with self._doubted([identity]), telling as (told,), os_errors(identity.path):
             identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
-            found = Gathering(self._disk, self._seen, ctx, self._workspace.limits.history_bytes // 4)
+            found = Gathering(self._disk, self._seen, ctx, self._limits.history_bytes // 4)
             stat = await found.gather(identity, recursive)
-            rows, store = found.rows, self._workspace.history.store
-            limits = self._workspace.limits
+            rows, store = found.rows, self._store
+            limits = self._limits
             if not fits_history(rows, found.contents, limits.versions // 16):
                 await self._keep(ctx, identity, rows[-1])
                 told.landed = True
@@ -332,7 +312,7 @@ class Files:
         Raises:
             FileProblem: it cannot be kept; nothing was removed.
         """
-        store, most = self._workspace.history.store, self._workspace.limits.kept_bytes
+        store, most = self._store, self._limits.kept_bytes
         try:
             async with self._keeping:
                 size = (await self._disk.survey(identity.entry)).size
@@ -375,7 +355,7 @@ class Files:
             await self._making.settled(target.key or ())
             rows = self._making.missing(ctx, target.key or (), target.entry[:-1])
             with os_errors(target.path), self._making.of([row.key for row in rows]):
-                await self._carrier(ctx).carry_out(self._workspace.history.store, [*rows, moved], {})
+                await self._carrier(ctx).carry_out(self._store, [*rows, moved], {})
             for one in told:
                 one.landed = True
 
@@ -406,7 +386,7 @@ class Files:
                         row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."
                     )
             with self._making.of(made):
-                done = await self._carrier(ctx).carry_out(self._workspace.history.store, own, contents)
+                done = await self._carrier(ctx).carry_out(self._store, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
                 standing = left.get(name)
@@ -431,8 +411,8 @@ class Files:
 
     def _require_room(self, ctx: CallContext) -> None:
         """Refuse a change of a batch that has used up the bounds of history: no later part of it could be undone."""
-        batch_id, limits = origin_of(ctx)[0], self._workspace.limits
-        versions, size = self._workspace.history.store.used_by(batch_id)
+        batch_id, limits = origin_of(ctx)[0], self._limits
+        versions, size = self._store.used_by(batch_id)
         if versions >= limits.versions or size >= limits.history_bytes:
             probe.access(("files", "batch", batch_id), True)
             raise FileProblem(
@@ -469,7 +449,7 @@ class Files:
 
     async def _revising(self, ctx: CallContext, identity: Identity, change: Change) -> Revising:
         """One change of one file; where its name is to part from others it is known by that name alone."""
-        store, expected, found = self._workspace.history.store, self._seen.expected(identity), identity.found
+        store, expected, found = self._store, self._seen.expected(identity), identity.found
         stays: Stat | None = None
         if found is not None and identity.shared:
             if await self.stays_one(found):

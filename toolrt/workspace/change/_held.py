@@ -10,21 +10,52 @@ found, nothing or a directory.  Who changes a file is ordered with all who go th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from toolrt.model import READ, Mode, covers
+from toolrt.model import READ, Claim, Mode, State, covers
+from toolrt.order import ClaimTable
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._files import CallContext
+from toolrt.workspace.change._files import CallContext, Files
+from toolrt.workspace.disk._disk import Disk
 from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.text._budget import Skeleton, TokenCount
 
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
+__all__ = ["FileAccess", "held", "looked_up", "missing"]
 
-__all__ = ["held", "looked_up", "missing"]
+
+class FileAccess(Protocol):
+    """What file tools and permissions use of a `Workspace`."""
+
+    #: See `Workspace`.
+    skeleton: Skeleton
+    tokens: TokenCount
+
+    @property
+    def disk(self) -> Disk:
+        """Where the files are."""
+
+    @property
+    def claim_table(self) -> ClaimTable:
+        """The order of all calls that touch these files."""
+
+    @property
+    def files(self) -> Files:
+        """Reads and changes them."""
+
+    def identify(self, path: str, state: State | None = None, wanted: Wanted = Wanted.FILE) -> Identity:
+        """What `path` means now."""
+
+    def claims(
+        self, path: str, state: State, mode: Mode, *, wanted: Wanted = Wanted.FILE, subtree: bool = False
+    ) -> tuple[Claim, ...]:
+        """What a tool claims to read or change the file that `path` means."""
+
+    def claims_after(self, path: str, state: State, *, wanted: Wanted = Wanted.FILE) -> tuple[Claim, ...]:
+        """What `claims` looks at for `path`."""
 
 
 def looked_up(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     path: str,
     mode: Mode,
@@ -50,7 +81,7 @@ def looked_up(
 
 
 def held(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     path: str,
     mode: Mode,

@@ -18,10 +18,9 @@ from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._mutation import changed_since, standing_at
 from toolrt.workspace.change._revision import CallContext, row_of
 from toolrt.workspace.change._version import Row
-from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
+from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
-from toolrt.workspace.names._name_walk import DEEPEST
 from toolrt.workspace.names._naming import shown_at
 
 __all__ = ["Gathering"]

@@ -63,6 +63,10 @@ Entry = tuple[str, ...]
 NAME_MAX = 255
 PATH_MAX = 4095
 
+#: How deep below the root a name may lead.  A claim on each directory of the way, each as long as its own depth, is
+#: quadratic; no real tree is this deep.
+DEEPEST = 256
+
 #: Names of the disk's own begin with `OWN` and end with `PARTIAL` (of no use without its writer), with `COPY` (a
 #: recovery copy) or with `KEPT` (a directory with what was removed and can be put back).
 OWN = ".toolrt-"

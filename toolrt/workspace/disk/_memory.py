@@ -28,6 +28,7 @@ import trio
 from toolrt.workspace.disk._disk import (
     BOXED,
     COPY,
+    DEEPEST,
     KEPT,
     OWN,
     PARTIAL,
@@ -52,7 +53,6 @@ from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE
 from toolrt.workspace.disk._nodes import Branch, File, Node, Other, Saved, files_of, nodes_of
 from toolrt.workspace.disk._real_keep import IGNORING, tree_digest
 from toolrt.workspace.disk._real_recover import mixture
-from toolrt.workspace.names._name_walk import DEEPEST
 
 __all__ = ["COPY_LIMIT", "Fault", "MemoryDisk"]
 

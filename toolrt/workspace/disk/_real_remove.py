@@ -25,11 +25,10 @@ import stat
 import struct
 from collections.abc import Callable
 
-from toolrt.workspace.disk._disk import OWN, PARTIAL, Changed, Entry, Kind, Stat, failure
+from toolrt.workspace.disk._disk import DEEPEST, OWN, PARTIAL, Changed, Entry, Kind, Stat, failure
 from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, shown_as, stat_of
 from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
 from toolrt.workspace.disk._seal import Seal
-from toolrt.workspace.names._name_walk import DEEPEST
 
 __all__ = ["delete_tree", "remove", "remove_tree", "require_removable"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -21,8 +21,8 @@ from toolrt import probe
 from toolrt.model import READ, Claim, State
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._files import SIZE_LIMIT, CallContext
-from toolrt.workspace.change._held import held, looked_up, missing
-from toolrt.workspace.disk._disk import Entry, Kind
+from toolrt.workspace.change._held import FileAccess, held, looked_up, missing
+from toolrt.workspace.disk._disk import DEEPEST, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import candidates
 from toolrt.workspace.finding._search import Wanted as Sought
@@ -31,14 +31,10 @@ from toolrt.workspace.finding._search_file import Unsearched, lines_of_file
 from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace.names._mounts import located, path_on
-from toolrt.workspace.names._name_walk import DEEPEST
 from toolrt.workspace.names._naming import meant_path, shown_path
 from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._encoding import named
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
 
 __all__ = ["claims_of_walk", "glob", "search"]
 
@@ -58,7 +54,7 @@ _RIPGREP_FROM = 200
 _PATTERN_LONGEST = 1000
 
 
-def claims_of_walk(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+def claims_of_walk(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What a walk claims: READ on all below its directory, and on each ``.gitignore`` above it."""
     identity = workspace.identify(input["path"], state, Wanted.DIRECTORY)
     claims = dict.fromkeys(identity.claims(READ, subtree=True))
@@ -69,7 +65,7 @@ def claims_of_walk(workspace: Workspace, input: Mapping[str, Any], state: State)
     return tuple(claims)
 
 
-async def glob(workspace: Workspace, ctx: CallContext, pattern: str, path: str = ".", ignored: bool = False) -> str:
+async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str = ".", ignored: bool = False) -> str:
     """Find files by a pattern for their paths and return them, one a line, sorted.
 
     The pattern is matched against each path below path: * is any part of a name, ** any number of directories, ?
@@ -99,7 +95,7 @@ async def glob(workspace: Workspace, ctx: CallContext, pattern: str, path: str =
 
 
 async def search(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     pattern: str,
     path: str = ".",
@@ -159,7 +155,7 @@ async def search(
     return _answer(found, limit, [*unsearched.notes(), *_notes(walk)])
 
 
-async def _candidates(workspace: Workspace, base: Identity, sought: Sought) -> Set[Entry] | None:
+async def _candidates(workspace: FileAccess, base: Identity, sought: Sought) -> Set[Entry] | None:
     """The files that may have what is sought, by ripgrep; None where it cannot help: then all may."""
     disk, below = located(workspace.disk, base.entry)
     if probe.threads_inline or not sought.literal or not isinstance(disk, RealDisk):
@@ -258,7 +254,7 @@ class _Patterns:
 
 
 async def _walk(
-    workspace: Workspace, ctx: CallContext, base: Identity, all_files: bool, patterns: _Patterns | None
+    workspace: FileAccess, ctx: CallContext, base: Identity, all_files: bool, patterns: _Patterns | None
 ) -> Walk:
     ignored = None if all_files else await ignored_above(workspace.disk, base.entry)
     withheld = withholding(workspace.disk, ctx, base)
@@ -279,7 +275,7 @@ async def _next(walk: Walk, base: Identity) -> Found | None:
 class _Paths:
     """Paths as they are shown: relative to the working directory."""
 
-    def __init__(self, workspace: Workspace, ctx: CallContext, base: Identity) -> None:
+    def __init__(self, workspace: FileAccess, ctx: CallContext, base: Identity) -> None:
         here = workspace.identify(".", ctx.state, Wanted.DIRECTORY)
         self._base = posixpath.relpath("/" + "/".join(base.entry), "/" + "/".join(here.entry))
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import attrs
 import trio
@@ -24,15 +23,13 @@ import trio
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import SIZE_LIMIT, CallContext
+from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.change._mutation import os_errors
 from toolrt.workspace.disk._disk import Entry, Kind
 from toolrt.workspace.finding._search import Wanted, matching_lines
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
 
 __all__ = ["LineFound", "Unsearched", "lines_of_file"]
 
@@ -88,7 +85,7 @@ def _files(count: int) -> str:
 
 
 async def lines_of_file(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     identity: Identity,
     wanted: Wanted,
@@ -145,7 +142,7 @@ def _text_of(path: str, content: bytes, encoding: str | None) -> str | FileProbl
         return problem
 
 
-async def _is_file(workspace: Workspace, identity: Identity) -> bool:
+async def _is_file(workspace: FileAccess, identity: Identity) -> bool:
     """Whether a file stands there; what vanished meanwhile counts as never having been there."""
     try:
         return (await workspace.disk.look(identity.entry)).kind is Kind.FILE
@@ -154,7 +151,7 @@ async def _is_file(workspace: Workspace, identity: Identity) -> bool:
 
 
 async def _lines_of_large_file(
-    workspace: Workspace,
+    workspace: FileAccess,
     identity: Identity,
     wanted: Wanted,
     most: int,
@@ -173,7 +170,7 @@ async def _lines_of_large_file(
     return blocks.found
 
 
-async def _feed(workspace: Workspace, identity: Identity, blocks: _Blocks) -> None:
+async def _feed(workspace: FileAccess, identity: Identity, blocks: _Blocks) -> None:
     """Give it the file, block by block, until it has enough."""
     at, number, size = 0, None, 0
     while True:

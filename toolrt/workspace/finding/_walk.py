@@ -12,19 +12,17 @@ from collections.abc import Callable
 
 import attrs
 
-from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat, is_own
-from toolrt.workspace.names._name_walk import DEEPEST
-from toolrt.workspace.rules._ignore import Ignored, IgnoreFile
+from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat, is_own
+from toolrt.workspace.rules._ignore import IGNORE_FILE, Ignored, IgnoreFile
 from toolrt.workspace.rules._withholding import Withholding
 
-__all__ = ["IGNORE_FILE", "VISITED_MOST", "Found", "Walk", "ignored_above"]
+__all__ = ["VISITED_MOST", "Found", "Walk", "ignored_above"]
 
 #: How many names one walk looks at: a tree larger than this is to be walked in parts.
 VISITED_MOST = 200_000
 
 #: How large a ``.gitignore`` may be, in bytes; a larger one counts for nothing.
 _IGNORE_LIMIT = 1024 * 1024
-IGNORE_FILE = ".gitignore"
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import attrs
 import trio
@@ -32,18 +32,15 @@ from toolrt import probe
 from toolrt.model import WRITE, Claim, State, covers
 from toolrt.order import ClaimTable, Ticket
 from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._files import CallContext, Files
 from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
 from toolrt.workspace.change._revision import origin_of, row_of
 from toolrt.workspace.change._version import Row, Standing, Store, Version
-from toolrt.workspace.disk._disk import Entry, Kind
+from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.history._undo import elsewhere, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
-from toolrt.workspace.names._identity import Identity, Wanted
+from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._naming import shown_at
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
-    from toolrt.workspace.change._files import CallContext
 
 __all__ = ["History", "MemoryStore", "Undone"]
 
@@ -82,8 +79,10 @@ class _Errand:
 class History:
     """The versions of one workspace's files.  Get it from `Workspace.history`."""
 
-    def __init__(self, workspace: Workspace, store: Store) -> None:
-        self._workspace = workspace
+    def __init__(self, disk: Disk, claim_table: ClaimTable, files: Files, store: Store) -> None:
+        self._disk = disk
+        self._claim_table = claim_table
+        self._files = files
         self._store = store
         #: How many undos and restores there were, to name their batches.
         self._errands = 0
@@ -120,12 +119,15 @@ class History:
     async def _named(self, path: str, state: State | None) -> tuple[Identity, Entry, int, list[Row]]:
         """What `path` names, its key, how many of its rows were dropped, and those that are left."""
         for wanted in (Wanted.ENTRY, Wanted.FILE):
-            identity = self._workspace.identify(path, state, wanted)
+            identity = self._meant(path, state, wanted)
             key = _key(identity)
             dropped, rows = await self._ask(partial(self._store.rows_of_file, key))
             if rows or identity.found is None or identity.found.kind is not Kind.SYMLINK:
                 break
         return identity, key, dropped, rows
+
+    def _meant(self, path: str, state: State | None, wanted: Wanted) -> Identity:
+        return identify(self._disk, path, None if state is None else state.working_dir, wanted)
 
     async def changed_by(self, batch_id: str) -> tuple[str, ...]:
         """The files and directories that a batch changed so far, relative to the workspace's root, sorted.
@@ -167,7 +169,7 @@ class History:
             wanted = attrs.evolve(wanted, digest=digest)
 
         async def put(owner: CallContext) -> Undone:
-            now = self._workspace.identify(path, state, identity.wanted)
+            now = self._meant(path, state, identity.wanted)
             if now.problem is not None:
                 raise now.problem
             if now.key != key or not all(covers(owner.claims, claim) for claim in now.claims(WRITE)):
@@ -178,14 +180,14 @@ class History:
         if ctx is not None:
             return await put(ctx)
         errand = self._errand("restore", identity.claims(WRITE))
-        async with _Turn(self._workspace.claim_table, errand):
+        async with _Turn(self._claim_table, errand):
             return await put(errand)
 
     async def _put(
         self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None
     ) -> tuple[bool, bool]:
         """Put it there; says whether something is other now, and whether it has parted from names elsewhere."""
-        files, links = self._workspace.files, (None if wanted is None else wanted.kind) is Kind.SYMLINK
+        files, links = self._files, (None if wanted is None else wanted.kind) is Kind.SYMLINK
         if now.found is not None and now.found.kind not in (Kind.FILE, Kind.SYMLINK):
             raise FileProblem(now.path, "a file or a link to replace", now.found.kind.value, "Nothing was changed.")
         if now.found is not None and now.found.kind is Kind.FILE and links:
@@ -200,7 +202,7 @@ class History:
             [revised] = await files.revise_all(owner, [(now, lambda found: content)], modes)
             return revised.before != revised.after, revised.parted
         with os_errors(now.path):
-            found = await standing_at(self._workspace.disk, now.entry)
+            found = await standing_at(self._disk, now.entry)
         if found.standing == wanted:
             return False, False
         rows = [
@@ -241,7 +243,7 @@ class History:
                     )
                 return await self._undo(ctx, rows)
             errand = self._errand("undo", claims)
-            async with _Turn(self._workspace.claim_table, errand):
+            async with _Turn(self._claim_table, errand):
                 if await self._rows(batch_id) == rows and self._claims(rows) == claims:
                     return await self._undo(errand, rows)
         raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
@@ -252,7 +254,7 @@ class History:
         return _Errand(f"{what}-{self._errands}", claims)
 
     async def _undo(self, owner: CallContext, rows: Sequence[Row]) -> Undone:
-        plan = await planned(self._workspace.disk, rows, self._workspace.files.stays_one)
+        plan = await planned(self._disk, rows, self._files.stays_one)
         contents: dict[bytes, bytes] = {}
         lost: list[str] = []
         for row in plan:
@@ -269,7 +271,7 @@ class History:
                 lost.append(row.path)
         if lost:
             raise _not_kept(", ".join(sorted(lost)), "what stood there")
-        done = await self._workspace.files.carry_out(owner, plan, contents)
+        done = await self._files.carry_out(owner, plan, contents)
         return Undone(owner.batch_id, _paths_of(done), _paths_of([row for row in done if row.parted]))
 
     async def _content(self, digest: bytes) -> bytes | None:
@@ -296,7 +298,7 @@ class History:
         changed = {key for row in rows for key in (row.key, row.target_key) if key is not None}
         for row in rows:
             for key, entry in row.ends:
-                identity = self._workspace.identify(f"./{shown_at(entry)}", None, Wanted.ENTRY)
+                identity = identify(self._disk, f"./{shown_at(entry)}", None, Wanted.ENTRY)
                 if identity.key != key:
                     if not any(key[:depth] in changed for depth in range(1, len(key))):
                         raise elsewhere(row.path)

@@ -36,9 +36,9 @@ import attrs
 
 from toolrt.model import READ, WRITE, Claim, Mode
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
-from toolrt.workspace.disk._disk import EXACT, NAME_MAX, OWN, PATH_MAX, Disk, Entry, Folding, Kind, Stat
+from toolrt.workspace.disk._disk import DEEPEST, EXACT, NAME_MAX, OWN, PATH_MAX, Disk, Entry, Folding, Kind, Stat
 from toolrt.workspace.names._mounts import path_on
-from toolrt.workspace.names._name_walk import DEEPEST, OUTSIDE, TOP, NameWalk
+from toolrt.workspace.names._name_walk import OUTSIDE, TOP, NameWalk
 from toolrt.workspace.names._naming import meant_path, shown_at
 
 __all__ = ["Identity", "KeysBelow", "Wanted", "identify"]

@@ -15,17 +15,13 @@ import functools
 import os
 
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
-from toolrt.workspace.disk._disk import Disk, Entry, Folding, Kind, Stat, is_own, parts_of
+from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Folding, Kind, Stat, is_own, parts_of
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["DEEPEST", "OUTSIDE", "TOP", "NameWalk"]
+__all__ = ["OUTSIDE", "TOP", "NameWalk"]
 
 #: How many links one name may go through; Linux stops at the same number.
 _MOST_LINKS = 40
-
-#: How deep below the root a name may lead.  A claim on each directory of the way, each as long as its own depth, is
-#: quadratic; no real tree is this deep.
-DEEPEST = 256
 
 #: What is said of a name that leads outside: what was expected, what it is, what to do.
 OUTSIDE = ("a path inside the workspace", "one that leads outside", "Name a file inside the workspace.")

@@ -37,7 +37,7 @@ import enum
 import fnmatch
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -57,14 +57,12 @@ from toolrt.model import (
     Withheld,
     decision,
 )
+from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.disk._disk import Entry, Folding, Kind, Stat
-from toolrt.workspace.finding._walk import IGNORE_FILE
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
+from toolrt.workspace.rules._ignore import IGNORE_FILE
 from toolrt.workspace.rules._rules import WORDS, PathPattern, Places, Rule, Word, foldings_of
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
 
 __all__ = ["Grant", "Permissions", "Permit", "Question"]
 
@@ -191,7 +189,7 @@ class Permissions:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: FileAccess,
         rules: Iterable[Rule] = (),
         ask: Ask | None = None,
         default: Word = "ask",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from toolrt.model import Withheld
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._files import CallContext
+from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat, is_own
 from toolrt.workspace.names._identity import Identity, KeysBelow
 from toolrt.workspace.names._naming import shown_at

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from toolrt.model import READ, WRITE, DirectoryChanged, ToolOutput
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._files import CallContext
-from toolrt.workspace.change._held import held, missing
+from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._revision import noted, noted_no_change
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.rules._withholding import refuse_withheld
 
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
-
 __all__ = ["change_dir", "delete_path", "make_dir", "move_path"]
 
 
-async def make_dir(workspace: Workspace, ctx: CallContext, path: str) -> str:
+async def make_dir(workspace: FileAccess, ctx: CallContext, path: str) -> str:
     """Make a directory, and the missing ones on the way to it; one that is there already is fine.
 
     path is relative to the working directory, or absolute.
@@ -30,7 +26,7 @@ async def make_dir(workspace: Workspace, ctx: CallContext, path: str) -> str:
     return f"made {identity.path}" if made else f"{identity.path} is there already"
 
 
-async def move_path(workspace: Workspace, ctx: CallContext, source: str, target: str) -> str:
+async def move_path(workspace: FileAccess, ctx: CallContext, source: str, target: str) -> str:
     """Move or rename a file, a directory with all that is in it, or a symbolic link itself.
 
     source and target are relative to the working directory, or absolute. target is the new name itself, also for a
@@ -45,7 +41,7 @@ async def move_path(workspace: Workspace, ctx: CallContext, source: str, target:
     return f"moved {moved.path} to {to.path}"
 
 
-async def delete_path(workspace: Workspace, ctx: CallContext, path: str, recursive: bool = False) -> str:
+async def delete_path(workspace: FileAccess, ctx: CallContext, path: str, recursive: bool = False) -> str:
     """Delete a file, an empty directory, or a symbolic link itself.
 
     path is relative to the working directory, or absolute. With recursive a directory is deleted with all that is
@@ -59,7 +55,7 @@ async def delete_path(workspace: Workspace, ctx: CallContext, path: str, recursi
     return f"deleted {identity.path}"
 
 
-async def change_dir(workspace: Workspace, ctx: CallContext, path: str) -> ToolOutput:
+async def change_dir(workspace: FileAccess, ctx: CallContext, path: str) -> ToolOutput:
     """Change the working directory, which relative paths of later calls start from.
 
     path is relative to the working directory so far, or absolute; "/" is the machine's, not the workspace's.

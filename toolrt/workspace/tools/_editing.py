@@ -7,18 +7,15 @@ ended.  A file keeps its encoding and its byte order mark; a new one is UTF-8 un
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolrt.model import WRITE
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import CallContext, Revised
-from toolrt.workspace.change._held import held, missing
+from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of, named
 from toolrt.workspace.text._text import Edit, Edited, check_edit, edited, edited_in_turn
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
 
 __all__ = ["edit_file", "multi_edit", "noted_parted", "write_file", "written"]
 
@@ -29,7 +26,7 @@ _EDITS_MOST = 1000
 
 
 async def write_file(
-    workspace: Workspace, ctx: CallContext, path: str, content: str, encoding: str | None = None
+    workspace: FileAccess, ctx: CallContext, path: str, content: str, encoding: str | None = None
 ) -> str:
     """Write a text file: create it, or replace all it has by content, exactly as given.
 
@@ -59,7 +56,7 @@ def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:
 
 
 async def edit_file(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     path: str,
     old: str,
@@ -90,7 +87,7 @@ async def edit_file(
 
 
 async def multi_edit(
-    workspace: Workspace, ctx: CallContext, path: str, edits: list[Edit], encoding: str | None = None
+    workspace: FileAccess, ctx: CallContext, path: str, edits: list[Edit], encoding: str | None = None
 ) -> str:
     """Make several edits in one text file, in the order given: all of them, or none.
 
@@ -123,7 +120,7 @@ def _as_edits(path: str, edits: Sequence[Edit | Mapping[str, Any]]) -> list[Edit
 
 
 async def _edited(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     identity: Identity,
     encoding: str | None,

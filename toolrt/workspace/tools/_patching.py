@@ -8,23 +8,20 @@ keeps its mode; one that is created by a patch of git's that says so may be exec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from toolrt.model import READ, WRITE, Claim, Mode, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import CallContext, Change
-from toolrt.workspace.change._held import held, missing
+from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
 from toolrt.workspace.tools._editing import noted_parted
 from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
-
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
 
 __all__ = ["apply_patch", "claims_of_patch", "names_in_patch"]
 
@@ -35,7 +32,7 @@ _FILES_MOST = 1000
 _EXECUTABLE = 0o755
 
 
-def claims_of_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+def claims_of_patch(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What a patch claims: WRITE on each file that it changes, creates or deletes, READ on what it copies.
 
     Where it takes a file away the claim is on the entry's subtree: something else may stand there afterwards.
@@ -50,7 +47,7 @@ def claims_of_patch(workspace: Workspace, input: Mapping[str, Any], state: State
     return tuple(claims) or workspace.claims("", state, READ)
 
 
-def names_in_patch(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+def names_in_patch(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
     """What decides which files the names in a patch mean."""
     names = [path for part in _parts_or_none(input) for path, _ in _ends(part)]
     return tuple(dict.fromkeys(claim for name in names for claim in workspace.claims_after(name, state)))
@@ -107,7 +104,7 @@ class _Part:
         return f"{self.patch.verb} {' to '.join(dict.fromkeys(names))}"
 
 
-async def apply_patch(workspace: Workspace, ctx: CallContext, patch: str) -> str:
+async def apply_patch(workspace: FileAccess, ctx: CallContext, patch: str) -> str:
     """Change, create, delete, rename or copy several text files by one unified diff: all of it, or nothing.
 
     patch is a unified diff as diff -u or git diff write it, with --- and +++ lines for each file; /dev/null
@@ -128,7 +125,7 @@ async def apply_patch(workspace: Workspace, ctx: CallContext, patch: str) -> str
     return f"patched {len(parts)} file{'s' if len(parts) > 1 else ''}: {shown}{parted}"
 
 
-def _looked_up(workspace: Workspace, ctx: CallContext, part: FilePatch) -> _Part:
+def _looked_up(workspace: FileAccess, ctx: CallContext, part: FilePatch) -> _Part:
     found: dict[str, Identity] = {}
     for path, mode in _ends(part):
         found[path] = held(workspace, ctx, path, mode)
@@ -167,7 +164,7 @@ def _require_distinct(parts: list[_Part]) -> None:
 
 
 async def _revisions(
-    workspace: Workspace, ctx: CallContext, part: _Part, modes: dict[Entry, int]
+    workspace: FileAccess, ctx: CallContext, part: _Part, modes: dict[Entry, int]
 ) -> list[tuple[Identity, Change]]:
     """What is to become of the files of one part; `modes` is given those that are not a new file's."""
     source, target, hunks = part.source, part.target, part.patch.hunks

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from toolrt.model import READ
 from toolrt.workspace._problem import from_os_error
 from toolrt.workspace.change._files import CallContext
-from toolrt.workspace.change._held import held, missing
+from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.disk._disk import Kind, Snapshot, Stat, is_own
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.names._naming import shown_part
@@ -16,9 +14,6 @@ from toolrt.workspace.text._budget import fitted
 from toolrt.workspace.text._encoding import decoded, named
 from toolrt.workspace.text._text import numbered, slice_of
 
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
-
 __all__ = ["LISTED_MOST", "list_dir", "read_file", "shown_entry"]
 
 #: How many names a listing shows.
@@ -26,7 +21,7 @@ LISTED_MOST = 2000
 
 
 async def read_file(
-    workspace: Workspace,
+    workspace: FileAccess,
     ctx: CallContext,
     path: str,
     offset: int | None = None,
@@ -57,7 +52,7 @@ async def read_file(
     return await workspace.files.read_as(ctx, identity, part, rendered)
 
 
-async def list_dir(workspace: Workspace, ctx: CallContext, path: str = ".") -> str:
+async def list_dir(workspace: FileAccess, ctx: CallContext, path: str = ".") -> str:
     """List what is in a directory, one name a line, sorted.
 
     path is relative to the working directory, or absolute. A directory's name ends with a slash, a file's is

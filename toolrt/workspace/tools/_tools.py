@@ -13,12 +13,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from toolrt.errors import MissingExtra
 from toolrt.model import READ, WRITE, Claim, Mode, State, Tool
+from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.finding._finding import claims_of_walk, glob, search
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.text._text import Edit
@@ -27,12 +28,9 @@ from toolrt.workspace.tools._editing import edit_file, multi_edit, write_file
 from toolrt.workspace.tools._patching import apply_patch, claims_of_patch, names_in_patch
 from toolrt.workspace.tools._reading import list_dir, read_file
 
-if TYPE_CHECKING:
-    from toolrt.workspace._workspace import Workspace
-
 __all__ = ["file_tools"]
 
-ClaimsOf = Callable[["Workspace", Mapping[str, Any], State], tuple[Claim, ...]]
+ClaimsOf = Callable[[FileAccess, Mapping[str, Any], State], tuple[Claim, ...]]
 
 
 @attrs.frozen
@@ -65,7 +63,7 @@ def _claiming(
 ) -> ClaimsOf:
     """Claims on what each of the parameters `names` means."""
 
-    def claims(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    def claims(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
         if len(names) == 1:
             return workspace.claims(input[names[0]], state, mode, wanted=wanted, subtree=subtree)
         found: dict[Claim, None] = {}
@@ -79,7 +77,7 @@ def _claiming(
 def _named(wanted: Wanted = Wanted.FILE, names: tuple[str, ...] = ("path",)) -> ClaimsOf:
     """What each of the parameters `names` means."""
 
-    def looks_at(workspace: Workspace, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    def looks_at(workspace: FileAccess, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
         return tuple(claim for name in names for claim in workspace.identify(input[name], state, wanted).looks_at())
 
     return looks_at
@@ -109,12 +107,12 @@ _FILE_TOOLS = (
 )
 
 
-def file_tools(workspace: Workspace) -> list[Tool]:
+def file_tools(workspace: FileAccess) -> list[Tool]:
     """The tools that read and change the files of `workspace`."""
     return [_tool_of(kind, workspace) for kind in _FILE_TOOLS]
 
 
-def _tool_of(kind: _FileTool, workspace: Workspace) -> Tool:
+def _tool_of(kind: _FileTool, workspace: FileAccess) -> Tool:
     return _prototype(kind).rebound(
         functools.partial(kind.function, workspace),
         claims=functools.partial(kind.claims, workspace),

@@ -1,0 +1,26 @@
+"""The bounds on what a workspace remembers: contents, answers, versions, removed trees."""
+
+from __future__ import annotations
+
+import attrs
+
+__all__ = ["Limits"]
+
+
+@attrs.frozen
+class Limits:
+    """How much a workspace remembers; the oldest goes first."""
+
+    #: Files whose last seen content is known by its digest, some 200 bytes each.
+    seen: int = 100_000
+    #: Contents kept to be read again: how many, and their bytes together.
+    stored: int = 4096
+    stored_bytes: int = 64 * 1024 * 1024
+    #: Answers kept for a file and a part of it: how many, and their bytes together.
+    cached: int = 4096
+    cached_bytes: int = 16 * 1024 * 1024
+    #: Versions in the history: how many, and the bytes of their contents together.
+    versions: int = 100_000
+    history_bytes: int = 256 * 1024 * 1024
+    #: Bytes of removed files and directories, too large for history, that are kept aside beside the workspace's files.
+    kept_bytes: int = 4 * 1024 * 1024 * 1024
