@@ -5,7 +5,7 @@ Each content says its number and is as long as to be seen when it is cut; what w
 
 from __future__ import annotations
 
-import sys
+from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
 import trio
@@ -22,10 +22,15 @@ def content(number: int) -> bytes:
     return (b"%08d" % number) * (SIZE // 8)
 
 
-async def main(root: str, state: str, start: int) -> None:
+def edit_until_killed(root: str, state: str, start: int, ready: Connection[str, str]) -> None:
+    """Edit for ever, and send one message once that has begun."""
+    trio.run(_edit, root, state, start, ready)
+
+
+async def _edit(root: str, state: str, start: int, ready: Connection[str, str]) -> None:
     workspace = Workspace(root, state_dir=state)
     assert workspace.history.problem is None, workspace.history.problem
-    print("ready", flush=True)
+    ready.send("ready")
 
     async def edit(batch: int, index: int, path: str, number: int) -> None:
         context = SimpleNamespace(batch_id=f"b{batch}", call_index=index, state=State(), claims=(EVERYTHING,))
@@ -44,7 +49,3 @@ async def main(root: str, state: str, start: int) -> None:
         await workspace.files.revise_all(context, both)
         if number % 3 == 0:
             await workspace.files.remove(context, workspace.identify("d", None, Wanted.ENTRY), recursive=True)
-
-
-if __name__ == "__main__":
-    trio.run(main, sys.argv[1], sys.argv[2], int(sys.argv[3]))

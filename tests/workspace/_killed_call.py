@@ -1,24 +1,19 @@
 """A process that deletes ``d``, or undoes that, and is killed before one of the system calls it makes.
 
-Run as a program:
-
-    python _killed_call.py ROOT STATE delete|undo BATCH NUMBER
-
-It kills itself before system call NUMBER, of those that look at files and change them, and ends with 0 where there are
-fewer.
+It kills itself before a system call of a given number, of those that look at files and change them, and ends with 0
+where there are fewer.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import trio
 
+from tests._forked import forked
 from toolrt import Registry, Runtime, ToolCall, Workspace
 from toolrt.workspace import Limits
 
@@ -32,16 +27,15 @@ LIMITS = Limits(history_bytes=64 * 1024)
 
 def killed_at(root: Path, state: Path, what: str, batch: str, number: int) -> bool:
     """Whether the process got as far as that call, and was killed."""
-    command = [sys.executable, __file__, str(root), str(state), what, batch, str(number)]
-    ended = subprocess.run(command, check=False)
-    assert ended.returncode in (0, -signal.SIGKILL)
-    return ended.returncode != 0
+    process = forked(_run_to_the_kill, str(root), str(state), what, batch, number)
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
 
 
-def main(root: str, state: str, what: str, batch: str, number: str) -> None:
+def _run_to_the_kill(root: str, state: str, what: str, batch: str, left: int) -> None:
     os.environ["TOOLRT_STATE_DIR"] = state
     workspace = Workspace(root, limits=LIMITS)
-    left = int(number)
 
     def wrapped(call: Any) -> Any:
         def made(*arguments: Any, **more: Any) -> Any:
@@ -72,7 +66,3 @@ def main(root: str, state: str, what: str, batch: str, number: str) -> None:
         setattr(os, name, wrapped(getattr(os, name)))
     trio.run(delete if what == "delete" else undo)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -5,40 +5,33 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import select
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workspace._killed import SIZE, content
+from tests._forked import forked, pipe
+from tests.workspace._killed import SIZE, content, edit_until_killed
 from toolrt.workspace import Workspace
 from toolrt.workspace.change._mutation import digest_of
 
 #: How often it is killed: 200 times in the full run.
 KILLS = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 20
 
-CHILD = Path(__file__).with_name("_killed.py")
-
 
 def kill_after(root: Path, state: Path, start: int, wait: float) -> None:
     """Let a child edit for `wait` seconds, and kill it."""
-    child = subprocess.Popen(
-        [sys.executable, str(CHILD), str(root), str(state), str(start)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert child.stdout is not None
-    assert child.stderr is not None
+    ours, theirs = pipe()
+    child = forked(edit_until_killed, str(root), str(state), start, theirs)
+    theirs.close()
     try:
-        # It has begun to edit once it says so; a child that fails says why.
-        assert child.stdout.readline() == b"ready\n", child.stderr.read()
-        select.select([child.stderr], [], [], wait)
+        # It has begun to edit once it says so; a child that fails ends, and prints why.
+        assert ours.recv() == "ready"
+        assert not ours.poll(wait), "the child ended before it was killed"
     finally:
-        child.send_signal(signal.SIGKILL)
-        _, errors = child.communicate()
-    assert not errors, errors.decode()
+        child.kill()
+        child.join()
+        ours.close()
 
 
 def number_of(found: bytes | str) -> int:
