@@ -14,18 +14,19 @@ from pathlib import Path
 import trio
 
 import toolrt
-from toolrt import invariants, lab, sim
+from toolrt import invariants, sim
 from toolrt.errors import MissingExtra
 from toolrt.interop import mcp, record
 from toolrt.services import telemetry
+from toolrt.teaching import lab
 
 #: What toolrt asks for, what that asks for in turn, and what an empty environment has.
 EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcontainers", "pip", "setuptools"}
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
 EXTRAS = ["cyclopts", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
-ROOMS = ["errors", "interop", "invariants", "lab", "model", "order", "probe", "processes", "runtime", "services"]
-ROOMS += ["sim", "trace", "view", "workspace"]
+ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "processes", "runtime", "services"]
+ROOMS += ["sim", "teaching", "trace", "view", "workspace"]
 
 SCHEMA = {
     "type": "object",

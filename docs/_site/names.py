@@ -1,9 +1,9 @@
 """The public names, each with the one place where the reference tells of it.
 
-Rules.  A room is a module or package of toolrt that has an ``__all__`` and no underscore in its path; a package
-without an ``__all__`` holds private modules only.  A name that several rooms export is told of where a user would
-import it from: at the top, if it is there, else in the room with the shortest path, else in the one that its code
-lives in.
+Rules.  A room is a module or package of toolrt that has an ``__all__`` and no underscore in its path.  A package
+without an ``__all__`` holds modules only; an alias of a room that moved has none and is not a room.  A name that
+several rooms export is told of where a user would import it from: at the top, if it is there, else in the room with
+the shortest path, else in the one that its code lives in.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rooms() -> tuple[str, ...]:
     """The path of every room, a room before the rooms in it."""
     found = [module.name for module in pkgutil.walk_packages(toolrt.__path__, "toolrt.")]
     named = [path for path in found if not any(part.startswith("_") for part in path.split("."))]
-    return ("toolrt", *(path for path in named if hasattr(importlib.import_module(path), "__all__")))
+    return ("toolrt", *(path for path in named if "__all__" in vars(importlib.import_module(path))))
 
 
 @cache

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from toolrt.cli.commands import _litmus as command
-from toolrt.invariants.litmus import LITMUS
+from toolrt.teaching.litmus import LITMUS
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolrt import sim
-from toolrt.invariants.litmus import LITMUS
+from toolrt.teaching.litmus import LITMUS
 from toolrt.workspace.names._identity import Identity
 
 

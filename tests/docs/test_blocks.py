@@ -22,7 +22,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 
 from toolrt import sim
 from toolrt.cli import main
-from toolrt.invariants.litmus import LITMUS
+from toolrt.teaching.litmus import LITMUS
 
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LAWS = "docs/explanation/laws/"

@@ -10,8 +10,8 @@ import pytest
 
 from toolrt import invariants
 from toolrt.cli import main
-from toolrt.invariants.litmus import LITMUS
 from toolrt.invariants.mutants import MUTANTS
+from toolrt.teaching.litmus import LITMUS
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _TOP = {"LICENSE", "README.md", "docs", "notebooks", "pyproject.toml", "tests", "toolrt"}

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from toolrt import lab
-from toolrt.invariants.litmus import LITMUS, Game
+from toolrt.teaching import lab
+from toolrt.teaching.litmus import LITMUS
+from toolrt.teaching.play import Game
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "teach-a-class.md"

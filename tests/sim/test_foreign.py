@@ -19,7 +19,7 @@ from trio.lowlevel import checkpoint
 
 from toolrt import sim
 from toolrt.errors import ReplayDiverged
-from toolrt.invariants.litmus import Litmus, verify
+from toolrt.teaching.litmus import Litmus, verify
 
 
 def seen(program, right=(), wrong=(), most: int = 10_000) -> None:  # type: ignore[no-untyped-def]

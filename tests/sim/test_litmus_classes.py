@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from _traces import count_traces, reduced
 
-from toolrt.invariants.litmus import LITMUS, THEMES
+from toolrt.teaching.litmus import LITMUS, THEMES
 
 #: So many schedules can be compared step by step with each other.
 _FEW = 500

@@ -10,8 +10,9 @@ import trio
 
 from tests.view import _traces as traces
 from tests.view.conftest import Open
-from toolrt import lab, sim, view
+from toolrt import sim, view
 from toolrt.errors import DefinitionRefused
+from toolrt.teaching import lab
 
 _BAD = "</details></script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'>"
 

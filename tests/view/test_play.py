@@ -10,7 +10,8 @@ import pytest
 from tests.view.conftest import Open
 from toolrt import view
 from toolrt.errors import DefinitionRefused, MisuseError
-from toolrt.invariants.litmus import LITMUS, Game
+from toolrt.teaching.litmus import LITMUS
+from toolrt.teaching.play import Game
 
 
 def played(opened: Open, name: str, **settings: Any) -> Any:

@@ -76,7 +76,7 @@ def plot(
     """Draw one column of rows against another.
 
     Args:
-        rows: dicts, such as those of `execution_rows` and of toolrt.lab's experiments.
+        rows: dicts, such as those of `execution_rows` and of toolrt.teaching.lab's experiments.
         x: a column of numbers; or of texts, each of which then has a place of its own, with a bar at the median.
         y: a column of numbers; rows that have None there are counted below the picture.
         by: a column whose values are series, at most six; None: one series.

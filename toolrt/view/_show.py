@@ -107,7 +107,7 @@ def show(
 
 
 class HasTree(Protocol):
-    """A game: whatever gives all there is to play, as `toolrt.invariants.litmus.Game` does."""
+    """A game: whatever gives all there is to play, as `toolrt.teaching.play.Game` does."""
 
     def tree(self) -> Mapping[str, Any]:
         """Every schedule, what they have in common told once."""
@@ -120,7 +120,7 @@ def play(game: HasTree) -> Page:
     is nothing to find is all of them.
 
     Args:
-        game: a `toolrt.invariants.litmus.Game`.
+        game: a `toolrt.teaching.play.Game`.
 
     Returns:
         The page; nothing is written yet.
@@ -133,7 +133,8 @@ def play(game: HasTree) -> Page:
 
     Example:
         >>> from toolrt import view
-        >>> from toolrt.invariants.litmus import LITMUS, Game
+        >>> from toolrt.teaching.litmus import LITMUS
+        >>> from toolrt.teaching.play import Game
         >>> view.play(Game(LITMUS["lost_update_2x1"]))
         <Page 'lost_update_2x1': 6 schedules>
     """

@@ -23,8 +23,9 @@ from toolrt.cli.experiment._options import Whole, at_least_one
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
-from toolrt.invariants.litmus import LITMUS, MOST, THEMES, Game, Litmus, Verified, in_order, method_of
-from toolrt.invariants.litmus import verify as verified
+from toolrt.teaching.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
+from toolrt.teaching.litmus import verify as verified
+from toolrt.teaching.play import Game
 from toolrt.trace import stable_text
 
 __all__ = ["litmus"]

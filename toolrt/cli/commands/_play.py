@@ -12,7 +12,8 @@ from typing import TextIO
 
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen
-from toolrt.invariants.litmus import Game, Litmus, in_order
+from toolrt.teaching.litmus import Litmus, in_order
+from toolrt.teaching.play import Game
 
 __all__ = ["play"]
 

@@ -1,0 +1,252 @@
+"""Exercises whose answer judges, or computes, and runs nothing: properties, a law, a merge.
+
+Rules.  A property has to hold on the right program and to fail on each mutant; that it is never wrong by crying wolf is
+tried as hard as that it sees.  What the mutants do is told only of those that it does not catch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from toolrt import sim
+from toolrt.invariants import LAWS, MUTANTS, Mix
+from toolrt.invariants.script import AppendFile, ReadFile, Scripted, Sleep, WriteFile
+from toolrt.invariants.workloads import WORKLOADS
+from toolrt.teaching.lab._exercise import Exercise, Finding
+from toolrt.trace import stable_text
+
+__all__ = ["BY_PROPERTY"]
+
+
+# ---------------------------------------------------------------------- in_call_order
+
+_Delivered = list[tuple[int, Any]]
+
+#: Calls in the order in which they finish, each with its answer; two of them have the same one.
+_FINISHED: tuple[tuple[tuple[int, Any], ...], ...] = (
+    (),
+    ((0, "a"),),
+    ((0, "a"), (1, "b"), (2, "c")),
+    ((2, "c"), (0, "a"), (1, "b")),
+    ((1, "same"), (0, "same"), (3, None), (2, "d")),
+)
+
+
+def _last_missing(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    return sorted(finished, key=_index)[:-1]
+
+
+def _first_missing(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    return sorted(finished, key=_index)[1:]
+
+
+def _one_twice(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    delivered = sorted(finished, key=_index)
+    return delivered[:1] + delivered
+
+
+def _by_another(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    delivered = sorted(finished, key=_index)
+    answers = [answer for _, answer in delivered]
+    return [(index, answer) for (index, _), answer in zip(delivered, answers[1:] + answers[:1], strict=True)]
+
+
+def _named_wrong(finished: Sequence[tuple[int, Any]]) -> _Delivered:
+    delivered = sorted(finished, key=_index)
+    indices = [index for index, _ in delivered]
+    return [(index, answer) for index, (_, answer) in zip(indices[1:] + indices[:1], delivered, strict=True)]
+
+
+def _index(pair: tuple[int, Any]) -> int:
+    return pair[0]
+
+
+_DELIVERIES: dict[str, Callable[[Sequence[tuple[int, Any]]], _Delivered]] = {
+    "results come as calls finish": list,
+    "the last result never comes": _last_missing,
+    "the first result never comes": _first_missing,
+    "the first result comes twice": _one_twice,
+    "each result has the answer of the next call": _by_another,
+    "each answer names the next call": _named_wrong,
+    "results come backwards": lambda finished: sorted(finished, key=_index, reverse=True),
+}
+
+
+def _in_call_order(holds: Any) -> Iterator[Finding]:
+    def said(answers: list[Any], delivered: _Delivered) -> bool:
+        verdict = holds(list(answers), list(delivered))
+        if not isinstance(verdict, bool):
+            raise TypeError(f"a property gives True or False, this one gave {verdict!r:.60}")
+        return verdict
+
+    cases = [[answer for _, answer in sorted(finished, key=_index)] for finished in _FINISHED]
+    wolf = next((answers for answers in cases if not said(answers, list(enumerate(answers)))), None)
+    detail = "" if wolf is None else f"it is False for {wolf!r} delivered as {list(enumerate(wolf))!r}"
+    yield Finding(wolf is None, "it holds on the right program", detail)
+    for what, deliver in _DELIVERIES.items():
+        caught = survives = False
+        for finished, answers in zip(_FINISHED, cases, strict=True):
+            delivered = deliver(finished)
+            if delivered != list(enumerate(answers)):
+                missed = said(answers, delivered)
+                survives |= missed
+                caught |= not missed
+        yield Finding(caught and not survives, "a mutant is caught", f"not always caught: {what}" if survives else "")
+
+
+# ---------------------------------------------------------------------- merge
+
+
+def _sets(key: str, value: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda state: {**state, key: value}
+
+
+def _adds(text: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda state: {**state, "said": state["said"] + text}
+
+
+def _raises(state: dict[str, Any]) -> dict[str, Any]:
+    raise ValueError("broken modifier")
+
+
+_MERGES: tuple[tuple[str, list[Any], dict[str, Any], list[Any]], ...] = (
+    ("nothing to merge", [], {"said": ""}, []),
+    ("modifiers in call order, whoever finished first", [(1, 0, _adds("b")), (0, 0, _adds("a"))], {"said": "ab"}, []),
+    (
+        "those of one call in the order it gave them",
+        [(0, 1, _adds("2")), (1, 0, _adds("b")), (0, 0, _adds("1"))],
+        {"said": "12b"},
+        [],
+    ),
+    ("the later call has the last word", [(3, 0, _sets("x", 3)), (2, 0, _sets("x", 2))], {"said": "", "x": 3}, []),
+    (
+        "one that raises changes nothing, and the rest goes on",
+        [(2, 0, _adds("c")), (1, 0, _raises), (1, 1, _adds("b")), (0, 0, _adds("a"))],
+        {"said": "abc"},
+        [(1, 0)],
+    ),
+    ("all that raise are told of, in order", [(4, 0, _raises), (1, 2, _raises)], {"said": ""}, [(1, 2), (4, 0)]),
+    (
+        "numbers are numbers: call 10 comes after call 9",
+        [(10, 0, _adds("z")), (9, 0, _adds("y"))],
+        {"said": "yz"},
+        [],
+    ),
+)
+
+
+def _merge(merge: Any) -> Iterator[Finding]:
+    for what, finished, wanted, rejected in _MERGES:
+        state, given = {"said": ""}, list(finished)
+        try:
+            found = merge(state, given)
+        except Exception as error:
+            yield Finding(False, what, f"it raised {type(error).__name__}: {error}")
+            continue
+        detail = ""
+        if state != {"said": ""}:
+            detail = f"the state that it was given was changed to {state!r}: others still look at it"
+        elif found != (wanted, rejected):
+            detail = f"expected {(wanted, rejected)!r}, got {stable_text(found)}"
+        yield Finding(not detail, what, detail)
+    yield _a_dirty_one(merge)
+
+
+def _a_dirty_one(merge: Any) -> Finding:
+    def half(state: dict[str, Any]) -> dict[str, Any]:
+        state["said"] += "half"
+        raise ValueError("broken in the middle")
+
+    what = "one that changes what it is given, and then raises, changes nothing either"
+    found = merge({"said": ""}, [(0, 0, half), (1, 0, _adds("b"))])
+    good = found == ({"said": "b"}, [(0, 0)])
+    return Finding(good, what, "" if good else f"expected ({{'said': 'b'}}, [(0, 0)]), got {stable_text(found)}")
+
+
+# ---------------------------------------------------------------------- file_law
+
+_READS_LATE = Mix([Scripted([AppendFile("f", "a"), Sleep(1)]), Scripted([ReadFile("f")])])
+_WRITES = Mix([Scripted([WriteFile("f", "a")]), Scripted([WriteFile("g", "b")]), Scripted([AppendFile("f", "c")])])
+
+#: The name of a mutant of the runtime, and a mix it is caught on.
+_BROKEN: tuple[tuple[str, Mix], ...] = (
+    ("files are not ordered", MUTANTS["files are not ordered"].workload),
+    ("files are not ordered", _WRITES),
+    ("readers of files do not wait", MUTANTS["readers of files do not wait"].workload),
+    ("readers of files do not wait", _READS_LATE),
+)
+_WALKS = 20
+
+
+def _has_files(mix: Mix) -> bool:
+    actions = [action for call in mix.calls for one in call.family for action in one.does]
+    return any(isinstance(action, AppendFile | ReadFile | WriteFile) for action in actions)
+
+
+def _executions(mix: Mix, count: int) -> Iterator[sim.Execution]:
+    for seed in range(count):
+        yield sim.run(mix.program(), sim.RandomWalk(seed=seed) if seed else sim.Fifo(), step_limit=3_000)
+
+
+def _file_law(broken: Any) -> Iterator[Finding]:
+    wolf: tuple[sim.Execution, Any] | None = None
+    for mix in (*filter(_has_files, WORKLOADS), _READS_LATE, _WRITES):
+        for execution in _executions(mix, 3):
+            if wolf is None and (found := list(broken(execution.trace))):
+                wolf = execution, found[0]
+    detail = "" if wolf is None else f"it complains of the right runtime: {stable_text(wolf[1])}"
+    yield Finding(wolf is None, "the right runtime does not break it", detail, None if wolf is None else wolf[0])
+    for name, mix in _BROKEN:
+        shown: sim.Execution | None = None
+        caught = False
+        with MUTANTS[name].apply():
+            for execution in _executions(mix, _WALKS):
+                shown = execution if mix.check(execution, _LAW) else shown
+                caught = caught or bool(list(broken(execution.trace)))
+        detail = "" if caught else f"not caught: {MUTANTS[name].sentence} The calls are {mix!r}"
+        yield Finding(caught, "a mutant of the runtime is caught", detail, shown)
+
+
+#: The law itself: it finds an execution to show.
+_LAW = {"same_file_in_call_order": LAWS["same_file_in_call_order"]}
+
+
+#: These exercises, by week.
+BY_PROPERTY: tuple[Exercise, ...] = (
+    Exercise(
+        "in_call_order",
+        7,
+        "A property, and what it must see",
+        "A runtime delivers results. **Write `holds(answers, delivered)`, which says whether it did so rightly:** "
+        "`answers` has the answer of each call, by its index; `delivered` has pairs of an index and an answer, in "
+        "the order in which they came. Right is: every call once, with its own answer, in call order. It is tried "
+        "on the right program and on mutants.",
+        "def answer(answers, delivered):\n    raise NotImplementedError  # True or False",
+        _in_call_order,
+    ),
+    Exercise(
+        "merge",
+        10,
+        "The merge",
+        "Calls of one lane have finished, in some order, and each may have returned modifiers: functions that take "
+        "the state, a dict, and give the next. **Write `merge(state, finished)`, where `finished` has `(call_index, "
+        "position, modifier)` in the order of finishing; give the new state and the list of `(call_index, "
+        "position)` of those that raised.** Timing must not decide; one that raises changes nothing; the state you "
+        "are given stays as it is.",
+        "def answer(state, finished):\n    raise NotImplementedError  # the new state, and what was rejected",
+        _merge,
+    ),
+    Exercise(
+        "file_law",
+        14,
+        "A law over traces",
+        "**Write a function of a `Trace` that gives what is wrong with it (a list; empty when nothing is): within "
+        "one batch, mutations of a file happen in call order and never overlap, and a read sees those of all lower "
+        "calls.** Look at the events `file.mutation_began`, `file.mutation_ended` and `file.read` "
+        "(docs/reference/events.md); each has the fields `batch`, `call` and `file`. It is tried on this runtime, "
+        "which keeps the law, and on mutants of it.",
+        "def answer(trace):\n    raise NotImplementedError  # for event in trace.of_kind(...)",
+        _file_law,
+    ),
+)

@@ -1,0 +1,185 @@
+"""Exercises whose answer is a set of outcomes, a number, a schedule or a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from toolrt import sim
+from toolrt.errors import Deadlock, ReplayDiverged, ScheduleRefused
+from toolrt.teaching.lab._exercise import Exercise, Finding
+from toolrt.teaching.litmus import LITMUS, Litmus
+
+__all__ = ["BY_SCHEDULE"]
+
+
+# ---------------------------------------------------------------------- outcomes
+
+
+def _outcomes(litmus: Litmus) -> Callable[[Any], Iterator[Finding]]:
+    """Compare a set with what every schedule of a program gives."""
+
+    def findings(answer: Any) -> Iterator[Finding]:
+        if isinstance(answer, str | bytes | dict) or not isinstance(answer, Iterable):
+            yield Finding(False, "it is a set of outcomes", f"expected a set such as {{0, 1}}, got {answer!r:.60}")
+            return
+        stated = set(answer)
+        found: dict[Any, sim.Execution] = {}
+
+        def note(execution: sim.Execution) -> bool:
+            found.setdefault(litmus.read(execution), execution)
+            return True
+
+        report = sim.explore(litmus.program, sim.Exhaustive(), note)
+        many = f"none of all {report.executions:,} schedules ends so"
+        for outcome in sorted(stated - set(found), key=repr):
+            yield Finding(False, f"{outcome!r} can come out", many)
+        for outcome in sorted(stated & set(found), key=repr):
+            yield Finding(True, f"{outcome!r} can come out")
+        missing = len(set(found) - stated)
+        shown = next((one for outcome, one in found.items() if outcome not in stated), None)
+        detail = f"{missing} more {'outcome comes' if missing == 1 else 'outcomes come'} of some schedule"
+        yield Finding(not missing, "nothing else can come out", detail if missing else "", shown)
+
+    return findings
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def _numbers(answer: Any) -> Iterator[Finding]:
+    wanted = {2: "lost_update_2x1", 3: "lost_update_3x1"}
+    if not isinstance(answer, dict) or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 for pair in answer.values()
+    ):
+        yield Finding(False, "it is {2: (schedules, classes), 3: (schedules, classes)}", f"got {answer!r:.80}")
+        return
+    for tasks, name in wanted.items():
+        program = LITMUS[name].program
+        strategies: dict[str, sim.Strategy] = {"schedules": sim.Exhaustive(), "classes": sim.DPOR()}
+        for (what, strategy), stated in zip(strategies.items(), answer.get(tasks, (None, None)), strict=True):
+            counted = sim.explore(program, strategy, lambda execution: True).executions
+            side = "too many" if isinstance(stated, int | float) and stated > counted else "too few"
+            detail = f"you say {stated}, which is {side}" if stated is not None else f"there is no entry for {tasks}"
+            yield Finding(stated == counted, f"{what} of {tasks} tasks", "" if stated == counted else detail)
+
+
+# ---------------------------------------------------------------------- schedules
+
+
+def _schedule(
+    program: Callable[[], Any], reached: Callable[[sim.Execution], str]
+) -> Callable[[Any], Iterator[Finding]]:
+    """Replay a schedule; `reached` says what is missing, or ""."""
+
+    def findings(answer: Any) -> Iterator[Finding]:
+        what = "it is a schedule of this program"
+        try:
+            execution = sim.replay(program, answer)
+        except (ScheduleRefused, ReplayDiverged) as error:
+            simplest = sim.run(program, sim.Choices()).schedule.short
+            yield Finding(False, what, f"{error}\nfor comparison, the simplest schedule is: {simplest}")
+            return
+        yield Finding(True, what)
+        missing = reached(execution)
+        yield Finding(not missing, "it makes the failure", missing, execution if missing else None)
+
+    return findings
+
+
+def _loses(execution: sim.Execution) -> str:
+    return "" if execution.value == 1 else f"the counter ends at {execution.value}: both additions are kept"
+
+
+def _deadlocks(execution: sim.Execution) -> str:
+    if isinstance(execution.error, Deadlock):
+        return ""
+    return f"it ends in {execution.outcome!r}: nobody waits for ever"
+
+
+# ---------------------------------------------------------------------- a strategy
+
+_SEEDS = range(10)
+_BUDGET = 300
+
+
+def _strategy(answer: Any) -> Iterator[Finding]:
+    litmus = LITMUS["uneven_25"]
+    if not callable(answer):
+        yield Finding(False, "it is a function of a seed", f"got {answer!r:.60}")
+        return
+    missed = []
+    for seed in _SEEDS:
+        strategy = answer(seed)
+        if not callable(getattr(strategy, "begin", None)):
+            yield Finding(False, "it gives a strategy", f"expected such as sim.Random(policy, n), got {strategy!r:.60}")
+            return
+        report = sim.explore(litmus.program, strategy, litmus.check, _BUDGET)
+        if not report.failed:
+            missed.append(seed)
+    yield Finding(True, "it gives a strategy")
+    detail = (
+        f"not found with {len(missed)} of {len(_SEEDS)} seeds, the first of them {missed[0]}; "
+        "what does a policy have to do so that one task runs to its end while another waits?"
+        if missed
+        else ""
+    )
+    yield Finding(not missed, f"within {_BUDGET} schedules it finds the bug, with each of {len(_SEEDS)} seeds", detail)
+
+
+#: These exercises, by week.
+BY_SCHEDULE: tuple[Exercise, ...] = (
+    Exercise(
+        "two_adders",
+        1,
+        "Two add one",
+        "Two tasks add one to a counter that holds 0: each reads it, passes a checkpoint, and writes what it read plus "
+        'one (`LITMUS["lost_update_2x1"]`). **Which values can the counter hold in the end?** Answer with a set.',
+        "answer = None  # for example {0, 7}",
+        _outcomes(LITMUS["lost_update_2x1"]),
+    ),
+    Exercise(
+        "lose_it",
+        2,
+        "Lose an update",
+        "Now be the scheduler. **Give a schedule of the same program after which the counter holds 1.** A schedule "
+        "names who steps, in order: `main` starts both tasks, `main.0` and `main.1` are the tasks, each of two "
+        "steps, and `main` ends. `main main.0*2 main.1*2 main` is one that loses nothing.",
+        'answer = None  # for example "main main.0*2 main.1*2 main"',
+        _schedule(LITMUS["lost_update_2x1"].program, _loses),
+    ),
+    Exercise(
+        "how_many",
+        3,
+        "How many schedules, how many that differ",
+        "Two tasks of two steps each, as before; then three of them. **How many schedules are there, and how many "
+        "classes of schedules** whose accesses to the counter come in the same order wherever it matters? Two reads "
+        "may be swapped. Answer with `{2: (schedules, classes), 3: (schedules, classes)}`. First by hand for two, "
+        "then count what `sim.explore` runs under `sim.Exhaustive()` and `sim.DPOR()`.",
+        "answer = None  # for example {2: (10, 9), 3: (100, 99)}",
+        _numbers,
+    ),
+    Exercise(
+        "embrace",
+        5,
+        "A deadly embrace",
+        "Two transfers take the locks of two accounts, in opposite order, with a checkpoint between the two "
+        '(`LITMUS["two_locks"]`; `.source` shows it). **Give a schedule after which both wait for ever.** '
+        '`toolrt.sim.run(LITMUS["two_locks"].program, toolrt.sim.Choices()).schedule` is one that does not; a '
+        "deadlock "
+        "ends the schedule where nobody can run any more.",
+        "answer = None  # a schedule, as a text",
+        _schedule(LITMUS["two_locks"].program, _deadlocks),
+    ),
+    Exercise(
+        "needle",
+        9,
+        "A needle that a random walk does not find",
+        'In `LITMUS["uneven_25"]` one task has many steps and another few, and the bug needs one to wait all the while '
+        "the other runs. A random walk does not find it. **Write a function that takes a seed and gives a strategy "
+        "which "
+        f"finds the bug within {_BUDGET} schedules**, with every seed it is given.",
+        "def answer(seed):\n    raise NotImplementedError  # such as sim.Random(sim.RandomWalk(seed), 300)",
+        _strategy,
+    ),
+)

@@ -1,0 +1,138 @@
+"""Exercises whose answer is a tool: its promises are checked, and that it does its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolrt import sim, view
+from toolrt.model import Registry, State, Tool, ToolCall
+from toolrt.runtime import Runtime
+from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.workspace import MemoryDisk, Workspace
+
+__all__ = ["BY_TOOL"]
+
+
+def _promises(tool: Any, inputs: list[Any], **options: Any) -> Finding:
+    """Check the promises of a tool, as `toolrt.testing.check_tool` does."""
+    # It needs Hypothesis and pytest; what it raises where they are missing names the extra.
+    from toolrt.testing import check_tool
+
+    broken = check_tool(tool, inputs, **options)
+    detail = "\n".join(dict.fromkeys(map(str, broken[:3])))
+    return Finding(not broken, "it keeps its promises", detail)
+
+
+# ---------------------------------------------------------------------- pure_counter
+
+_WORDS = ("tea", "tea", "mug", "tea")
+
+
+def _pure_counter(tool: Any) -> Iterator[Finding]:
+    if not isinstance(tool, Tool):
+        yield Finding(False, "it is a tool", f"expected a function with @toolrt.tool(...) above it, got {tool!r:.60}")
+        return
+    state = State({"seen": {"mug": 2}})
+    yield _promises(tool, [{"word": "tea"}, {"word": "mug"}], state=state)
+    shared = tool.safe is True or tool.claims is not None
+    said = "" if shared else "it declares nothing, so every call of it runs alone"
+    yield Finding(shared, "calls of it may run beside each other", said)
+
+    async def program() -> Any:
+        calls = [ToolCall(str(place), tool.name, {"word": word}) for place, word in enumerate(_WORDS)]
+        done = await Runtime(Registry([tool])).run(calls, State({"seen": {"mug": 2}}))
+        failed = next((result.error for result in done.results if result.error is not None), None)
+        return failed or dict(done.state["seen"])
+
+    wanted = {"mug": 3, "tea": 3}
+    report = sim.explore(program, sim.Portfolio(100), lambda execution: execution.value == wanted)
+    execution = report.failures[0].execution if report.failures else None
+    detail = "" if execution is None else f"after {', '.join(_WORDS)}: expected {wanted}, got {_came(execution)}"
+    yield Finding(execution is None, "no word is lost, under any of 100 schedules", detail, execution)
+
+
+# ---------------------------------------------------------------------- honest_tool
+
+_FILES = {"a.txt": "one\n", "d/b.txt": ""}
+
+
+def _honest_tool(make: Any) -> Iterator[Finding]:
+    disk = MemoryDisk(_FILES)
+    tool = make(Workspace(disk))
+    if not isinstance(tool, Tool):
+        yield Finding(False, "it gives a tool", f"expected make(workspace) to return a tool, got {tool!r:.60}")
+        return
+    inputs = [{"path": "a.txt", "line": "two"}, {"path": "d/../a.txt", "line": "x"}, {"path": "d/b.txt", "line": "y"}]
+    yield _promises(make, inputs, workspace=_FILES)
+
+    async def program() -> Any:
+        workspace = Workspace(disk.copy())
+        tool = make(workspace)
+        calls = [
+            ToolCall("0", tool.name, {"path": "a.txt", "line": "two"}),
+            ToolCall("1", tool.name, {"path": "d/../a.txt", "line": "three"}),
+            ToolCall("2", tool.name, {"path": "./a.txt", "line": "four"}),
+            ToolCall("3", tool.name, {"path": "d/b.txt", "line": "five"}),
+        ]
+        done = await Runtime(Registry([tool])).run(calls, State())
+        failed = next((result.error for result in done.results if result.error is not None), None)
+        return failed or {name: workspace.snapshot()[name] for name in _FILES}
+
+    wanted = {"a.txt": b"one\ntwo\nthree\nfour\n", "d/b.txt": b"five\n"}
+    report = sim.explore(program, sim.Portfolio(60), lambda execution: execution.value == wanted)
+    execution = report.failures[0].execution if report.failures else None
+    detail = "" if execution is None else f"expected {wanted}, got {_came(execution)}"
+    yield Finding(execution is None, "lines stand in call order, whatever the file is called", detail, execution)
+    yield _does_not_wait(make, disk)
+
+
+def _does_not_wait(make: Any, disk: MemoryDisk) -> Finding:
+    """Calls on two files may overlap: their lane is one, and neither has a ticket behind the other."""
+
+    async def program() -> None:
+        tool = make(Workspace(disk.copy()))
+        calls = [ToolCall(str(place), tool.name, {"path": path, "line": "z"}) for place, path in enumerate(_FILES)]
+        await Runtime(Registry([tool])).run(calls, State())
+
+    execution = sim.run(program)
+    rows = view.call_rows(execution)
+    detail = "" if execution.error is None else told(execution.error)
+    if len({row["lane"] for row in rows}) > 1:
+        detail = "calls on two files have a lane each: one waits for the other"
+    elif any(row["waits_for"] for row in rows):
+        detail = "a call on one file waits for one on another: it claims more than it touches"
+    return Finding(not detail, "calls on two files do not wait for each other", detail, execution if detail else None)
+
+
+def _came(execution: sim.Execution) -> str:
+    return repr(execution.value) if execution.error is None else told(execution.error)
+
+
+#: These exercises, by week.
+BY_TOOL: tuple[Exercise, ...] = (
+    Exercise(
+        "pure_counter",
+        11,
+        "A tool that counts",
+        "The state has a dict of words and how often each was seen, under `seen`. **Write a tool with an argument "
+        "`word: str` that counts one more, and of which many calls may run at once.** A tool never changes the "
+        "state itself: it "
+        'returns `toolrt.ToolOutput("counted", modifiers=[...])`, and a modifier is a pure function of a state.',
+        "@toolrt.tool(safe=True)\n"
+        "async def answer(ctx: toolrt.ToolContext, word: str) -> toolrt.ToolOutput:\n"
+        "    raise NotImplementedError",
+        _pure_counter,
+    ),
+    Exercise(
+        "honest_tool",
+        12,
+        "A tool that says what it touches",
+        "**Write `make(workspace)`, which gives a tool with the arguments `path: str` and `line: str` that adds a "
+        "line, with its line break, to a file of the workspace.** Calls on one file, whatever it is called, have to "
+        "run in call order; calls on two files must not wait for each other. docs/how-to/own-file-tool.md shows the "
+        "three things that such a tool needs.",
+        "def answer(workspace):\n    raise NotImplementedError  # return a tool",
+        _honest_tool,
+    ),
+)

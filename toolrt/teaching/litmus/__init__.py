@@ -1,0 +1,62 @@
+"""The litmus gallery: small programs, and exactly what can come of each.
+
+A litmus program has a name, a story, and its exact outcome set: `verify` fails on an outcome that is not in it, and on
+one of it that never comes.  So it holds the simulator to account, which must reach all of them and no other, and it
+teaches: each program is one way in which timing decides something, or one reason why it cannot.
+
+    >>> from toolrt.teaching.litmus import LITMUS, verify
+    >>> lost_update = LITMUS["lost_update_3x2"]
+    >>> sorted(lost_update.wrong)
+    [2, 3, 4, 5]
+    >>> found = verify(lost_update)
+    >>> found.executions, found.classes, found.ok
+    (1680, 762, True)
+
+``toolrt litmus`` lists them, ``toolrt litmus NAME`` explores one, ``toolrt litmus --verify`` verifies all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from toolrt.teaching.litmus._cancelled_in_line import CANCELLED_IN_LINE
+from toolrt.teaching.litmus._cancelling import CANCELLING
+from toolrt.teaching.litmus._cells import CELLS
+from toolrt.teaching.litmus._channels import CHANNELS
+from toolrt.teaching.litmus._laws import LAWS
+from toolrt.teaching.litmus._litmus import Count, Litmus
+from toolrt.teaching.litmus._locks import LOCKS
+from toolrt.teaching.litmus._spaces import SPACES
+from toolrt.teaching.litmus._verify import MOST, Verified, in_order, method_of, verify
+from toolrt.teaching.litmus._waiting import WAITING
+
+__all__ = [
+    "LITMUS",
+    "MOST",
+    "THEMES",
+    "Count",
+    "Litmus",
+    "Verified",
+    "in_order",
+    "method_of",
+    "verify",
+]
+
+#: The programs by theme.
+THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
+    {
+        "shared memory": CELLS,
+        "locks": LOCKS,
+        "waiting": WAITING,
+        "channels and nurseries": CHANNELS,
+        "cancellation": (*CANCELLING, *CANCELLED_IN_LINE),
+        "many schedules": SPACES,
+        "the laws": LAWS,
+    }
+)
+
+#: The programs by name.
+LITMUS: Mapping[str, Litmus] = MappingProxyType(
+    {litmus.name: litmus for programs in THEMES.values() for litmus in programs}
+)

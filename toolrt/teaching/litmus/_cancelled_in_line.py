@@ -1,0 +1,225 @@
+"""Cancellation of tasks that hold a lock or wait in line: what they leave to the others."""
+
+from __future__ import annotations
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt.sim import Cell
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, together
+
+__all__ = ["CANCELLED_IN_LINE"]
+
+_DEADLOCK = "Deadlock"
+
+
+def _between_lock_and_try(inside: bool) -> Program:
+    async def program() -> str:
+        lock, scope, got = trio.Lock(), trio.CancelScope(), list[str]()
+
+        async def work() -> None:
+            with scope:
+                if inside:
+                    async with lock:
+                        await checkpoint()
+                    return
+                await lock.acquire()
+                await checkpoint()  # a line of logging, say
+                try:
+                    await checkpoint()
+                finally:
+                    lock.release()
+
+        async def next_one() -> None:
+            try:
+                async with lock:
+                    got.append("got the lock")
+            except trio.BrokenResourceError:
+                got.append("the lock is broken")
+
+        await together(work, one_step(scope.cancel), next_one)
+        return got[0]
+
+    return program
+
+
+async def _cancelled_in_line() -> str:
+    lock, scope, log = trio.Lock(), trio.CancelScope(), Cell("", name="log")
+
+    async def take(name: str, within: trio.CancelScope) -> None:
+        with within:
+            async with lock:
+                log.set(log.get() + name)
+                await checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take, "a", trio.CancelScope())
+        nursery.start_soon(take, "b", scope)
+        nursery.start_soon(one_step(scope.cancel))
+    return "a got it" if "a" in log.get() else "lost"
+
+
+def _notified_and_cancelled(passes_on: bool) -> Program:
+    """Two wait for a door to open, and each that goes through wakes the next; one of them is cancelled."""
+
+    async def program() -> str:
+        changed, is_open = trio.Condition(), Cell(False, name="is open")
+        scope = trio.CancelScope()
+
+        async def go_through(within: trio.CancelScope) -> None:
+            with within:
+                async with changed:
+                    try:
+                        while not is_open.get():
+                            await changed.wait()
+                    except trio.Cancelled:
+                        if passes_on:
+                            changed.notify()
+                        raise
+                    changed.notify()
+
+        async def open_it() -> None:
+            async with changed:
+                is_open.set(True)
+                changed.notify()
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(go_through, scope)
+            nursery.start_soon(go_through, trio.CancelScope())
+            nursery.start_soon(open_it)
+            nursery.start_soon(one_step(scope.cancel))
+        return "the other is through"
+
+    return program
+
+
+class _FairReadWriteLock:
+    """New readers wait behind a writer that waits, so that writers get their turn."""
+
+    def __init__(self, tells: bool) -> None:
+        self.changed = trio.Condition()
+        self.readers = Cell(0, name="readers")
+        self.waiting = Cell(0, name="waiting writers")
+        #: Whether a writer that gives up says so.
+        self.tells = tells
+
+    async def acquire_read(self) -> None:
+        async with self.changed:
+            while self.waiting.get():
+                await self.changed.wait()
+            self.readers.set(self.readers.get() + 1)
+
+    async def release_read(self) -> None:
+        async with self.changed:
+            self.readers.set(self.readers.get() - 1)
+            self.changed.notify_all()
+
+    async def write(self) -> None:
+        async with self.changed:
+            self.waiting.set(self.waiting.get() + 1)
+            try:
+                while self.readers.get():
+                    await self.changed.wait()
+            except trio.Cancelled:
+                if self.tells:
+                    self.changed.notify_all()
+                raise
+            finally:
+                self.waiting.set(self.waiting.get() - 1)
+            self.changed.notify_all()
+
+
+def _writer_gives_up(tells: bool) -> Program:
+    async def program() -> str:
+        lock, scope, shared = _FairReadWriteLock(tells), trio.CancelScope(), trio.Event()
+
+        async def read_first() -> None:
+            await lock.acquire_read()
+            # Readers share, so this one may wait for the other.
+            await shared.wait()
+            await lock.release_read()
+
+        async def read_second() -> None:
+            await lock.acquire_read()
+            shared.set()
+            await lock.release_read()
+
+        async def write() -> None:
+            with scope:
+                await lock.write()
+
+        await together(read_first, write, read_second, one_step(scope.cancel))
+        return "both read"
+
+    return program
+
+
+#: Cancellation of those who hold or wait.
+CANCELLED_IN_LINE: tuple[Litmus, ...] = (
+    Litmus(
+        "between_lock_and_try",
+        "A lock is taken, something is awaited, and only then does the try begin whose finally gives it back. A cancel"
+        " in between leaves the lock with a task that has ended.",
+        _between_lock_and_try(inside=False),
+        right={"got the lock"},
+        wrong={"the lock is broken"},
+        interleavings=Count(50),
+        classes=Count(37),
+    ),
+    Litmus(
+        "lock_in_a_with",
+        "The same with `async with lock`: there is nothing in between.",
+        _between_lock_and_try(inside=True),
+        right={"got the lock"},
+        interleavings=Count(40),
+        classes=Count(29),
+    ),
+    Litmus(
+        "cancelled_in_line",
+        "A task that waits for a lock is cancelled, perhaps in the step in which the lock is handed to it. The lock is"
+        " not lost: the other task gets it in every schedule.",
+        _cancelled_in_line,
+        right={"a got it"},
+        interleavings=Count(71),
+        classes=Count(37),
+    ),
+    Litmus(
+        "notified_and_cancelled",
+        "Two tasks wait for a door to open; who is woken goes through and wakes the next. The one that is notified is"
+        " cancelled before it has the lock again: its notification is lost, and the other sleeps before an open door"
+        " (anyio issue 1075, CPython issue 112202).",
+        _notified_and_cancelled(passes_on=False),
+        right={"the other is through"},
+        wrong={_DEADLOCK},
+        interleavings=Count(1491),
+        classes=Count(862),
+    ),
+    Litmus(
+        "notified_and_passed_on",
+        "The same, where a waiter that is cancelled notifies the next one.",
+        _notified_and_cancelled(passes_on=True),
+        right={"the other is through"},
+        interleavings=Count(1509),
+        classes=Count(876),
+    ),
+    Litmus(
+        "writer_gives_up",
+        "A reader holds a fair lock, a writer waits for it, and a second reader waits behind the writer. The writer is"
+        " cancelled, and nobody tells the second reader: it waits for a writer that is not there, and the first reader"
+        " waits for it (tricycle's RWLock; .NET, dotnet/corefx issue 3364).",
+        _writer_gives_up(tells=False),
+        right={"both read"},
+        wrong={_DEADLOCK},
+        interleavings=Count(3777),
+        classes=Count(1819),
+    ),
+    Litmus(
+        "writer_says_so",
+        "The same, where a writer that gives up wakes whoever waits.",
+        _writer_gives_up(tells=True),
+        right={"both read"},
+        interleavings=Count(3810),
+        classes=Count(1844),
+    ),
+)

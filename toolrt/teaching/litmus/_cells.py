@@ -1,0 +1,385 @@
+"""Races on shared memory: what every other program is built from."""
+
+from __future__ import annotations
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt.sim import Cell
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, orders, together
+
+__all__ = ["CELLS"]
+
+
+def _lost_update(tasks: int, rounds: int) -> Program:
+    async def program() -> int:
+        counter = Cell(0, name="counter")
+
+        async def add() -> None:
+            for _ in range(rounds):
+                seen = counter.get()
+                await checkpoint()
+                counter.set(seen + 1)
+
+        await together(*[add] * tasks)
+        return counter.get()
+
+    return program
+
+
+def _two_readers_two_writers() -> Program:
+    async def program() -> tuple[int, int, int, int]:
+        x, y = Cell(0, name="x"), Cell(0, name="y")
+        seen: dict[str, int] = {}
+
+        def write(cell: Cell[int]) -> None:
+            cell.set(1)
+
+        async def look(who: str, one: Cell[int], other: Cell[int]) -> None:
+            seen[who + " first"] = one.get()
+            await checkpoint()
+            seen[who + " second"] = other.get()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one_step(write), x)
+            nursery.start_soon(one_step(write), y)
+            nursery.start_soon(look, "a", x, y)
+            nursery.start_soon(look, "b", y, x)
+        return seen["a first"], seen["a second"], seen["b first"], seen["b second"]
+
+    return program
+
+
+def _pair(does_first: str, does_second: str) -> Program:
+    """Two tasks of two steps on two cells: ``"x=1 y"`` sets x, then reads y."""
+
+    async def program() -> tuple[int, ...]:
+        cells = {name: Cell(0, name=name) for name in "xy"}
+        seen: dict[str, int] = {}
+
+        def act(who: str, what: str) -> None:
+            name, _, value = what.partition("=")
+            if value:
+                cells[name].set(int(value))
+            else:
+                seen[who + name] = cells[name].get()
+
+        async def run(who: str, script: str) -> None:
+            first, second = script.split()
+            act(who, first)
+            await checkpoint()
+            act(who, second)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, "a", does_first)
+            nursery.start_soon(run, "b", does_second)
+        return tuple(seen.values()) if len({who[0] for who in seen}) == 1 else tuple(seen[who] for who in sorted(seen))
+
+    return program
+
+
+async def _overdraw() -> int:
+    balance = Cell(100, name="balance")
+
+    async def withdraw() -> None:
+        if balance.get() >= 100:
+            await checkpoint()
+            balance.set(balance.get() - 100)
+
+    await together(withdraw, withdraw)
+    return balance.get()
+
+
+async def _account() -> str:
+    balance = Cell(0, name="balance")
+    said: list[str] = []
+
+    def deposit() -> None:
+        balance.set(balance.get() + 100)
+
+    def withdraw() -> None:
+        said.append("paid" if balance.get() >= 100 else "refused")
+        if said == ["paid"]:
+            balance.set(balance.get() - 100)
+
+    def audit() -> None:
+        balance.get()
+
+    await together(one_step(deposit), one_step(withdraw), one_step(audit))
+    return said[0]
+
+
+async def _aba() -> str:
+    # A stack a -> b -> c, whose nodes are used again once they are popped.
+    head = Cell("a", name="head")
+    below = {"a": "b", "b": "c", "c": ""}
+    freed: set[str] = set()
+
+    async def pop_slowly() -> None:
+        seen = head.get()
+        under = below[seen]
+        await checkpoint()
+        if head.get() == seen:
+            head.set(under)
+
+    async def pop_two_push_one() -> None:
+        first = head.get()
+        head.set(below[first])
+        await checkpoint()
+        second = head.get()
+        if second:
+            head.set(below[second])
+            freed.add(second)
+        await checkpoint()
+        below[first] = head.get()
+        head.set(first)
+
+    await together(pop_slowly, pop_two_push_one)
+    return "in use" if head.get() in freed else "sound"
+
+
+def _lazily(locked: bool) -> Program:
+    async def program() -> int:
+        made = Cell(0, name="made")
+        instance: Cell[object] = Cell(None, name="instance")
+        lock = trio.Lock()
+
+        async def create() -> None:
+            if instance.get() is None:
+                await checkpoint()
+                made.set(made.get() + 1)
+                instance.set(object())
+
+        async def use() -> None:
+            if locked:
+                async with lock:
+                    await create()
+            else:
+                await create()
+
+        await together(use, use)
+        return made.get()
+
+    return program
+
+
+def _mutual_exclusion(doors: str, tries: int = 2) -> Program:
+    """Two tasks enter one room; `doors` says in which order they announce themselves and give way."""
+
+    async def program() -> str:
+        wants = [Cell(False, name="a wants"), Cell(False, name="b wants")]
+        turn = Cell(0, name="turn")
+        inside = Cell(0, name="inside")
+        said: dict[int, str] = {}
+        overlaps: list[int] = []
+
+        async def enter(own: int) -> None:
+            other = 1 - own
+            for door in doors.split():
+                if door == "want":
+                    wants[own].set(True)
+                elif door == "yield":
+                    turn.set(other)
+                await checkpoint()
+            looks = 1
+            while wants[other].get() and not ("yield" in doors and turn.get() == own):
+                if looks == tries:
+                    wants[own].set(False)
+                    said[own] = "gave up"
+                    return
+                looks += 1
+                await checkpoint()
+            inside.set(inside.get() + 1)
+            overlaps.append(inside.get())
+            await checkpoint()
+            inside.set(inside.get() - 1)
+            wants[own].set(False)
+            said[own] = "entered"
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(enter, 0)
+            nursery.start_soon(enter, 1)
+        if 2 in overlaps:
+            return "both inside"
+        return f"{list(said.values()).count('entered')} entered"
+
+    return program
+
+
+async def _both_give_way() -> str:
+    wants = [Cell(False, name="a wants"), Cell(False, name="b wants")]
+    entered: list[int] = []
+
+    async def enter(own: int) -> None:
+        wants[own].set(True)
+        await checkpoint()
+        if wants[1 - own].get():
+            await checkpoint()
+        else:
+            entered.append(own)
+        wants[own].set(False)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(enter, 0)
+        nursery.start_soon(enter, 1)
+    return f"{len(entered)} entered"
+
+
+_ROOM = (
+    "Two tasks share a room without a lock: each says that it wants in, then gives the other the turn, and looks until"
+    " the other does not want in or the turn is its own (Peterson, 1981). They look twice, then give up."
+)
+
+#: Races on shared memory.
+CELLS: tuple[Litmus, ...] = (
+    Litmus(
+        "lost_update_2x1",
+        "Two tasks add one to a counter: read, checkpoint, write. When both read before either writes, one addition is"
+        " lost. One preemption is enough.",
+        _lost_update(2, 1),
+        right={2},
+        wrong={1},
+        interleavings=orders(2, 2),
+        classes=Count(4),
+    ),
+    Litmus(
+        "lost_update_3x1",
+        "Three tasks add one to a counter, once each. All three may read the same value.",
+        _lost_update(3, 1),
+        right={3},
+        wrong={1, 2},
+        interleavings=orders(2, 2, 2),
+        classes=Count(36),
+    ),
+    Litmus(
+        "lost_update_3x2",
+        "Three tasks add one to a counter, twice each. The counter may end at 2 though six additions were made: a task"
+        " that read early writes last. It never ends at 1, since each writes twice.",
+        _lost_update(3, 2),
+        right={6},
+        wrong={2, 3, 4, 5},
+        interleavings=orders(3, 3, 3),
+        classes=Count(762),
+    ),
+    Litmus(
+        "store_buffering",
+        "Each of two tasks sets its own cell and reads the other's. On one thread at least one sees the other's"
+        " value; both reading 0 is what a processor with store buffers shows, and no schedule of Trio.",
+        _pair("x=1 y", "y=1 x"),
+        right={(0, 1), (1, 0), (1, 1)},
+        interleavings=orders(2, 2),
+        classes=Count(3, "2 pairs of accesses, each in two orders, less the cycle"),
+    ),
+    Litmus(
+        "message_passing",
+        "One task writes data, then a flag; the other reads the flag, then the data. Whoever sees the flag sees the"
+        " data: (1, 0) never comes.",
+        _pair("x=1 y=1", "y x"),
+        right={(0, 0), (0, 1), (1, 1)},
+        interleavings=orders(2, 2),
+        classes=Count(3, "2 pairs of accesses, each in two orders, less the cycle"),
+    ),
+    Litmus(
+        "load_buffering",
+        "Each of two tasks reads one cell and sets the other. Both reading 1 would need each to read what comes"
+        " later: no schedule has it.",
+        _pair("x y=1", "y x=1"),
+        right={(0, 0), (0, 1), (1, 0)},
+        interleavings=orders(2, 2),
+        classes=Count(3, "2 pairs of accesses, each in two orders, less the cycle"),
+    ),
+    Litmus(
+        "independent_reads",
+        "Two tasks set a cell each, two others read both in opposite order. All 16 combinations but one: the readers"
+        " never disagree about which cell was set first, (1, 0, 1, 0).",
+        _two_readers_two_writers(),
+        right={
+            (a, b, c, d) for a in (0, 1) for b in (0, 1) for c in (0, 1) for d in (0, 1) if (a, b, c, d) != (1, 0, 1, 0)
+        },
+        interleavings=orders(1, 1, 2, 2),
+        classes=Count(15, "one for each outcome"),
+    ),
+    Litmus(
+        "overdraw",
+        "Two withdrawals check the balance, and take the money after a checkpoint: the time of check is not the time"
+        " of use.",
+        _overdraw,
+        right={0},
+        wrong={-100},
+        interleavings=Count(6),
+        classes=Count(4),
+    ),
+    Litmus(
+        "account",
+        "A deposit, a withdrawal and an audit, each in one step. Nothing is torn, and yet the withdrawal may come too"
+        " early: an order nobody asked for is a bug of depth one.",
+        _account,
+        right={"paid"},
+        wrong={"refused"},
+        interleavings=orders(1, 1, 1),
+        classes=Count(5, "enumerated; the audit and a refusal only look"),
+    ),
+    Litmus(
+        "aba",
+        "A task reads the top of a stack and what is below it; meanwhile another pops two nodes and pushes the first"
+        " one back. The top looks as if nothing had happened, and the stack now begins with a node that was freed.",
+        _aba,
+        right={"sound"},
+        wrong={"in use"},
+        interleavings=Count(10),
+        classes=Count(10),
+    ),
+    Litmus(
+        "lazy_init",
+        "Two tasks make an instance when there is none; making it takes a checkpoint.",
+        _lazily(locked=False),
+        right={1},
+        wrong={2},
+        interleavings=Count(6),
+        classes=Count(4),
+    ),
+    Litmus(
+        "lazy_init_locked",
+        "As lazy_init, with the check and the making under a lock: one instance in every schedule.",
+        _lazily(locked=True),
+        right={1},
+        interleavings=Count(6),
+        classes=Count(4),
+    ),
+    Litmus(
+        "peterson",
+        f"{_ROOM} They are never both inside.",
+        _mutual_exclusion("want yield"),
+        right={"1 entered", "2 entered"},
+        interleavings=Count(88),
+        classes=Count(24),
+    ),
+    Litmus(
+        "peterson_swapped",
+        f"{_ROOM} Here they give the turn away before they say that they want in; that is enough to let both in.",
+        _mutual_exclusion("yield want"),
+        right={"1 entered", "2 entered"},
+        wrong={"both inside"},
+        interleavings=Count(70),
+        classes=Count(20),
+    ),
+    Litmus(
+        "both_give_way",
+        "Two tasks say that they want in, then look at the other's wish, and give way if there is one (Dekker's first"
+        " attempts, in Dijkstra, 1965). They are never both inside, but both may give way, and nobody enters.",
+        _both_give_way,
+        right={"1 entered", "2 entered"},
+        wrong={"0 entered"},
+        interleavings=Count(14),
+        classes=Count(5),
+    ),
+    Litmus(
+        "look_before_you_enter",
+        "Two tasks enter when nobody seems to be inside, and say nothing before. Looking is not holding.",
+        _mutual_exclusion(""),
+        right={"2 entered"},
+        wrong={"both inside"},
+        interleavings=Count(6),
+        classes=Count(6),
+    ),
+)

@@ -1,0 +1,316 @@
+"""Programs on memory channels and nurseries: who gets what, who closes, and whose failure is told."""
+
+from __future__ import annotations
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt.sim import Cell
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, together
+
+__all__ = ["CHANNELS"]
+
+_DEADLOCK = "Deadlock"
+
+
+async def _close_or_receive() -> str:
+    send, receive = trio.open_memory_channel[str](1)
+    said: list[str] = []
+
+    async def take() -> None:
+        try:
+            said.append(await receive.receive())
+        except trio.ClosedResourceError:
+            said.append("closed")
+
+    async def put() -> None:
+        try:
+            await send.send("an item")
+        except trio.BrokenResourceError:
+            return
+
+    await together(take, put, one_step(receive.close))
+    return said[0]
+
+
+async def _close_before_send() -> str:
+    send, receive = trio.open_memory_channel[int](1)
+    said: list[str] = []
+
+    async def put() -> None:
+        async with send:
+            try:
+                await send.send(1)
+                await send.send(2)
+            except trio.BrokenResourceError:
+                said.append("broken")
+            else:
+                said.append("sent")
+
+    async def take_one() -> None:
+        async with receive:
+            await receive.receive()
+
+    await together(put, take_one)
+    return said[0]
+
+
+def _shared_out(clones: bool) -> Program:
+    """Two producers of one item each and a consumer that goes on until the channel is closed."""
+
+    async def program() -> str:
+        send, receive = trio.open_memory_channel[str](0)
+        got: list[str] = []
+        said: list[str] = []
+
+        async def put(channel: trio.MemorySendChannel[str], item: str) -> None:
+            try:
+                async with channel:
+                    await channel.send(item)
+            except trio.ClosedResourceError:
+                said.append(f"{item} not sent")
+
+        async def take() -> None:
+            async for item in receive:
+                got.append(item)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(put, send.clone() if clones else send, "a")
+            nursery.start_soon(put, send, "b")
+            nursery.start_soon(take)
+        return ", ".join(["".join(sorted(got)), *said])
+
+    return program
+
+
+async def _work_queue() -> str:
+    send, receive = trio.open_memory_channel[int](2)
+    done = {"a": 0, "b": 0}
+
+    async def work(name: str) -> None:
+        async for _ in receive:
+            done[name] += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work, "a")
+        nursery.start_soon(work, "b")
+        async with send:
+            send.send_nowait(1)
+            send.send_nowait(2)
+    return f"{done['a']} + {done['b']}"
+
+
+async def _channel_keeps_order() -> str:
+    send, receive = trio.open_memory_channel[str](1)
+    got: list[str] = []
+
+    async def put() -> None:
+        async with send:
+            for item in "abc":
+                await send.send(item)
+
+    async def take() -> None:
+        async for item in receive:
+            got.append(item)
+
+    await together(put, take)
+    return "".join(got)
+
+
+async def _ask_each_other() -> str:
+    to_a, for_a = trio.open_memory_channel[str](0)
+    to_b, for_b = trio.open_memory_channel[str](0)
+
+    async def ask(to: trio.MemorySendChannel[str], own: trio.MemoryReceiveChannel[str]) -> None:
+        await to.send("how are you?")
+        await own.receive()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, to_b, for_a)
+        nursery.start_soon(ask, to_a, for_b)
+    return "both asked"
+
+
+async def _first_failure() -> None:
+    async def fail(error: Exception) -> None:
+        await checkpoint()
+        raise error
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fail, KeyError("a"))
+        nursery.start_soon(fail, IndexError("b"))
+
+
+async def _failure_while_cleaning_up() -> str:
+    async def fail() -> None:
+        await checkpoint()
+        raise KeyError("a")
+
+    async def clean_up() -> None:
+        try:
+            await checkpoint()
+            await checkpoint()
+        finally:
+            raise IndexError("b")
+
+    names: list[str] = []
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            nursery.start_soon(clean_up)
+    except* (KeyError, IndexError) as group:
+        names += [type(error).__name__ for error in group.exceptions]
+    return " and ".join(sorted(names))
+
+
+async def _result_beside_failure() -> str:
+    results: list[str] = []
+
+    async def fail() -> None:
+        await checkpoint()
+        raise KeyError("a")
+
+    async def compute() -> None:
+        await checkpoint()
+        await checkpoint()
+        results.append("a result")
+
+    try:
+        await together(fail, compute)
+    except* KeyError:
+        pass
+    return "".join(results) or "no result"
+
+
+async def _started_or_failed() -> str:
+    closed = Cell(False, name="closed")
+
+    async def serve(task_status: trio.TaskStatus[str]) -> None:
+        await checkpoint()
+        if closed.get():
+            raise OSError("closed")
+        task_status.started("serving")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one_step(closed.set), True)
+        try:
+            said: str = await nursery.start(serve)
+        except* OSError:
+            said = "refused"
+    return said
+
+
+async def _order_of_tasks() -> str:
+    log = Cell("", name="log")
+
+    def note(name: str) -> None:
+        log.set(log.get() + name)
+
+    async with trio.open_nursery() as nursery:
+        for name in "abc":
+            nursery.start_soon(one_step(note), name)
+    return log.get()
+
+
+#: Programs on channels and nurseries.
+CHANNELS: tuple[Litmus, ...] = (
+    Litmus(
+        "close_or_receive",
+        "One task receives, one sends, one closes the receiving end. The receiver gets the item or is told that its"
+        " end is closed; it never hangs.",
+        _close_or_receive,
+        right={"an item", "closed"},
+        interleavings=Count(21),
+        classes=Count(21),
+    ),
+    Litmus(
+        "close_before_send",
+        "A consumer takes one of two items and leaves. Whether the producer hears of it depends on whether the second"
+        " item found room in the buffer before: sent is not received.",
+        _close_before_send,
+        right={"broken", "sent"},
+        interleavings=Count(24),
+        classes=Count(24),
+    ),
+    Litmus(
+        "shared_sender",
+        "Two producers share one end of a channel, and each closes it when it is done. Who is first closes it under the"
+        " other's hands.",
+        _shared_out(clones=False),
+        right={"ab"},
+        wrong={"a, b not sent", "b, a not sent"},
+        interleavings=Count(648),
+        classes=Count(648),
+    ),
+    Litmus(
+        "work_queue",
+        "Two workers and two items: any share may fall to each, one may get all.",
+        _work_queue,
+        right={"0 + 2", "1 + 1", "2 + 0"},
+        interleavings=Count(40),
+        classes=Count(40),
+    ),
+    Litmus(
+        "channel_keeps_order",
+        "Three items through a channel with room for one come out in the order in which they went in.",
+        _channel_keeps_order,
+        right={"abc"},
+        interleavings=Count(76),
+        classes=Count(76),
+    ),
+    Litmus(
+        "ask_each_other",
+        "Two tasks each send to the other before they receive, over channels without a buffer.",
+        _ask_each_other,
+        right=(),
+        wrong={_DEADLOCK},
+        interleavings=Count(2),
+        classes=Count(1),
+    ),
+    Litmus(
+        "first_failure",
+        "Two children fail after a checkpoint. Who fails first cancels the other, which then never gets to its own"
+        " failure: which of the two is reported is a matter of timing.",
+        _first_failure,
+        right={"KeyError", "IndexError"},
+        interleavings=Count(6),
+        classes=Count(6),
+    ),
+    Litmus(
+        "failure_while_cleaning_up",
+        "One child fails, the other fails whatever happens, in its cleanup: the group has one failure or both.",
+        _failure_while_cleaning_up,
+        right={"IndexError", "IndexError and KeyError"},
+        interleavings=Count(10),
+        classes=Count(10),
+    ),
+    Litmus(
+        "result_beside_failure",
+        "One child fails while the other computes. Whether there is a result depends on timing: what a caller may rely"
+        " on must not.",
+        _result_beside_failure,
+        right={"no result"},
+        wrong={"a result"},
+        interleavings=Count(10),
+        classes=Count(10),
+    ),
+    Litmus(
+        "started_or_failed",
+        "nursery.start() of a server that finds its resource open or closed: the caller gets the value or the failure,"
+        " never neither.",
+        _started_or_failed,
+        right={"serving", "refused"},
+        interleavings=Count(4),
+        classes=Count(4),
+    ),
+    Litmus(
+        "order_of_tasks",
+        "Three tasks of one nursery, one step each. Trio starts them in any order: whoever needs call order has to fix"
+        " it before the tasks exist.",
+        _order_of_tasks,
+        right={"abc"},
+        wrong={"acb", "bac", "bca", "cab", "cba"},
+        interleavings=Count(6, "3!"),
+        classes=Count(6, "all write one cell"),
+    ),
+)

@@ -1,0 +1,318 @@
+"""Programs on `trio.Lock`: who holds what while waiting for what."""
+
+from __future__ import annotations
+
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt.sim import Cell
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, together
+
+__all__ = ["LOCKS"]
+
+_DEADLOCK = "Deadlock"
+
+
+def _dining(guests: int, last_one_turns: bool = False) -> Program:
+    async def program() -> str:
+        forks = [trio.Lock() for _ in range(guests)]
+
+        async def eat(one: trio.Lock, other: trio.Lock) -> None:
+            async with one, other:
+                pass
+
+        async with trio.open_nursery() as nursery:
+            for seat in range(guests):
+                left, right = forks[seat], forks[(seat + 1) % guests]
+                if last_one_turns and seat == guests - 1:
+                    left, right = right, left
+                nursery.start_soon(eat, left, right)
+        return "all ate"
+
+    return program
+
+
+async def _two_locks() -> str:
+    a, b = trio.Lock(), trio.Lock()
+    moved = Cell(0, name="moved")
+
+    async def move(source: trio.Lock, target: trio.Lock) -> None:
+        async with source:
+            await checkpoint()
+            async with target:
+                moved.set(moved.get() + 1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(move, a, b)
+        nursery.start_soon(move, b, a)
+    return "moved both"
+
+
+def _two_stages(between: bool, writers: int = 1, readers: int = 1) -> Program:
+    async def program() -> str:
+        first, second = trio.Lock(), trio.Lock()
+        drawn, copied = Cell(0, name="drawn"), Cell(0, name="copied")
+        seen: list[tuple[int, int]] = []
+
+        async def write() -> None:
+            async with first:
+                drawn.set(1)
+            if between:
+                await checkpoint()
+            async with second:
+                copied.set(drawn.get())
+
+        async def look() -> None:
+            async with first:
+                one = drawn.get()
+            async with second:
+                seen.append((one, copied.get()))
+
+        await together(*[write] * writers, *[look] * readers)
+        return "half" if (1, 0) in seen else "all or nothing"
+
+    return program
+
+
+def _under_lock(tasks: int) -> Program:
+    async def program() -> int:
+        lock, counter = trio.Lock(), Cell(0, name="counter")
+
+        async def add() -> None:
+            async with lock:
+                seen = counter.get()
+                await checkpoint()
+                counter.set(seen + 1)
+
+        await together(*[add] * tasks)
+        return counter.get()
+
+    return program
+
+
+async def _order_of_waiting() -> str:
+    lock = trio.StrictFIFOLock()
+    asked: list[str] = []
+    got: list[str] = []
+
+    async def take(name: str) -> None:
+        await checkpoint()
+        asked.append(name)
+        async with lock:
+            got.append(name)
+
+    async with trio.open_nursery() as nursery:
+        for name in "abc":
+            nursery.start_soon(take, name)
+    return "as asked" if asked == got else "overtaken"
+
+
+async def _upgrade() -> str:
+    readers = Cell(0, name="readers")
+    changed = trio.Condition()
+
+    async def read_then_write() -> None:
+        async with changed:
+            readers.set(readers.get() + 1)
+        await checkpoint()
+        async with changed:
+            while readers.get() > 1:
+                await changed.wait()
+            readers.set(readers.get() - 1)
+            changed.notify_all()
+
+    await together(read_then_write, read_then_write)
+    return "both wrote"
+
+
+class _ReadWriteLock:
+    """The textbook's: the first reader takes the writers' lock, the last one gives it back."""
+
+    def __init__(self) -> None:
+        self.count = Cell(0, name="readers")
+        self.counting = trio.Lock()
+        self.writing = trio.Semaphore(1)
+
+    async def enter_reader(self) -> None:
+        async with self.counting:
+            self.count.set(self.count.get() + 1)
+            if self.count.get() == 1:
+                await self.writing.acquire()
+
+    async def leave_reader(self) -> None:
+        async with self.counting:
+            self.count.set(self.count.get() - 1)
+            if self.count.get() == 0:
+                self.writing.release()
+
+
+async def _readers_and_writer() -> str:
+    lock, page, seen = _ReadWriteLock(), Cell("00", name="page"), list[str]()
+
+    async def read() -> None:
+        await lock.enter_reader()
+        seen.append(page.get())
+        await lock.leave_reader()
+
+    async def write() -> None:
+        await lock.writing.acquire()
+        page.set("10")
+        await checkpoint()
+        page.set("11")
+        lock.writing.release()
+
+    await together(read, read, write)
+    return " ".join(sorted(seen))
+
+
+def _polite(tries: int) -> Program:
+    async def program() -> str:
+        spoons = [trio.Lock(), trio.Lock()]
+        ate: list[int] = []
+
+        async def eat(own: int) -> None:
+            for _ in range(tries):
+                spoons[own].acquire_nowait()
+                await checkpoint()
+                try:
+                    spoons[1 - own].acquire_nowait()
+                except trio.WouldBlock:
+                    await checkpoint()
+                    spoons[own].release()
+                    await checkpoint()
+                    continue
+                ate.append(own)
+                spoons[1 - own].release()
+                spoons[own].release()
+                return
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(eat, 0)
+            nursery.start_soon(eat, 1)
+        return f"{len(ate)} ate"
+
+    return program
+
+
+#: Programs on locks.
+LOCKS: tuple[Litmus, ...] = (
+    Litmus(
+        "lock_2",
+        "The lost update, under a lock: no addition is lost. A task that finds the lock held is parked, and is handed"
+        " the lock when it is released; nobody barges in between.",
+        _under_lock(2),
+        right={2},
+        interleavings=Count(6),
+        classes=Count(4),
+    ),
+    Litmus(
+        "lock_3",
+        "As lock_2, with three tasks.",
+        _under_lock(3),
+        right={3},
+        interleavings=Count(72),
+        classes=Count(30),
+    ),
+    *(
+        Litmus(
+            f"dining_{guests}",
+            f"{guests} philosophers take the left fork, then the right one. When each holds the left one nobody ever"
+            " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
+            " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
+            " held is one, so that who waited for whom is told apart.",
+            _dining(guests),
+            right={"all ate"},
+            wrong={_DEADLOCK},
+            interleavings=interleavings,
+            classes=Count(classes, "run by DPOR"),
+            proof="all end, or all wait in a circle: who waits holds a left fork, and a circle needs all of them",
+        )
+        for guests, interleavings, classes in (
+            (2, Count(8), 5),
+            (3, Count(285), 37),
+            (4, Count(26_744), 185),
+            (5, None, 841),
+        )
+    ),
+    Litmus(
+        "dining_3_one_turns",
+        "As dining_3, but the last one takes the right fork first: the locks have an order, and nobody waits in a"
+        " circle.",
+        _dining(3, last_one_turns=True),
+        right={"all ate"},
+        interleavings=Count(218),
+        classes=Count(36),
+    ),
+    Litmus(
+        "two_locks",
+        "Two transfers in opposite directions, each under the locks of both accounts, the source's first.",
+        _two_locks,
+        right={"moved both"},
+        wrong={_DEADLOCK},
+        interleavings=Count(22),
+        classes=Count(12),
+    ),
+    Litmus(
+        "two_stages",
+        "A writer draws under one lock and copies under another; a reader looks at both, lock by lock. As published"
+        " this is a bug. On Trio it is none: a free lock is taken before the checkpoint, so giving back the first and"
+        " taking the second are one step.",
+        _two_stages(between=False),
+        right={"all or nothing"},
+        interleavings=Count(10),
+        classes=Count(8),
+    ),
+    Litmus(
+        "two_stages_apart",
+        "As two_stages, with a checkpoint between the stages (a tool call, say): now the reader may see half.",
+        _two_stages(between=True),
+        right={"all or nothing"},
+        wrong={"half"},
+        interleavings=Count(18),
+        classes=Count(12),
+    ),
+    Litmus(
+        "two_stages_6",
+        "As two_stages_apart, with three writers and three readers.",
+        _two_stages(between=True, writers=3, readers=3),
+        right={"all or nothing"},
+        wrong={"half"},
+        proof="a reader between two stages of a writer, or not; two_stages_apart has both",
+    ),
+    Litmus(
+        "order_of_waiting",
+        "Three tasks take a StrictFIFOLock: they get it in the order in which they asked, whatever that is.",
+        _order_of_waiting,
+        right={"as asked"},
+        interleavings=Count(636),
+        classes=Count(636),
+    ),
+    Litmus(
+        "upgrade",
+        "Two readers each wait to be the only one, so as to write. When both are in, neither will ever be.",
+        _upgrade,
+        right={"both wrote"},
+        wrong={_DEADLOCK},
+        interleavings=Count(28),
+        classes=Count(28),
+    ),
+    Litmus(
+        "readers_and_writer",
+        "Two readers and a writer of two steps, under the textbook's lock (Courtois, Heymans, Parnas, 1971): readers"
+        " see the page before or after, never between.",
+        _readers_and_writer,
+        right={"00 00", "00 11", "11 11"},
+        interleavings=Count(206),
+        classes=Count(40),
+    ),
+    Litmus(
+        "livelock",
+        "Two polite eaters take their own spoon, and put it down when the other's is taken. Each is always busy, and in"
+        " some schedules none ever eats: after two tries they give up here. Trio never tires of it.",
+        _polite(2),
+        right={"2 ate", "1 ate"},
+        wrong={"0 ate"},
+        interleavings=Count(730),
+        classes=Count(68),
+    ),
+)

@@ -1,0 +1,330 @@
+"""Be the scheduler: choose who runs next in a litmus program, and try to make it go wrong.
+
+Rules.  The program is run anew for each choice, with the choices so far and then the simplest ones, so that going back
+costs nothing and nothing is ever left half run.  A step that only one task can take is taken without asking.  Two ways
+to the end are one class when their traces have the same happens-before order.  That is what a player can see; a search
+tells some more apart (`Litmus.classes`), where what a step may have touched is not known.
+
+Theory.  What a player does by hand is what a search does: `Game.hint` looks through the ways that begin like this one,
+and `Game.proof` through all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from toolrt import sim
+from toolrt.errors import MisuseError
+from toolrt.teaching.litmus import MOST, Litmus, Verified, in_order, verify
+from toolrt.trace import Step, stable_text
+
+__all__ = ["Game", "Hint", "Option", "Played"]
+
+#: So many ways are looked through for a hint.
+_MOST_WAYS = 2_000
+
+#: Classes are counted for programs that have at most so many, or so many schedules.
+_MOST_COUNTED = 3_000
+
+
+@attrs.frozen
+class Option:
+    """Somebody who could run next."""
+
+    #: The task's path, or the name of another choice: ``clock``, ``main.0=1``.
+    task: str
+    #: What that step would do.
+    does: str
+
+
+@attrs.frozen
+class Played:
+    """A step that was taken."""
+
+    #: Who took it, and what it does, in words.
+    task: str
+    does: str
+    #: The time at which it was taken, in virtual seconds.
+    time: float
+    #: Whether there was a choice.
+    chosen: bool
+
+
+@attrs.frozen
+class Hint:
+    """What a search from here says."""
+
+    #: Who runs next on the way to the bug that was found, or None when there is none.
+    task: str | None
+    #: Whether every way from here was looked at.
+    complete: bool
+
+    def __str__(self) -> str:
+        if self.task is not None:
+            return f"let {self.task} run"
+        if self.complete:
+            return "no way from here goes wrong: go back, or begin again"
+        return f"none of {_MOST_WAYS:,} ways from here goes wrong; there are more"
+
+
+class Game:
+    """A litmus program that somebody schedules by hand.
+
+    Args:
+        litmus: the program.
+
+    Example:
+        >>> from toolrt.teaching.litmus import LITMUS
+        >>> from toolrt.teaching.play import Game
+        >>> game = Game(LITMUS["lost_update_2x1"])
+        >>> [str(option.task) for option in game.options]
+        ['main.0', 'main.1']
+        >>> while not game.over:
+        ...     game.choose(game.hint().task)
+        >>> game.outcome, game.broken
+        (1, True)
+    """
+
+    def __init__(self, litmus: Litmus) -> None:
+        self.litmus = litmus
+        self._choices: list[int] = []
+        # How many choices there were before each that was made by hand.
+        self._turns: list[int] = []
+        self._seen: set[Any] = set()
+        self._verified: Verified | None = None
+        self._played: sim.Execution
+        self._play()
+
+    # ---- where it is
+
+    @property
+    def over(self) -> bool:
+        """Whether the program has ended."""
+        return len(self._choices) >= len(self._played.choices)
+
+    @property
+    def outcome(self) -> Any:
+        """What came of it.
+
+        Raises:
+            MisuseError: it has not ended.
+        """
+        if not self.over:
+            raise MisuseError("Game.outcome was asked for before the program has ended: choose who runs next")
+        return self.litmus.read(self._played)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it ended in the bug."""
+        return self.over and self.outcome in self.litmus.wrong
+
+    @property
+    def execution(self) -> sim.Execution:
+        """The execution so far; from here on it goes the simplest way."""
+        return self._played
+
+    @property
+    def steps(self) -> list[Played]:
+        """The steps that were taken, in order."""
+        values = _values(self._played)
+        taken = self._played.trace.steps[: len(self._choices)]
+        chosen = set(self._turns)
+        return [Played(step.task, _does(step, values), step.time, step.index in chosen) for step in taken]
+
+    @property
+    def options(self) -> list[Option]:
+        """Who could run next, the simplest choice first; nobody when it is over."""
+        if self.over:
+            return []
+        place = len(self._choices)
+        found = []
+        for choice, task in enumerate(self._played.enabled[place]):
+            there = self._run([*self._choices, choice])
+            found.append(Option(task, _does(there.trace.steps[place], _values(there))))
+        return found
+
+    @property
+    def classes_seen(self) -> int:
+        """How many classes of ways to the end have been played."""
+        return len(self._seen)
+
+    @property
+    def classes_unseen(self) -> int | None:
+        """How many have not; None when they are too many to count.  They are counted the first time it is asked."""
+        every = self._every_class
+        return None if every is None else len(every - self._seen)
+
+    @cached_property
+    def _every_class(self) -> frozenset[Any] | None:
+        schedules, classes = self.litmus.interleavings, self.litmus.classes
+        strategy: sim.Strategy
+        if schedules is not None and schedules.number <= _MOST_COUNTED:
+            strategy = sim.Exhaustive()
+        elif classes is not None and classes.number <= _MOST_COUNTED:
+            strategy = sim.DPOR()
+        else:
+            return None
+        found: set[Any] = set()
+
+        def note(execution: sim.Execution) -> bool:
+            found.add(_class_of(execution))
+            return True
+
+        report = sim.explore(self.litmus.program, strategy, note, 2 * _MOST_COUNTED)
+        return frozenset(found) if report.complete else None
+
+    # ---- playing
+
+    def choose(self, who: int | str | None) -> None:
+        """Let somebody run, and then whoever has to until there is a choice again.
+
+        Args:
+            who: the index of an option, or its task's path.
+
+        Raises:
+            MisuseError: it is over, or nobody of that name could run; nothing was changed.
+        """
+        enabled = () if self.over else self._played.enabled[len(self._choices)]
+        if isinstance(who, str) and who in enabled:
+            who = enabled.index(who)
+        if not isinstance(who, int) or not 0 <= who < len(enabled):
+            could = ", ".join(enabled) or "nobody: it is over"
+            raise MisuseError(f"{who!r} cannot run now; who could is {could}")
+        self._turns.append(len(self._choices))
+        self._choices.append(who)
+        self._play()
+
+    def back(self) -> None:
+        """Take back the last choice; nothing happens when there is none."""
+        if self._turns:
+            del self._choices[self._turns.pop() :]
+            self._play()
+
+    def restart(self) -> None:
+        """Begin again; the classes that were seen stay seen."""
+        self._choices.clear()
+        self._turns.clear()
+        self._play()
+
+    def hint(self) -> Hint:
+        """Look through the ways that begin like this one for the bug; at most 2,000 of them.
+
+        When it is over, no way leads on from here.
+        """
+        place = len(self._choices)
+        if not self.over:
+            for count, execution in enumerate(self._ways(self._choices), 1):
+                if self.litmus.read(execution) in self.litmus.wrong:
+                    return Hint(execution.trace.steps[place].task, False)
+                if count == _MOST_WAYS:
+                    return Hint(None, False)
+        return Hint(None, True)
+
+    def proof(self, most: int = MOST) -> Verified:
+        """The proof: every schedule, or one of each class, as `verify` does, a sample if there are more than `most`."""
+        if self._verified is None:
+            self._verified = verify(self.litmus, most)
+        return self._verified
+
+    def tree(self, most: int = 2_000) -> dict[str, Any]:
+        """Give all there is to play, as JSON values: what `toolrt.view.play` makes a page of.
+
+        Args:
+            most: of a program with more schedules than this nothing is given.
+
+        Raises:
+            MisuseError: it has more.
+        """
+        tree = _Tree()
+        for count, execution in enumerate(self._ways((), details=True), 1):
+            if count > most:
+                raise MisuseError(f"litmus {self.litmus.name}: it has more than {most:,} schedules; play it here")
+            outcome = self.litmus.read(execution)
+            tree.add(execution, stable_text(outcome), outcome in self.litmus.wrong)
+        return {
+            "name": self.litmus.name,
+            "story": self.litmus.story,
+            "source": self.litmus.source,
+            "wrong": [stable_text(outcome) for outcome in in_order(self.litmus.wrong)],
+            "nodes": tree.nodes,
+            "ends": tree.ends,
+            "classes": len(tree.classes),
+        }
+
+    # ---- running
+
+    def _run(self, choices: list[int]) -> sim.Execution:
+        return sim.run(self.litmus.program, sim.Choices(choices), details=True)
+
+    def _play(self) -> None:
+        self._played = self._run(self._choices)
+        enabled = self._played.enabled
+        while len(self._choices) < len(enabled) and len(enabled[len(self._choices)]) == 1:
+            self._choices.append(0)
+        if self.over:
+            self._seen.add(_class_of(self._played))
+
+    def _ways(self, begun: Sequence[int], details: bool = False) -> Iterator[sim.Execution]:
+        """Give every execution that begins like this, the simplest first."""
+        fixed = len(begun)
+        choices: list[int] | None = list(begun)
+        while choices is not None:
+            execution = sim.run(self.litmus.program, sim.Choices(choices), details=details)
+            yield execution
+            made, enabled = execution.choices, execution.enabled
+            choices = None
+            for place in range(len(made) - 1, fixed - 1, -1):
+                if made[place] + 1 < len(enabled[place]):
+                    choices = [*made[:place], made[place] + 1]
+                    break
+
+
+class _Tree:
+    """Every schedule of a program, what they have in common told once."""
+
+    def __init__(self) -> None:
+        #: For each step its task, what it does, and the steps that may come next, by their place here; first the first.
+        self.nodes: list[list[Any]] = []
+        #: For each step that is a last one: the outcome as text, whether it is the bug, and the number of its class.
+        self.ends: dict[str, list[Any]] = {}
+        self.classes: dict[Any, int] = {}
+
+    def add(self, execution: sim.Execution, outcome: str, wrong: bool) -> None:
+        values = _values(execution)
+        at = -1
+        for step in execution.trace.steps:
+            after = self.nodes[at][2] if at >= 0 else ([0] if self.nodes else [])
+            known = next((node for node in after if self.nodes[node][0] == step.task), None)
+            if known is None:
+                known = len(self.nodes)
+                self.nodes.append([step.task, _does(step, values), []])
+                if at >= 0:
+                    after.append(known)
+            at = known
+        self.ends[str(at)] = [outcome, wrong, self.classes.setdefault(_class_of(execution), len(self.classes))]
+
+
+def _class_of(execution: sim.Execution) -> Any:
+    """What two executions have in common when only steps that do not matter to each other are swapped."""
+    trace = execution.trace
+    return frozenset((step.task, tuple(sorted(trace.clock_of(step).items()))) for step in trace.steps)
+
+
+def _values(execution: sim.Execution) -> dict[tuple[int, tuple[Any, ...], bool], tuple[str, str | None]]:
+    accesses = execution.trace.notes["details"]["accesses"]
+    return {(step, tuple(resource), write): (line, value) for step, resource, write, _, line, value in accesses}
+
+
+def _does(step: Step, values: dict[tuple[int, tuple[Any, ...], bool], tuple[str, str | None]]) -> str:
+    """Say what a step does, with what it read or wrote where that is known."""
+    told = []
+    for access in step.accesses:
+        _, value = values.get((step.index, access.resource, access.write), ("", None))
+        resource = access.resource[1:] if access.resource[0] in ("cell", "watched") else access.resource
+        verb = "writes" if access.write else "reads"
+        told.append(f"{verb} {' '.join(map(str, resource))}{'' if value is None else f' = {value}'}")
+    return ", ".join(told) or "runs"
