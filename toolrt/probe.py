@@ -1,15 +1,15 @@
-"""The one place where code says what it does: events and accesses.
+"""Where code says what a step touches, and where a program adds events of its own to a trace.
 
 Rules.  Nothing here decides anything: a program that is observed behaves exactly as one that is not.
-While nobody observes, ``sink`` is None and the whole cost is one attribute load and one comparison, so
+While nothing observes, ``sink`` is None and the whole cost is one attribute load and one comparison, so
 hot code is written as::
 
     if probe.sink is not None:
-        probe.sink.event("call.started", {"batch": batch_id, "call": call_index})
+        probe.sink.access(("file", name), True)
 
-Theory.  An *event* says what happened, for a reader of the trace.  An *access* says which shared resource
-the running step touched, for an explorer that must know which steps may be swapped (two steps are dependent
-when both touch one resource and one of them writes it).
+Theory.  An *event* says what happened, for a reader of the trace; toolrt's own are records (`toolrt.events`), and
+`event` adds any other.  An *access* says which shared resource the running step touched, for an explorer that must
+know which steps may be swapped (two steps are dependent when both touch one resource and one of them writes it).
 
 What a step touches because of where it runs (a scope it is inside, the bookkeeping of a batch) is *implied*: it is
 told to `implied`, while somebody asks, and is in no trace.  A step that reported no access of its own may have done
@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from toolrt.events import EventRecord, observer
+
 __all__ = [
     "ALL_REPORTED",
     "ANYTHING",
@@ -34,6 +36,7 @@ __all__ = [
     "event",
     "implied",
     "looking",
+    "observe",
     "observed_by",
     "sink",
     "threads_inline",
@@ -94,16 +97,34 @@ def vouch() -> None:
         implied(ALL_REPORTED, False)
 
 
+class _Records:
+    """Hands records on to a sink as kind and fields."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self, sink: Sink) -> None:
+        self._event = sink.event
+
+    def tell(self, record: EventRecord) -> None:
+        self._event(record.kind, record.to_json())
+
+
+def observe(by: Sink | None, *, inline: bool) -> None:
+    """Let the sink `by` see every event and access from now on; `inline` runs sync tools in place."""
+    global sink, threads_inline
+    sink, threads_inline = by, inline
+    observer.record_with(None if by is None else _Records(by))
+
+
 @contextmanager
 def observed_by(observer: Sink | None, *, inline: bool = False) -> Iterator[None]:
     """Let `observer` see every event and access inside the block; `inline` runs sync tools in place."""
-    global sink, threads_inline
     before = sink, threads_inline
-    sink, threads_inline = observer, inline
+    observe(observer, inline=inline)
     try:
         yield
     finally:
-        sink, threads_inline = before
+        observe(before[0], inline=before[1])
 
 
 class _Looking:

@@ -2,8 +2,8 @@
 
 Run it as ``python tests/benchmarks/telemetry.py``.  Each row pairs a batch of no-op calls that are observed with the
 same batch unobserved, in turn, many times, and gives medians, in processor time of the thread that runs Trio.  The row
-"off" pairs the runtime, with nobody observing, with a copy of it from whose source every ``if ... teller is not None``
-was taken out.  ``--quick`` takes fewer rounds, ``--json`` prints the rows as JSON lines.
+"off" pairs the runtime, with nobody observing, with a copy of it from whose source every ``if observer.listens`` was
+taken out.  ``--quick`` takes fewer rounds, ``--json`` prints the rows as JSON lines.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class _Stripped(ast.NodeTransformer):
         self.generic_visit(node)
         test = node.test.values[0] if isinstance(node.test, ast.BoolOp) else node.test
         if (
-            isinstance(test, ast.Compare)
-            and isinstance(test.left, ast.Attribute)
-            and test.left.attr == "teller"
-            and isinstance(test.ops[0], ast.IsNot)
+            isinstance(test, ast.Attribute)
+            and isinstance(test.value, ast.Name)
+            and test.value.id == "observer"
+            and test.attr in ("listens", "measures", "records")
         ):
             self.found += 1
             return node.orelse or ast.Pass()

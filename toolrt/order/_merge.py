@@ -20,9 +20,9 @@ from typing import Any
 
 import attrs
 
-from toolrt import probe
 from toolrt._plain import at_once
 from toolrt.errors import asks_to_exit, error_text
+from toolrt.events import ModifierApplied, observer
 from toolrt.model import Modifier, State, Tool
 from toolrt.model._state import FIELDS
 from toolrt.model._update import RejectedModifier, StateMerged
@@ -176,19 +176,10 @@ def merged(lane: int, state: State, calls: Iterable[TrackedCall]) -> StateMerged
                 done.append((call.call_index, position))
             else:
                 rejected.append(RejectedModifier(call.call_index, call.call_id, position, modifier.refused))
-            if probe.sink is not None:
-                probe.sink.event(
-                    "state.applied",
-                    {
-                        "batch": call.batch_id,
-                        "lane": lane,
-                        "call": call.call_index,
-                        "position": position,
-                        "ok": modifier.refused is None,
-                        "sets": modifier.sets_json(),
-                        "reads": parts_json(modifier.reads.parts),
-                    },
-                )
+            if observer.records:
+                ok, reads = modifier.refused is None, parts_json(modifier.reads.parts)
+                sets = modifier.sets_json()
+                observer.tell(ModifierApplied(call.batch_id, call.call_index, lane, position, ok, sets, reads))
     return StateMerged(lane, state, tuple(done), tuple(rejected))
 
 

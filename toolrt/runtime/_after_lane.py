@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from toolrt import probe
-from toolrt.errors import asks_to_exit, error_text
+from toolrt.errors import asks_to_exit
+from toolrt.events import ServiceFailed, ServicesHeard, ServicesTold, observer
 from toolrt.model import WRITE, AfterLane, FileChanged, LaneChanges
 from toolrt.order import TrackedCall
 from toolrt.runtime._cancellation import split_cancelled
@@ -91,9 +91,8 @@ async def tell_services(batch: Batch, lane: LaneRun) -> None:
 
 async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseException | None:
     """Tell one service; gives the cancellation that is due, for when all have been told."""
-    if probe.sink is not None:
-        fields = {"batch": batch.batch_id, "lane": changes.lane, "paths": list(changes.paths)}
-        probe.sink.event("services.told", fields | {"unknown": changes.unknown})
+    if observer.records:
+        observer.tell(ServicesTold(batch.batch_id, changes.lane, list(changes.paths), changes.unknown))
     cut = batch.ending.cancel_reason is not None
     try:
         awaitable = asked(hook, changes)
@@ -116,15 +115,12 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseExce
             return cancelled  # noqa: ASYNC104  it is raised once the others have been told
     finally:
         batch.ending.hook_scope = None
-        if probe.sink is not None:
-            probe.sink.event("services.heard", {"batch": batch.batch_id, "lane": changes.lane})
+        if observer.records:
+            observer.tell(ServicesHeard(batch.batch_id, changes.lane))
     return None
 
 
 def _report(batch: Batch, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
-    name = getattr(hook, "__qualname__", type(hook).__qualname__)
-    fields = {"batch": batch.batch_id, "lane": changes.lane, "service": name, "error": error_text(error)}
-    if probe.sink is not None:
-        probe.sink.event("service.failed", fields)
-    if batch.teller is not None:
-        batch.teller.service_failed(changes.lane, name, error)
+    if observer.listens:
+        name = getattr(hook, "__qualname__", type(hook).__qualname__)
+        observer.tell(ServiceFailed(batch.batch_id, changes.lane, name, error), batch.teller)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
-from toolrt import probe
 from toolrt._plain import json_copy
 from toolrt.errors import asks_to_exit
+from toolrt.events import ApprovalAnswered, ApprovalAsked, ApprovalAwaited, observer
 from toolrt.model import Allow, ApprovalRequest, Approve, Claim, Deny, Outcome, Rewrite, Tool, covers, decision
 from toolrt.model._watched_state import bare_state
 from toolrt.order import Status, TrackedCall, claims_of, looked_at_by, may_go_stale, touched_by
@@ -58,8 +58,8 @@ class Approval:
             return
         lane = self._lane
         inside = lane.batch.inside
-        if probe.sink is not None:
-            probe.sink.event("approval.asked", {"batch": call.batch_id, "call": call.call_index})
+        if observer.records:
+            observer.tell(ApprovalAsked(call.batch_id, call.call_index))
         # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
         shown = json_copy(call.input)
         request = ApprovalRequest(
@@ -95,8 +95,8 @@ class Approval:
         scope = call.scope
         batch = self._lane.batch
         verdict: Allow | Deny | Rewrite | None = None
-        if batch.teller is not None:
-            batch.teller.waits_for_approval(call)
+        if observer.measures:
+            observer.tell(ApprovalAwaited(call.batch_id, call.call_index), batch.teller)
         try:
             with scope:
                 verdict = decision(await awaited(answer))
@@ -120,11 +120,9 @@ class Approval:
     def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
         lane = self._lane
         batch = lane.batch
-        if probe.sink is not None:
+        if observer.listens:
             word = type(verdict).__name__.lower()
-            probe.sink.event("approval.answered", {"batch": call.batch_id, "call": call.call_index, "answer": word})
-        if batch.teller is not None:
-            batch.teller.answered(call, type(verdict).__name__.lower())
+            observer.tell(ApprovalAnswered(call.batch_id, call.call_index, word), batch.teller)
         if call.status is not Status.QUEUED or not call.awaiting_approval:
             return
         call.pending -= 1

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from toolrt import probe
-from toolrt._plain import plain, stable_text
 from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
+from toolrt.events import BatchOpened, BatchSealed, CallSettled, CallSubmitted, LaneAwaited, observer
 from toolrt.model import BatchOutcome, Claim, Outcome, State, Tool, ToolCall, ToolResult, Update
 from toolrt.model._watched_state import bare_state, parts_json
 from toolrt.order import ClaimTable, Happening, Siblings, Status, TrackedCall
@@ -147,14 +147,14 @@ class Batch:
 
     def _begin(self) -> None:
         """Tell that the batch is open."""
-        if probe.sink is not None:
+        self.teller = self.runtime.teller(self.batch_id, self.calls)
+        if self.teller is not None:
+            observer.measure_with(self.teller)
+        if observer.listens:
             policy = getattr(self.runtime.lanes, "__name__", "policy")
             parent = None if self.inside is None else [self.inside.call.batch_id, self.inside.call.call_index]
-            fields = {"batch": self.batch_id, "policy": policy, "limit": self.runtime.limit, "parent": parent}
-            probe.sink.event("batch.opened", {**fields, "state": bare_state(self.state).to_json()})
-        self.teller = self.runtime.teller(self.batch_id)
-        if self.teller is not None:
-            self.teller.opened(getattr(self.runtime.lanes, "__name__", "policy"), self.runtime.limit)
+            opened = BatchOpened(self.batch_id, policy, self.runtime.limit, parent, bare_state(self.state))
+            observer.tell(opened, self.teller)
         if self.inside is not None and self.inside.is_cancelled:
             self.inside.cancel("was cancelled")
 
@@ -210,15 +210,10 @@ class Batch:
         """Give the call its lane, or its answer."""
         if probe.implied is not None:
             _bookkeeping.changes(self.batch_id)
-        if probe.sink is not None:
-            fields = {"batch": self.batch_id, "call": tracked.call_index, "call_id": stable_text(call.call_id, str)}
-            probe.sink.event(
-                "call.submitted", {**fields, "name": stable_text(call.name, str), "input": plain(call.input)}
-            )
-        tool = self.runtime.registry.get(call.name)
-        tracked.tool = tool
-        if self.teller is not None:
-            self.teller.submitted(tracked)
+        tool = tracked.tool = self.runtime.registry.get(call.name)
+        if observer.listens:
+            submitted = CallSubmitted(self.batch_id, tracked.call_index, call.call_id, call.name, call.input)
+            observer.tell(submitted, self.teller)
         arguments = unknown_tool(self.registry, call) if tool is None else decoded(tracked, tool)
         if tool is not None and tool.stops_batch is not False:
             tracked.stops = tool.may_stop(tracked.input)
@@ -232,8 +227,8 @@ class Batch:
         elif tool is not None:
             tracked.arguments = arguments
             self.sequence.place(tracked, tool)
-            if self.teller is not None and not tracked.admitted and self.sequence.is_behind_others(tracked):
-                self.teller.waits_for_lane(tracked)
+            if observer.measures and not tracked.admitted and self.sequence.is_behind_others(tracked):
+                observer.tell(LaneAwaited(self.batch_id, tracked.call_index), self.teller)
 
     @protected
     def seal(self) -> None:
@@ -250,8 +245,8 @@ class Batch:
         self._sealed = True
         if probe.implied is not None:
             _bookkeeping.changes(self.batch_id)
-        if probe.sink is not None:
-            probe.sink.event("batch.sealed", {"batch": self.batch_id})
+        if observer.records:
+            observer.tell(BatchSealed(self.batch_id))
         self.sequence.close()
         self.reader.tell()
 
@@ -300,14 +295,11 @@ class Batch:
         call.result = ToolResult(
             asked.call_id, call.call_index, asked.name, outcome, content, error, call.progress_dropped
         )
-        if probe.sink is not None:
-            fields: dict[str, Any] = {"batch": self.batch_id, "call": call.call_index, "outcome": outcome.value}
-            fields |= {"content": plain(content), "error": error, "modifiers": len(call.modifiers)}
-            if call.reads is not None:
-                fields["reads"] = parts_json(call.reads.parts)
-            probe.sink.event("call.settled", fields)
-        if self.teller is not None:
-            self.teller.settled(call)
+        if observer.listens:
+            reads = None if call.reads is None else parts_json(call.reads.parts)
+            modifiers = len(call.modifiers)
+            settled = CallSettled(self.batch_id, call.call_index, outcome.value, content, error, modifiers, reads)
+            observer.tell(settled, self.teller)
         self.reader.tell()
 
     # Cancelling

@@ -121,7 +121,7 @@ class ToolContext:
         call.claims = (EVERYTHING,)
         teller = None
         if services.telemetry is not SILENT:
-            teller = Teller(services.telemetry, desk_of(services.telemetry), call.batch_id)
+            teller = Teller(services.telemetry, desk_of(services.telemetry), call.batch_id, ())
             teller.alone(call)
         return cls(call, state, Alone(registry, services, share_of(context_budget, 1), teller))
 

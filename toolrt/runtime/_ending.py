@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from toolrt import probe
+from toolrt.events import BatchCancelled, BatchLeft, BatchStopped, observer
 from toolrt.model import BatchOutcome, Outcome, ToolResult
 from toolrt.model._watched_state import bare_state
 from toolrt.order import Happening, Status, Ticket, TrackedCall, give_back
@@ -72,10 +73,8 @@ class Ending:
         self.cancel_reason = reason
         if probe.implied is not None:
             _bookkeeping.cancels()
-        if probe.sink is not None:
-            probe.sink.event("batch.cancelled", {"batch": batch.batch_id, "reason": reason, "outside": outside})
-        if batch.teller is not None:
-            batch.teller.cancelled(outside)
+        if observer.listens:
+            observer.tell(BatchCancelled(batch.batch_id, reason, outside), batch.teller)
         waiting = []
         for call in batch.calls:
             if call.status is Status.QUEUED:
@@ -116,10 +115,8 @@ class Ending:
         if self.cancel_reason is not None or (first is not None and first.call_index <= by.call_index):
             return
         self.stopped_by = by
-        if probe.sink is not None:
-            probe.sink.event("batch.stopped", {"batch": batch.batch_id, "by": by.call_index})
-        if batch.teller is not None:
-            batch.teller.stopped(by)
+        if observer.listens:
+            observer.tell(BatchStopped(batch.batch_id, by.call_index), batch.teller)
         waiting = []
         for call in batch.calls[by.call_index + 1 :]:
             if call.status is Status.QUEUED and call.admitted:
@@ -185,22 +182,16 @@ class Ending:
             give_back(kept, lambda call: cast(int, call.call_index))
         sequence = batch.sequence
         self.outcome = BatchOutcome(tuple(results), sequence.state, tuple(sequence.applied))
-        if probe.sink is not None:
-            probe.sink.event(
-                "batch.left",
-                {
-                    "batch": batch.batch_id,
-                    "results": [result.to_json() for result in results],
-                    "state": bare_state(sequence.state).to_json(),
-                    "left": {
-                        "tasks": sum(lane.unfinished for lane in sequence.lanes),
-                        "tickets": len(tickets),
-                        "slots": sum(lane.running for lane in sequence.lanes),
-                        "progress": len(batch.reader.unread),
-                    },
-                    "dropped": [call.progress_dropped for call in batch.calls],
-                },
-            )
+        if observer.listens:
+            left = {
+                "tasks": sum(lane.unfinished for lane in sequence.lanes),
+                "tickets": len(tickets),
+                "slots": sum(lane.running for lane in sequence.lanes),
+                "progress": len(batch.reader.unread),
+            }
+            dropped = [call.progress_dropped for call in batch.calls]
+            state = bare_state(sequence.state)
+            observer.tell(BatchLeft(batch.batch_id, results, state, left, dropped), batch.teller)
         if batch.teller is not None:
-            batch.teller.left(batch.calls)
+            observer.stop_measuring(batch.teller)
         batch.reader.tell()

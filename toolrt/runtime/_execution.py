@@ -24,6 +24,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import asks_to_exit
+from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
 from toolrt.model import Outcome, Tool, ToolOutput
 from toolrt.order import Happening, Status, TrackedCall, may_go_stale
 from toolrt.runtime._bookkeeping import starts
@@ -73,15 +74,13 @@ async def execute(lane: LaneRun, call: TrackedCall) -> None:
     call.happen(_START)
     now = call._started_at = trio.current_time()
     timeout = batch.timeout if tool.timeout is None else tool.timeout
-    if probe.sink is not None:
-        if may_go_stale(tool, lane.shared):
+    if observer.listens:
+        if observer.records and may_go_stale(tool, lane.shared):
             # Nothing is decided by it: the answer at this instant depends on the schedule.
             lane.stale_claims(call, refused=False)
         threaded = not (tool.is_async or probe.threads_inline)
-        fields = {"batch": call.batch_id, "call": call.call_index, "lane": lane.index, "thread": threaded}
-        probe.sink.event("call.started", {**fields, "timeout": timeout, "interrupt": tool.interrupt})
-    if batch.teller is not None:
-        batch.teller.started(call, lane.index, not (tool.is_async or probe.threads_inline), timeout)
+        started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, timeout, tool.interrupt)
+        observer.tell(started, batch.teller)
     await _attempt(lane, call, tool, now, timeout)
 
 
@@ -107,8 +106,8 @@ async def execute_again(lane: LaneRun, call: TrackedCall) -> None:
 
 async def _attempt(lane: LaneRun, call: TrackedCall, tool: Tool, now: float, seconds: float | None) -> None:
     """Run the tool, fix the call's result as far as it is known, and give everything back."""
-    if call.again and probe.sink is not None:
-        probe.sink.event("call.again", {"batch": call.batch_id, "call": call.call_index, "lane": lane.index})
+    if call.again and observer.records:
+        observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
     call.again = False
     context = ToolContext(call, lane.state if call.saw is None else call.saw, lane.batch)
     positional, named = call.arguments or ((), {})
@@ -258,8 +257,8 @@ async def _failed(
     tool: Any = call.tool
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
     call._ended_at = trio.current_time()
-    if batch.teller is not None:
-        batch.teller.raised(call, rest)
+    if rest is not None and observer.measures:
+        observer.tell(CallFailed(call.batch_id, call.call_index, rest), batch.teller)
     if cancelled is not None:
         batch.ending.cancelled_from_outside()
     if exit_asked is not None:

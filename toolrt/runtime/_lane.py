@@ -28,6 +28,20 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import asks_to_exit
+from toolrt.events import (
+    CallEnded,
+    CallReady,
+    ClaimsAwaited,
+    ClaimsStale,
+    LaneStarted,
+    ModifiersRefused,
+    ReleaseBegan,
+    ReleaseEnded,
+    SlotsGiven,
+    TicketGranted,
+    TicketTaken,
+    observer,
+)
 from toolrt.model import READ, WRITE, Claim, Modifier, Outcome, State, StateMerged, Tool, ToolOutput, covers
 from toolrt.model._watched_state import bare_state, parts_json
 from toolrt.order import (
@@ -215,10 +229,8 @@ class LaneRun:
         self.state = self.batch.sequence.state
         self.started = True
         refused = self._let_in(at_start=True)
-        if probe.sink is not None:
+        if observer.listens:
             self._report_start()
-        if self.batch.teller is not None:
-            self.batch.teller.lane_began(self.index, self.shared, self.calls)
         for call, refusal in refused:
             self._refuse(call, refusal)
         if self._approval is not None:
@@ -243,8 +255,8 @@ class LaneRun:
                     refused.append((call, refusal))
                 elif at_start and not call.pending:
                     self._ready.append(call.call_index)
-                    if self.batch.teller is not None:
-                        self.batch.teller.ready(call)
+                    if observer.measures:
+                        observer.tell(CallReady(call.batch_id, call.call_index), self.batch.teller)
             self._entered += 1
         if at_start:
             for call in self.calls[self._entered :]:
@@ -302,14 +314,12 @@ class LaneRun:
             return
         if call.status is not _QUEUED:
             return
-        if probe.sink is not None:
+        if observer.listens:
             self._report_ticket(call)
         refusal = self._circle(call)
         if refusal is not None:
             self._refuse(call, refusal)
             return
-        if self.batch.teller is not None:
-            self.batch.teller.joined(call)
         if self._approval is not None:
             self._approval.ask(call)
         else:
@@ -404,12 +414,9 @@ class LaneRun:
         self.stands_at = call
         for table, mine in self._by_table(call, call.after).items():
             self._take(call, table, mine, is_open=True)
-        if probe.sink is not None:
+        if observer.listens:
             after = _as_lists(call.after)
-            fields = {"batch": call.batch_id, "call": call.call_index, "lane": self.index, "after": after}
-            probe.sink.event("claims.awaited", fields)
-        if self.batch.teller is not None:
-            self.batch.teller.waits_for_lane(call)
+            observer.tell(ClaimsAwaited(call.batch_id, call.call_index, self.index, after), self.batch.teller)
 
     def _by_table(self, call: TrackedCall, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
         found: dict[ClaimTable, tuple[Claim, ...]] = dict.fromkeys(self.batch.tables, ())
@@ -488,9 +495,9 @@ class LaneRun:
             claims = self._claims_of(call)
         missing = [claim for claim in claims if not covers(held, claim)]
         if missing:
-            fields: dict[str, Any] = {"batch": call.batch_id, "call": call.call_index, "refused": refused}
-            fields |= {"holds": list(map(str, held)), "claims": list(map(str, missing))}
-            probe.sink.event("claims.stale", {**fields, "looked_at": list(map(list, looked_at))})
+            holds, claims_now = list(map(str, held)), list(map(str, missing))
+            reads = list(map(list, looked_at))
+            observer.tell(ClaimsStale(call.batch_id, call.call_index, refused, holds, claims_now, reads))
         return missing
 
     def _is_stale(self, call: TrackedCall) -> bool:
@@ -529,8 +536,8 @@ class LaneRun:
 
     def _granted(self, call: TrackedCall) -> None:
         call.pending -= 1
-        if self.batch.teller is not None:
-            self.batch.teller.granted(call)
+        if observer.measures:
+            observer.tell(TicketGranted(call.batch_id, call.call_index), self.batch.teller)
         if not call.asking:
             self.ready_if_granted(call)
             self.dispatch()
@@ -553,8 +560,8 @@ class LaneRun:
             if call.asks_again and may_go_stale(cast(Tool, call.tool), self.shared) and self._is_stale(call):
                 return
             heappush(self._ready, call.call_index)
-            if self.batch.teller is not None:
-                self.batch.teller.ready(call)
+            if observer.measures:
+                observer.tell(CallReady(call.batch_id, call.call_index), self.batch.teller)
 
     def dispatch(self, at_home: bool = False) -> None:
         """Spawn ready calls while there are slots, lowest call_index first.
@@ -584,8 +591,8 @@ class LaneRun:
                 nursery.start_soon(run, self, call, name=call.call.name)
             else:
                 self.batch.context.run(nursery.start_soon, run, self, call, name=call.call.name)
-        if self.batch.teller is not None:
-            self.batch.teller.slots()
+        if observer.measures:
+            observer.tell(SlotsGiven(self.batch.batch_id), self.batch.teller)
         if ready and inside is not None:
             inside.starve(self)
 
@@ -650,11 +657,10 @@ class LaneRun:
         if cast(Tool, call.tool).pure and not self.batch.is_cancelled:
             self._run_again(call, before, text)
             return
-        if probe.sink is not None and call.merged is not None:
+        if observer.records and call.merged is not None:
             sets = frozenset(part for modifier in call.merged.modifiers for part in modifier.sets)
             [part] = parts_json([stale])
-            fields = {"batch": call.batch_id, "lane": self.index, "call": call.call_index}
-            probe.sink.event("state.refused", {**fields, "part": part, "sets": parts_json(sets)})
+            observer.tell(ModifiersRefused(call.batch_id, call.call_index, self.index, part, parts_json(sets)))
         call.modifiers, call.merged = (), None
         self.modified.remove(call)
         self.batch.settle(call, Outcome.ERROR, None, text)
@@ -692,21 +698,19 @@ class LaneRun:
         """Give back what a call that has ended kept until its result was fixed."""
         if call.runs_in is not None:
             return
-        if self.batch.teller is not None:
-            self.batch.teller.gives_back(call)
+        if observer.measures:
+            observer.tell(ReleaseBegan(call.batch_id, call.call_index), self.batch.teller)
         tickets, call.tickets = call.tickets, ()
         for ticket in tickets:
             ticket.release()
-        if self.batch.teller is not None:
-            self.batch.teller.gave_back()
+        if observer.measures:
+            observer.tell(ReleaseEnded(call.batch_id), self.batch.teller)
 
     def finish(self, call: TrackedCall) -> None:
         """Give back what the call holds: its execution is over, or will never be."""
-        if probe.sink is not None:
-            probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
+        if observer.listens:
+            observer.tell(CallEnded(call.batch_id, call.call_index), self.batch.teller)
         waits = call.undecided is not None
-        if self.batch.teller is not None:
-            self.batch.teller.gives_back(call)
         call.runs_in = None
         tickets, call.tickets = call.tickets, ()
         if waits and cast(Tool, call.tool).pure:
@@ -726,8 +730,8 @@ class LaneRun:
             hand_out(self)
         elif self._ready:
             self.dispatch()
-        if self.batch.teller is not None:
-            self.batch.teller.gave_back()
+        if observer.measures:
+            observer.tell(ReleaseEnded(self.batch.batch_id), self.batch.teller)
         if self.undecided:
             self.decide()
         if self._over is not None:
@@ -737,10 +741,8 @@ class LaneRun:
         """The same for many calls that never started, as one step."""
         tickets: list[Ticket] = []
         for call in calls:
-            if probe.sink is not None:
-                probe.sink.event("call.ended", {"batch": call.batch_id, "call": call.call_index})
-            if self.batch.teller is not None:
-                self.batch.teller.gives_back(call)
+            if observer.listens:
+                observer.tell(CallEnded(call.batch_id, call.call_index), self.batch.teller)
             tickets += call.tickets
             call.tickets = ()
             self._free(call)
@@ -751,8 +753,8 @@ class LaneRun:
             hand_out(self)
         else:
             self.dispatch()
-        if self.batch.teller is not None:
-            self.batch.teller.gave_back()
+        if observer.measures:
+            observer.tell(ReleaseEnded(self.batch.batch_id), self.batch.teller)
         if self._waits_again is not None and self.batch.is_cancelled:
             self._refuse_again()
         if self.undecided:
@@ -770,38 +772,25 @@ class LaneRun:
         self.unfinished -= 1
 
     def _report_start(self) -> None:
-        if probe.sink is None:
-            return
-        probe.sink.event(
-            "lane.started",
-            {
-                "batch": self.batch.batch_id,
-                "lane": self.index,
-                "shared": self.shared,
-                "calls": [call.call_index for call in self.calls],
-                "state": bare_state(self.state).to_json(),
-            },
-        )
+        calls = [call.call_index for call in self.calls]
+        started = LaneStarted(self.batch.batch_id, self.index, self.shared, calls, bare_state(self.state))
+        observer.tell(started, self.batch.teller)
         for call in self.calls:
             if call.admitted and not call.asking:
                 self._report_ticket(call)
 
     def _report_ticket(self, call: TrackedCall) -> None:
-        if probe.sink is None:
-            return
-        probe.sink.event(
-            "ticket.taken",
-            {
-                "batch": call.batch_id,
-                "call": call.call_index,
-                "lane": self.index,
-                "shared": self.shared,
-                "claims": _as_lists(call.claims),
-                "after": _as_lists(call.after),
-                "stops": call.stops,
-                "reads_only": call.reads_only,
-            },
+        taken = TicketTaken(
+            call.batch_id,
+            call.call_index,
+            self.index,
+            self.shared,
+            _as_lists(call.claims),
+            _as_lists(call.after),
+            call.stops,
+            call.reads_only,
         )
+        observer.tell(taken, self.batch.teller)
 
 
 #: Says that a call has to open another lane.

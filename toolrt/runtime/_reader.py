@@ -14,6 +14,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import BatchClosed
+from toolrt.events import MergeDelivered, ProgressDelivered, ProgressSent, ReaderAsked, ResultDelivered, observer
 from toolrt.model import Progress, ResultReady, Update
 from toolrt.order import PROGRESS_BOUND, Cursor, MergingLane, Status, TrackedCall
 from toolrt.runtime._bookkeeping import looks, progresses
@@ -66,15 +67,15 @@ class Reader:
         self._reading = True
         try:
             await trio.lowlevel.checkpoint()
-            if probe.sink is not None:
-                probe.sink.event("reader.asked", {"batch": self._batch_id})
+            if observer.records:
+                observer.tell(ReaderAsked(self._batch_id))
             while True:
                 slot, merge = self._cursor.place
                 update = self._cursor.next(is_complete())
                 if probe.implied is not None:
                     looks(self._batch_id, update, slot, merge, self._cursor.merges_due)
                 if update is not None:
-                    if probe.sink is not None:
+                    if observer.records:
                         self._report(update)
                     return update
                 if self._cursor.exhausted(is_complete()):
@@ -106,9 +107,8 @@ class Reader:
             progresses(call)
         queue = self._cursor.progress
         accepted = self._listens and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
-        if probe.sink is not None:
-            fields = {"batch": self._batch_id, "call": call.call_index, "number": call.progress_count}
-            probe.sink.event("progress.sent", {**fields, "accepted": accepted})
+        if observer.records:
+            observer.tell(ProgressSent(self._batch_id, call.call_index, call.progress_count, accepted))
         if accepted:
             queue.append((call, Progress(call.call_index, call.call_id, message), call.progress_count))
             call.pending_progress = [*call.pending_progress, message]
@@ -124,15 +124,11 @@ class Reader:
         self._cursor.progress.clear()
 
     def _report(self, update: Update) -> None:
-        if probe.sink is None:
-            return
-        fields: dict[str, Any] = {"batch": self._batch_id}
         if isinstance(update, Progress):
             number = self._calls[update.call_index].progress_delivered - 1
-            probe.sink.event("progress.delivered", fields | {"call": update.call_index, "number": number})
+            observer.tell(ProgressDelivered(self._batch_id, update.call_index, number))
         elif isinstance(update, ResultReady):
             result = update.result
-            fields |= {"call": result.call_index, "outcome": result.outcome.value}
-            probe.sink.event("result.delivered", fields)
+            observer.tell(ResultDelivered(self._batch_id, result.call_index, result.outcome.value))
         else:
-            probe.sink.event("merge.delivered", fields | {"lane": update.lane})
+            observer.tell(MergeDelivered(self._batch_id, update.lane))

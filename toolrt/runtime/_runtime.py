@@ -20,7 +20,7 @@ from toolrt.model import (
     Tool,
     ToolCall,
 )
-from toolrt.order import ClaimTable, LanePolicy, by_claims, next_batch
+from toolrt.order import ClaimTable, LanePolicy, TrackedCall, by_claims, next_batch
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._observer import desk_of
@@ -114,10 +114,10 @@ class Runtime:
         """How often the observer raised; of one that other runtimes tell too, all of it."""
         return desk_of(self.services.telemetry).failures
 
-    def teller(self, batch_id: str) -> Teller | None:
-        """What tells the observer of a new batch, by its `batch_id`; None where nobody observes."""
+    def teller(self, batch_id: str, calls: Sequence[TrackedCall]) -> Teller | None:
+        """What tells the observer of a new batch, by its `batch_id` and its `calls`; None: nothing observes."""
         telemetry = self.services.telemetry
-        return None if telemetry is SILENT else Teller(telemetry, self._desk, batch_id)
+        return None if telemetry is SILENT else Teller(telemetry, self._desk, batch_id, calls)
 
     def services_of(self, tool: Tool | None) -> Services:
         """What calls of `tool` are given.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from toolrt import probe
+from toolrt.events import LaneAwaited, LaneMerged, observer
 from toolrt.model import Modifier, State, Tool
 from toolrt.model._watched_state import bare_state
 from toolrt.order import LanePlace, TrackedCall, shares_a_lane
@@ -102,9 +103,9 @@ class LaneSequence:
         self.lanes.insert(lane.index + 1, behind)
         for later in self.lanes[lane.index + 1 :]:
             later.place.index += 1
-        if batch.teller is not None:
+        if observer.measures:
             for call in behind.calls:
-                batch.teller.waits_for_lane(call)
+                observer.tell(LaneAwaited(batch.batch_id, call.call_index), batch.teller)
 
     # No more calls
 
@@ -199,14 +200,11 @@ class LaneSequence:
             lane.applied = []
         if batch.inside is not None:
             batch.inside.note_changes(batch.path, lane)
-        if probe.sink is not None:
+        if observer.listens:
             merge: Any = lane.merge
-            fields = {"batch": batch.batch_id, "lane": lane.index, "state": bare_state(self.state).to_json()}
-            rejected = [[one.call_index, one.position] for one in merge.rejected]
-            probe.sink.event("lane.merged", fields | {"applied": list(map(list, merge.applied)), "rejected": rejected})
-        if batch.teller is not None:
-            merge = lane.merge
-            batch.teller.lane_ended(lane.index, len(merge.applied), len(merge.rejected))
+            rejected = [(one.call_index, one.position) for one in merge.rejected]
+            merged = LaneMerged(batch.batch_id, lane.index, bare_state(self.state), merge.applied, rejected)
+            observer.tell(merged, batch.teller)
         batch.reader.tell()
 
     def _merge_the_rest(self) -> None:

@@ -19,11 +19,13 @@ Limits.  An observer must not block: a call waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import trio
 
+from toolrt import events
+from toolrt.events import EventRecord
 from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, Observer, OutputChunk
 from toolrt.order import Status, TrackedCall
 from toolrt.runtime._observer import Clock, Desk
@@ -66,12 +68,14 @@ class Teller:
         observer: who is told.
         desk: what is kept of it.
         batch_id: the batch.
+        calls: its calls, by call_index: those so far, and those that come.
     """
 
-    def __init__(self, observer: Observer, desk: Desk, batch_id: str) -> None:
+    def __init__(self, observer: Observer, desk: Desk, batch_id: str, calls: Sequence[TrackedCall]) -> None:
         self._observer = observer
         self._desk = desk
         self._batch_id = batch_id
+        self._tracked = calls
         self._calls: dict[int, _Told] = {}
         # The lanes that have begun: True until they end.
         self._lanes: dict[int, bool] = {}
@@ -98,6 +102,15 @@ class Teller:
                 # An exit, too: it comes up in the middle of the bookkeeping.  Ctrl-C itself waits.
                 desk.failed(self._observer, kind, error)
 
+    def tell(self, record: EventRecord) -> None:
+        """Tell the observer what of `record` it may know, unless the batch is over.  Checkpoint: never."""
+        if not self._over:
+            _TOLD_BY[type(record)](self, record)
+
+    def call(self, index: int) -> TrackedCall:
+        """The runtime's record of the call of that index."""
+        return self._tracked[index]
+
     # The batch
 
     def opened(self, policy: str, limit: int | None) -> None:
@@ -112,13 +125,14 @@ class Teller:
         """A cancel was asked; why is the caller's own affair."""
         self._tell("batch.cancelled", {"outside": outside})
 
-    def stopped(self, by: TrackedCall) -> None:
+    def stopped(self, by: int) -> None:
         """A call has failed and stops the batch."""
-        self._tell("batch.stopped", {"by": by.call_index})
+        self._tell("batch.stopped", {"by": by})
 
-    def left(self, calls: Sequence[TrackedCall]) -> None:
+    def left(self) -> None:
         """The batch is over."""
         outcomes: dict[str, int] = {}
+        calls, self._tracked = self._tracked, ()
         for call in calls:
             if call.progress_count:
                 counts = {"sent": call.progress_count, "dropped": call.progress_dropped}
@@ -132,13 +146,10 @@ class Teller:
 
     # Lanes
 
-    def lane_began(self, lane: int, shared: bool, calls: Sequence[TrackedCall]) -> None:
+    def lane_began(self, lane: int, shared: bool, calls: int) -> None:
         """A lane's start state is known, and its calls have their tickets."""
         self._lanes[lane] = True
-        self._tell("lane.began", {"lane": lane, "shared": shared, "calls": len(calls)})
-        for call in calls:
-            if call.admitted and not call.asking:
-                self.joined(call)
+        self._tell("lane.began", {"lane": lane, "shared": shared, "calls": calls})
 
     def lane_ended(self, lane: int, applied: int, rejected: int) -> None:
         """A lane's calls have all ended, or will never begin, and its modifiers are merged."""
@@ -223,10 +234,9 @@ class Teller:
         fields = {"call": call.call_index, "lane": lane, "thread": thread, "timeout": timeout}
         self._tell("call.started", fields)
 
-    def raised(self, call: TrackedCall, error: BaseException | None) -> None:
+    def raised(self, call: TrackedCall, error: BaseException) -> None:
         """The tool raised `error`; its result is about to be fixed."""
-        if error is not None:
-            self._of(call).error = type(error).__name__
+        self._of(call).error = type(error).__name__
 
     def settled(self, call: TrackedCall) -> None:
         """The call's result is fixed, or replaced by a skip."""
@@ -326,6 +336,33 @@ class Teller:
             name, told.spans[number] = told.spans[number], None
             ended = {"span": number, "name": name, "error": error, "left_open": left_open}
             self._tell_of_tool(call, "span.ended", ended)
+
+
+#: What an observer is told of, and by which method; each looks the method up when it is called.
+_TOLD_BY: Mapping[type[EventRecord], Callable[[Teller, Any], object]] = {
+    events.BatchOpened: lambda teller, one: teller.opened(one.policy, one.limit),
+    events.BatchCancelled: lambda teller, one: teller.cancelled(one.outside),
+    events.BatchStopped: lambda teller, one: teller.stopped(one.by),
+    events.BatchLeft: lambda teller, one: teller.left(),
+    events.LaneStarted: lambda teller, one: teller.lane_began(one.lane, one.shared, len(one.calls)),
+    events.LaneMerged: lambda teller, one: teller.lane_ended(one.lane, len(one.applied), len(one.rejected)),
+    events.LaneAwaited: lambda teller, one: teller.waits_for_lane(teller.call(one.call)),
+    events.CallSubmitted: lambda teller, one: teller.submitted(teller.call(one.call)),
+    events.ClaimsAwaited: lambda teller, one: teller.waits_for_lane(teller.call(one.call)),
+    events.TicketTaken: lambda teller, one: teller.joined(teller.call(one.call)),
+    events.TicketGranted: lambda teller, one: teller.granted(teller.call(one.call)),
+    events.ApprovalAwaited: lambda teller, one: teller.waits_for_approval(teller.call(one.call)),
+    events.ApprovalAnswered: lambda teller, one: teller.answered(teller.call(one.call), one.answer),
+    events.CallReady: lambda teller, one: teller.ready(teller.call(one.call)),
+    events.SlotsGiven: lambda teller, one: teller.slots(),
+    events.CallStarted: lambda teller, one: teller.started(teller.call(one.call), one.lane, one.thread, one.timeout),
+    events.CallFailed: lambda teller, one: teller.raised(teller.call(one.call), one.error),
+    events.CallSettled: lambda teller, one: teller.settled(teller.call(one.call)),
+    events.CallEnded: lambda teller, one: teller.gives_back(teller.call(one.call)),
+    events.ReleaseBegan: lambda teller, one: teller.gives_back(teller.call(one.call)),
+    events.ReleaseEnded: lambda teller, one: teller.gave_back(),
+    events.ServiceFailed: lambda teller, one: teller.service_failed(one.lane, one.service, one.error),
+}
 
 
 def _blockers(call: TrackedCall) -> list[int | str]:

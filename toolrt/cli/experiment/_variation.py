@@ -17,9 +17,10 @@ from typing import Any
 
 import attrs
 
-from toolrt import probe, sim
+from toolrt import sim
 from toolrt.cli.experiment._options import above_0
 from toolrt.errors import InputRefused
+from toolrt.events import DiskFailed, observer
 
 __all__ = ["NOTHING_ELSE", "SCOPE", "Variation", "variation_of"]
 
@@ -73,7 +74,8 @@ class Variation:
             try:
                 may_fail(effect, path)
             except OSError as error:
-                probe.event("disk.failed", effect=effect, file=path, error=errno.errorcode[error.errno or 0])
+                if observer.records:
+                    observer.tell(DiskFailed(effect, path, errno.errorcode[error.errno or 0]))
                 raise
 
         return fault

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import trio
 
 from toolrt import probe
+from toolrt.events import FileRead, MutationBegan, MutationEnded, ToolEffect, observer
 from toolrt.invariants.predicates._failure import SHIELD
 from toolrt.invariants.script import (
     POINTED_AT,
@@ -301,8 +302,8 @@ class World:
     def _read(self, ctx: _Context, name: str) -> str:
         probe.access(("file", name), False)
         text = self.files.get(name, "")
-        if probe.sink is not None:
-            probe.sink.event("file.read", {**_where(ctx), "file": name, "version": _version(text)})
+        if observer.records:
+            observer.tell(FileRead(ctx.batch_id, ctx.call_index, name, _version(text)))
         return text
 
     async def _write(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
@@ -395,24 +396,19 @@ def _breaking(state: State) -> State:
     raise ScriptedFailure("this modifier raises")
 
 
-def _where(ctx: _Context) -> dict[str, Any]:
-    return {"batch": ctx.batch_id, "call": ctx.call_index}
-
-
 def _effect(ctx: _Context, effect: str) -> None:
-    if probe.sink is not None:
-        probe.sink.event("tool.effect", {**_where(ctx), "effect": effect})
+    if observer.records:
+        observer.tell(ToolEffect(ctx.batch_id, ctx.call_index, effect))
 
 
 def _began(ctx: _Context, name: str) -> None:
-    if probe.sink is not None:
-        probe.sink.event("file.mutation_began", {**_where(ctx), "file": name})
+    if observer.records:
+        observer.tell(MutationBegan(ctx.batch_id, ctx.call_index, name))
 
 
 def _ended(ctx: _Context, name: str, text: str, ok: bool) -> None:
-    if probe.sink is not None:
-        fields = {**_where(ctx), "file": name, "version": _version(text), "ok": ok}
-        probe.sink.event("file.mutation_ended", fields)
+    if observer.records:
+        observer.tell(MutationEnded(ctx.batch_id, ctx.call_index, name, _version(text), ok))
 
 
 def _version(text: str) -> str:

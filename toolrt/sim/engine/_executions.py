@@ -203,7 +203,7 @@ class Executions:
                 continue  # noqa: ASYNC104
             self.scheduler = scheduler
             self._observed_by = probe.sink, probe.threads_inline
-            probe.sink, probe.threads_inline = scheduler if job.reports else None, True
+            probe.observe(scheduler if job.reports else None, inline=True)
             probe.implied = scheduler.imply if job.reports and scheduler.is_attached else None
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
@@ -242,7 +242,8 @@ class Executions:
         """Let whoever observed before observe again."""
         self.scheduler = probe.implied = None
         self._reports.end()
-        probe.sink, probe.threads_inline = self._observed_by
+        sink, inline = self._observed_by
+        probe.observe(sink, inline=inline)
 
     def _let_garbage_be_collected(self) -> None:
         if self._collecting:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import trio
 
 from toolrt import probe
+from toolrt.events import FileRead, observer
 from toolrt.model import WRITE, Claim
 from toolrt.workspace.change._cache import Cache, Kept, stamp_of
 from toolrt.workspace.change._freshness import Freshness
@@ -170,9 +171,8 @@ class Contents:
         return None, stat
 
     def _tell_read(self, ctx: CallContext, identity: Identity, digest: bytes) -> None:
-        if probe.sink is not None:
-            fields = {"batch": ctx.batch_id, "call": ctx.call_index, "file": identity.event_name}
-            probe.sink.event("file.read", {**fields, "version": digest.hex()[:12]})
+        if observer.records:
+            observer.tell(FileRead(ctx.batch_id, ctx.call_index, identity.event_name, digest.hex()[:12]))
 
 
 def _writes(ctx: CallContext, key: Entry) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
-from toolrt import probe
+from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.workspace.change._revision import CallContext
 
 __all__ = ["Telling", "Told", "tell_began", "tell_ended"]
@@ -43,18 +42,14 @@ class Telling:
 
 def tell_began(ctx: CallContext, names: Sequence[str]) -> None:
     """Report that mutations of the files of these `names` begin."""
-    if probe.sink is not None:
+    if observer.records:
         for name in names:
-            probe.sink.event("file.mutation_began", _where(ctx, name))
+            observer.tell(MutationBegan(ctx.batch_id, ctx.call_index, name))
 
 
 def tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[Told]) -> None:
     """Report how they ended."""
-    if probe.sink is not None:
+    if observer.records:
         for name, one in zip(names, told, strict=True):
             version = None if one.digest is None else one.digest.hex()[:12]
-            probe.sink.event("file.mutation_ended", {**_where(ctx, name), "version": version, "ok": one.landed})
-
-
-def _where(ctx: CallContext, name: str) -> dict[str, Any]:
-    return {"batch": ctx.batch_id, "call": ctx.call_index, "file": name}
+            observer.tell(MutationEnded(ctx.batch_id, ctx.call_index, name, version, one.landed))

@@ -1,0 +1,134 @@
+"""What every record of an event has: its kind, its fields as JSON, and the way back.
+
+Rules.
+    1. A record is built where the thing happens and holds the runtime's own values.  `EventRecord.to_json` gives JSON
+       values; whoever keeps an event keeps those, at once, because a value may change afterwards.
+    2. A field without a default is always written.  A field whose default is None is left out while it is None.
+    3. A field that this version does not know is ignored in a file, so that a newer file can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+import attrs
+
+from toolrt._plain import plain, stable_text
+from toolrt.errors import InputRefused
+
+__all__ = [
+    "AS_JSON",
+    "AS_PLAIN",
+    "AS_TEXT",
+    "SCHEMA",
+    "BatchEvent",
+    "CallEvent",
+    "EventRecord",
+    "LaneEvent",
+    "from_json",
+    "kinds",
+]
+
+#: The version of the events' fields; written into every trace.
+SCHEMA = 1
+
+_REMEDY = "Give the kind and the fields that EventRecord.to_json() wrote, unchanged."
+
+
+@attrs.frozen(slots=False)
+class EventRecord:
+    """Something happened: one class for each kind of event, frozen."""
+
+    #: What happened, as dotted words: ``call.started``.
+    kind: ClassVar[str] = ""
+    #: Whether traces hold it.  Telemetry alone listens to the others.
+    traced: ClassVar[bool] = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the fields as JSON values, in the order of the class.  Checkpoint: never."""
+        kind = type(self)
+        converted, optional = _PLANS.get(kind) or _plan(kind)
+        fields = self.__dict__.copy()
+        for name, convert in converted:
+            fields[name] = convert(fields[name])
+        for name in optional:
+            if fields[name] is None:
+                del fields[name]
+        return fields
+
+
+@attrs.frozen(slots=False)
+class BatchEvent(EventRecord):
+    """Something happened in a batch."""
+
+    #: The batch's id.
+    batch: str
+
+
+@attrs.frozen(slots=False)
+class CallEvent(BatchEvent):
+    """Something happened to a call."""
+
+    #: Its call_index.
+    call: int
+
+
+@attrs.frozen(slots=False)
+class LaneEvent(BatchEvent):
+    """Something happened to a lane."""
+
+    #: Its index in the batch.
+    lane: int
+
+
+def _own(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_own(item) for item in value]
+    convert = getattr(value, "to_json", None)
+    return value if convert is None else convert()
+
+
+#: How a field is written that is not JSON already; each gives a JSON value back as it is.  Values of toolrt's own, by
+#: their ``to_json``; any value at all; any value as text.
+AS_JSON: Mapping[str, Any] = {"convert": _own}
+AS_PLAIN: Mapping[str, Any] = {"convert": plain}
+AS_TEXT: Mapping[str, Any] = {"convert": lambda value: stable_text(value, str)}
+
+
+#: How a class of records is written: the fields that are converted, and those that may be absent.
+_Plan = tuple[tuple[tuple[str, Callable[[Any], Any]], ...], tuple[str, ...]]
+_PLANS: dict[type[EventRecord], _Plan] = {}
+
+
+def _plan(record: type[EventRecord]) -> _Plan:
+    fields = attrs.fields(record)
+    converted = tuple((one.name, one.metadata["convert"]) for one in fields if "convert" in one.metadata)
+    _PLANS[record] = plan = converted, tuple(one.name for one in fields if one.default is None)
+    return plan
+
+
+@cache
+def kinds() -> Mapping[str, type[EventRecord]]:
+    """Give every class of records by its kind, in the order in which they are written down."""
+    found: list[type[EventRecord]] = [EventRecord]
+    for one in found:
+        found += one.__subclasses__()
+    return {one.kind: one for one in found if one.kind}
+
+
+def from_json(kind: str, fields: Mapping[str, Any]) -> EventRecord:
+    """Give the record of this `kind` with these `fields`, as `EventRecord.to_json` wrote them.
+
+    Raises:
+        InputRefused: there is no such kind, or a field is missing.
+    """
+    record = kinds().get(kind)
+    if record is None:
+        raise InputRefused("event", f"expected a kind of event that toolrt knows, got {kind!r:.60}", _REMEDY)
+    names = [one.name for one in attrs.fields(record)]
+    missing = [one.name for one in attrs.fields(record) if one.name not in fields and one.default is attrs.NOTHING]
+    if missing:
+        raise InputRefused("event", f"{kind}: expected the fields {', '.join(names)}; {missing[0]} is missing", _REMEDY)
+    return record(**{name: fields[name] for name in names if name in fields})
