@@ -12,7 +12,7 @@ import toolrt
 from tests.properties._rule import Variant, call, calls_of, only_ending
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolContext, Workspace, sim
 from toolrt.invariants import MUTANTS, patched
-from toolrt.workspace.change import _contents
+from toolrt.workspace.change import _reading
 from toolrt.workspace.change._cache import Cache
 
 SIZES = {"small": 100, "large": 12_000, "huge": 26_000}
@@ -107,7 +107,7 @@ def stored_contents() -> None:
 def _never_stale() -> AbstractContextManager[Any]:
     """What was kept once is answered for ever."""
     stack = ExitStack()
-    stack.enter_context(patched(_contents, "stamp_of", lambda _: lambda stat: (0, 0, 0, 0)))
+    stack.enter_context(patched(_reading, "stamp_of", lambda _: lambda stat: (0, 0, 0, 0)))
     stack.enter_context(patched(Cache, "drop", lambda _: lambda self, file: None))
     return stack
 

@@ -57,13 +57,14 @@ READS = "StateReads.parts"
 #: Tickets, and directories in the making: they order everything else, and none is left in the end.
 TICKETS = """
 ClaimTable._outside ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living ClaimTree.serial
-Group.dependents Group.predecessors Group.since Group.tickets Making._groups _Node.children _Node.reads
+Group.dependents Group.predecessors Group.since Group.tickets PendingDirectories._groups _Node.children _Node.reads
 _Node.subtree_reads _Node.write
 """
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
 FILES = """
-Branch.names File.changes File.content File.ctime_ns File.mtime_ns MemoryStore._bytes MemoryStore._serial Tree.inodes
+Branch.names File.changes File.content File.ctime_ns File.mtime_ns MemoryStore._bytes MemoryStore._serial
+NodeTree.inodes
 """
 
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders

@@ -12,13 +12,13 @@ import pytest
 import trio
 import trio.testing
 
-from toolrt.workspace.disk._workers import Workers, check_cancelled
+from toolrt.workspace.disk._workers import DiskThreads, check_cancelled
 
 #: Longer than any machine takes; a test that waits so long has failed.
 LONG = 60
 
 
-async def ask_all(workers: Workers, works: list[Callable[[], object]]) -> list[object]:
+async def ask_all(workers: DiskThreads, works: list[Callable[[], object]]) -> list[object]:
     """Ask for all in this order, and give the answers in the same."""
     answers: list[object] = [None] * len(works)
 
@@ -34,7 +34,7 @@ async def ask_all(workers: Workers, works: list[Callable[[], object]]) -> list[o
 
 async def test_answer_and_error():
     """What the operation gives or raises, with the place where it was raised."""
-    workers = Workers(2)
+    workers = DiskThreads(2)
     assert await workers.run(lambda: 7) == 7
 
     def fails() -> None:
@@ -47,7 +47,7 @@ async def test_answer_and_error():
 
 async def test_checkpoint():
     """Always one, and a cancelled caller begins nothing."""
-    workers, begun = Workers(2), []
+    workers, begun = DiskThreads(2), []
     with trio.testing.assert_checkpoints():
         await workers.run(int)
     with trio.CancelScope() as scope:
@@ -59,7 +59,7 @@ async def test_checkpoint():
 
 async def test_quick_operations_share_one_thread_and_begin_in_order():
     """Ten at a time: what they do is done in the order in which they were asked for."""
-    workers, seen = Workers(16), []
+    workers, seen = DiskThreads(16), []
     barrier = threading.Event()
 
     def quick(number: int) -> int:
@@ -89,14 +89,14 @@ async def test_quick_operations_share_one_thread_and_begin_in_order():
 
 async def test_slow_operation_holds_up_no_other():
     """The first ends only when the second has."""
-    workers, second_ran = Workers(2), threading.Event()
+    workers, second_ran = DiskThreads(2), threading.Event()
     answers = await ask_all(workers, [lambda: second_ran.wait(LONG), second_ran.set])
     assert answers[0] is True
 
 
 async def test_answer_does_not_wait_for_the_slow_operation_behind():
     """The second ends only when somebody has had the answer of the first."""
-    workers, told = Workers(2), threading.Event()
+    workers, told = DiskThreads(2), threading.Event()
     seen = []
 
     async def first() -> None:
@@ -114,7 +114,7 @@ async def test_answer_does_not_wait_for_the_slow_operation_behind():
 
 async def test_no_more_threads_than_the_limit():
     """With all of them busy, what is asked for waits."""
-    workers, go_on, ran = Workers(2), threading.Event(), []
+    workers, go_on, ran = DiskThreads(2), threading.Event(), []
     inside = threading.Semaphore(0)
 
     def slow() -> None:
@@ -138,13 +138,13 @@ async def test_no_more_threads_than_the_limit():
 
 async def test_eager_workers_help_at_once():
     """Operations known to be slow each have a thread: all are inside before one goes on."""
-    workers, barrier = Workers(3, eager=True), threading.Barrier(3)
+    workers, barrier = DiskThreads(3, eager=True), threading.Barrier(3)
     assert sorted(await ask_all(workers, [lambda: barrier.wait(LONG)] * 3)) == [0, 1, 2]
 
 
 async def test_waiting_operation_is_taken_back_at_once():
     """Its caller is cancelled while another operation runs; it never begins."""
-    workers, inside, go_on, ran = Workers(1), threading.Event(), threading.Event(), []
+    workers, inside, go_on, ran = DiskThreads(1), threading.Event(), threading.Event(), []
 
     def slow() -> None:
         inside.set()
@@ -170,7 +170,7 @@ async def cancel_when_blocked(scope: trio.CancelScope) -> None:
 @pytest.mark.parametrize("asks", [False, True])
 async def test_running_operation_is_never_abandoned(asks):
     """Its caller waits for its end; it is told that it happened, or that the operation gave up in time."""
-    workers, inside, go_on, done = Workers(2), threading.Event(), threading.Event(), []
+    workers, inside, go_on, done = DiskThreads(2), threading.Event(), threading.Event(), []
 
     def slow() -> str:
         inside.set()
@@ -202,12 +202,12 @@ async def test_context_is_the_callers():
     """Context variables of the task that asked."""
     variable = contextvars.ContextVar("variable", default=0)
     variable.set(3)
-    assert await Workers(1).run(variable.get) == 3
+    assert await DiskThreads(1).run(variable.get) == 3
 
 
 def test_two_runs_share_the_threads():
     """Each is told of its own, in its own thread."""
-    workers, answers = Workers(2), {}
+    workers, answers = DiskThreads(2), {}
 
     def one(name: str) -> None:
         async def main() -> None:
@@ -225,7 +225,7 @@ def test_two_runs_share_the_threads():
 
 async def test_nothing_is_left():
     """No thread counts as working, and nobody holds what was asked or answered."""
-    workers = Workers(4)
+    workers = DiskThreads(4)
 
     class Thing:
         pass

@@ -14,8 +14,8 @@ that is to change and ``file.mutation_ended`` after the last, whatever happened 
 as a path below the root, so all its names are one; ``version`` is the first 12 hex digits of the content's SHA-256,
 or None where there is no file or its content is not known.
 
-Parts.  `Contents` reads, `Revising` is one change of one file, `Carrier` carries several out, `Making` knows of
-directories on the way, `Gathering` of what a removal takes away; here is what they have in common, and their order.
+Parts.  `CachedReader` reads. `Revising` is one change of one file, a `ChangeSet` several that happen together.
+`PendingDirectories` has the directories that a change set is making, `Removal` what a removal takes away.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._contents import Contents
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._keeping import fits_history, make_room
 from toolrt.workspace.change._limits import Limits
-from toolrt.workspace.change._making import Making
 from toolrt.workspace.change._mutation import (
     SIZE_LIMIT,
-    Carrier,
+    ChangeSet,
     digest_of,
     in_thread,
     number_of,
@@ -46,7 +44,10 @@ from toolrt.workspace.change._mutation import (
     problem_of,
     standing_at,
 )
-from toolrt.workspace.change._removing import Gathering
+from toolrt.workspace.change._mutation_events import MutationEvents, MutationResult, tell_began, tell_ended
+from toolrt.workspace.change._pending import PendingDirectories
+from toolrt.workspace.change._reading import CachedReader
+from toolrt.workspace.change._removal import Removal
 from toolrt.workspace.change._revision import (
     CallContext,
     Change,
@@ -56,7 +57,6 @@ from toolrt.workspace.change._revision import (
     origin_of,
     row_of,
 )
-from toolrt.workspace.change._telling import Telling, Told, tell_began, tell_ended
 from toolrt.workspace.change._version import Row, Store
 from toolrt.workspace.disk._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
@@ -77,11 +77,11 @@ class Files:
         self._store = store
         self._limits = limits
         self._seen = Freshness(limits.seen)
-        self._making = Making(disk)
+        self._pending = PendingDirectories(disk)
         #: What is kept aside together has a bound: one removal after the other asks what there is.
         self._keeping = trio.Lock()
         self._keeps_hard_links = keep_hard_links
-        self._contents = Contents(disk, self._seen, limits)
+        self._contents = CachedReader(disk, self._seen, limits)
 
     # Reading
 
@@ -140,12 +140,12 @@ class Files:
         """
         self._require_room(ctx)
         if identity.found is None:
-            await self._making.settled(identity.key or ())
-            if self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
+            await self._pending.settled(identity.key or ())
+            if self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = await self._revising(ctx, identity, change)
         identity = work.identity
-        told, names = Told(), (identity.event_name,)
+        told, names = MutationResult(), (identity.event_name,)
         tell_began(ctx, names)
         try:
             try:
@@ -162,7 +162,7 @@ class Files:
                 row = self._as_on_disk(work.row)
                 contents = {} if work.before is None else {digest_of(work.before): work.before}
                 told.digest = work.digests[0]
-                await self._carrier(ctx).carry_out(self._store, [row], contents)
+                await self._carry_out(ctx, [row], contents)
                 self._seen.saw(identity, None, own=True)
                 told.digest, told.landed = None, True
             else:
@@ -174,7 +174,7 @@ class Files:
         parted = work.row is not None and work.row.parted
         return Revised(work.before, work.after if revision.after is not None else None, parted)
 
-    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: Told) -> None:
+    def _landed(self, ctx: CallContext, identity: Identity, work: Revising, told: MutationResult) -> None:
         """The change stands."""
         told.digest, told.landed = work.digests[1], True
         work.end(landed=True)
@@ -206,7 +206,7 @@ class Files:
         rows: list[Row] = []
         contents: dict[bytes, bytes] = {}
         created: list[Identity] = []
-        with self._doubted(identities), Telling(ctx, [identity.event_name for identity in identities]) as told:
+        with self._doubted(identities), MutationEvents(ctx, [identity.event_name for identity in identities]) as told:
             for work, one in zip(works, told, strict=True):
                 identity = work.identity
                 with os_errors(identity.path):
@@ -221,14 +221,14 @@ class Files:
                 rows.append(self._as_on_disk(work.row) if work.removes else work.row)
                 if found is None:
                     created.append(identity)
-            await self._making.settled(*(identity.key or () for identity in created))
+            await self._pending.settled(*(identity.key or () for identity in created))
             directories: dict[Entry, Row] = {}
             for identity in created:
-                for row in self._making.missing(ctx, identity.key or (), identity.entry[:-1]):
+                for row in self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
                     directories.setdefault(row.key, row)
             rows = [*directories.values(), *rows]
-            with os_errors(", ".join(identity.path for identity in identities)), self._making.of([*directories]):
-                await self._carrier(ctx).carry_out(self._store, rows, contents)
+            with os_errors(", ".join(identity.path for identity in identities)), self._pending.of([*directories]):
+                await self._carry_out(ctx, rows, contents)
             for identity, one, revised in zip(identities, told, made, strict=True):
                 digest = None if revised.after is None else digest_of(revised.after)
                 one.digest, one.landed = digest, True
@@ -251,15 +251,15 @@ class Files:
         Checkpoint: always.
         """
         self._require_room(ctx)
-        await self._making.settled(identity.key or ())
-        rows = self._making.missing(ctx, identity.key or (), identity.entry)
+        await self._pending.settled(identity.key or ())
+        rows = self._pending.missing(ctx, identity.key or (), identity.entry)
         if not rows:
             with os_errors(identity.path):
                 await self._disk.make_dirs(identity.entry)
             return False
-        making = self._making.of([row.key for row in rows])
-        with Telling(ctx, [identity.event_name]) as (told,), os_errors(identity.path), making:
-            done = await self._carrier(ctx).carry_out(self._store, rows, {})
+        making = self._pending.of([row.key for row in rows])
+        with MutationEvents(ctx, [identity.event_name]) as (told,), os_errors(identity.path), making:
+            done = await self._carry_out(ctx, rows, {})
             told.landed = True
         return bool(done)
 
@@ -276,10 +276,10 @@ class Files:
         Checkpoint: always.
         """
         self._require_room(ctx)
-        telling = Telling(ctx, [identity.event_name])
+        telling = MutationEvents(ctx, [identity.event_name])
         with self._doubted([identity]), telling as (told,), os_errors(identity.path):
             identity = attrs.evolve(identity, entry=as_on_disk(self._disk, identity.entry))
-            found = Gathering(self._disk, self._seen, ctx, self._limits.history_bytes // 4)
+            found = Removal(self._disk, self._seen, ctx, self._limits.history_bytes // 4)
             stat = await found.gather(identity, recursive)
             rows, store = found.rows, self._store
             limits = self._limits
@@ -320,7 +320,7 @@ class Files:
                 kept = self._disk.kept_for(identity.entry)
                 before = None if row.before is None else attrs.evolve(row.before, digest=None)
                 removal = attrs.evolve(row, before=before, target=kept, target_key=kept)
-                await self._carrier(ctx).carry_out(store, [removal], {})
+                await self._carry_out(ctx, [removal], {})
         except (Changed, Unsynced):
             raise
         except OSError as error:
@@ -342,7 +342,7 @@ class Files:
         Checkpoint: always.
         """
         self._require_room(ctx)
-        with Telling(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
+        with MutationEvents(ctx, list(dict.fromkeys([source.event_name, target.event_name]))) as told:
             with os_errors(source.path):
                 standing = (await standing_at(self._disk, source.entry, content=False)).standing
                 if standing is None:
@@ -352,10 +352,10 @@ class Files:
                 target_key=target.key,
                 target=target.entry,
             )
-            await self._making.settled(target.key or ())
-            rows = self._making.missing(ctx, target.key or (), target.entry[:-1])
-            with os_errors(target.path), self._making.of([row.key for row in rows]):
-                await self._carrier(ctx).carry_out(self._store, [*rows, moved], {})
+            await self._pending.settled(target.key or ())
+            rows = self._pending.missing(ctx, target.key or (), target.entry[:-1])
+            with os_errors(target.path), self._pending.of([row.key for row in rows]):
+                await self._carry_out(ctx, [*rows, moved], {})
             for one in told:
                 one.landed = True
 
@@ -375,18 +375,18 @@ class Files:
             for row in rows
         ]
         names = dict.fromkeys("/".join(key) for row in own for key, _ in row.ends)
-        with Telling(ctx, list(names)) as told, os_errors(", ".join(sorted({row.path for row in own}))):
-            await self._making.settled(*(row.ends[-1][0] for row in own))
+        with MutationEvents(ctx, list(names)) as told, os_errors(", ".join(sorted({row.path for row in own}))):
+            await self._pending.settled(*(row.ends[-1][0] for row in own))
             made = [row.key for row in own if row.makes_directory]
             brought = [row.target_key for row in own if row.target_key is not None and not row.keeps]
             needing = [row for row in own if not row.keeps and not _among(row.ends[-1][0][:-1], made, brought)]
-            for row in self._making.missing_for(ctx, needing):
+            for row in self._pending.missing_for(ctx, needing):
                 if not _among(row.key, made, brought):
                     raise FileProblem(
                         row.path, "the directory that was there", "none by now", "Nothing was changed; make it first."
                     )
-            with self._making.of(made):
-                done = await self._carrier(ctx).carry_out(self._store, own, contents)
+            with self._pending.of(made):
+                done = await self._carry_out(ctx, own, contents)
             left = {"/".join(row.key): row.after for row in own if row.target is None}
             for name, one in zip(names, told, strict=True):
                 standing = left.get(name)
@@ -469,8 +469,8 @@ class Files:
         with os_errors(row.path):
             return attrs.evolve(row, entry=as_on_disk(self._disk, row.entry))
 
-    def _carrier(self, ctx: CallContext) -> Carrier:
-        return Carrier(self._disk, lambda row: self._changed(ctx, row))
+    async def _carry_out(self, ctx: CallContext, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+        return await ChangeSet(self._disk, rows, contents, lambda row: self._changed(ctx, row)).carry_out(self._store)
 
     def _changed(self, ctx: CallContext, row: Row) -> None:
         """A row was carried out, or taken back."""

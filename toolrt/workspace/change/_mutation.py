@@ -43,8 +43,8 @@ from toolrt.workspace.names._mounts import path_on
 
 __all__ = [
     "SIZE_LIMIT",
-    "Carrier",
-    "Found",
+    "ChangeSet",
+    "Inspected",
     "aside",
     "changed_since",
     "digest_of",
@@ -108,7 +108,7 @@ def changed_since(path: str) -> FileProblem:
 
 
 @attrs.frozen
-class Found:
+class Inspected:
     """What stands at a name, looked at closely."""
 
     #: What it is; None: nothing is there.
@@ -124,7 +124,7 @@ def number_of(stat: Stat) -> Number:
     return stat.device, stat.inode
 
 
-async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Found:
+async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Inspected:
     """What stands at `entry`.
 
     Args:
@@ -141,52 +141,53 @@ async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Foun
             snapshot = await disk.read(entry, SIZE_LIMIT)
             digest = await quick_digest(disk, snapshot.content)
             standing = Standing(Kind.FILE, digest, snapshot.stat.mode, number_of(snapshot.stat))
-            return Found(standing, snapshot.content, snapshot.stat)
+            return Inspected(standing, snapshot.content, snapshot.stat)
         if stat.kind is Kind.SYMLINK:
             text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
-            return Found(Standing(Kind.SYMLINK, digest_of(text)), text, stat)
+            return Inspected(Standing(Kind.SYMLINK, digest_of(text)), text, stat)
     except OSError as error:
         if error.errno in _MISSING:
-            return Found(None)
+            return Inspected(None)
         raise
-    return Found(Standing(stat.kind, None, stat.mode, number_of(stat) if stat.kind is Kind.FILE else None), None, stat)
+    return Inspected(
+        Standing(stat.kind, None, stat.mode, number_of(stat) if stat.kind is Kind.FILE else None), None, stat
+    )
 
 
 @attrs.define
-class Carrier:
-    """Carries out rows on one disk.
-
-    Args:
-        changed: is told of every row that was carried out, or taken back.
-    """
+class ChangeSet:
+    """Rows that are carried out on one disk: all of them, or none."""
 
     disk: Disk
-    changed: Callable[[Row], None]
+    #: The changes, in order.
+    rows: Sequence[Row]
+    #: What is to be written, and what was there before, by digest.
+    contents: Mapping[bytes, bytes]
+    #: Called with every row that was carried out, or taken back.
+    changed: Callable[[Row], None] = lambda row: None
 
-    async def carry_out(self, store: Store, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
-        """All of `rows` happened, in order, and `store` has them; gives those that did something.
-
-        Args:
-            contents: what is to be written, and what was there before, by digest.
+    async def carry_out(self, store: Store) -> list[Row]:
+        """All rows happened, in order, and `store` has them; gives those that did something.
 
         Raises:
-            FileProblem, OSError, trio.Cancelled: one of them could not be done; all is as it was, except what
-                somebody else changed meanwhile, which a `FileProblem` names.
+            FileProblem, OSError, trio.Cancelled: one of them could not be done; all is as it was, except what another
+                program changed meanwhile, which a `FileProblem` names.
 
         Checkpoint: always.
         """
         done: list[tuple[Row, object]] = []
+        rows = self.rows
         if len(rows) > 1:
             group = store.new_group()
             rows = [attrs.evolve(row, group=group) for row in rows]
         try:
             for row in rows:
-                await self._apply(row, contents, store, done)
+                await self._apply(row, store, done)
             with trio.CancelScope(shield=True):
                 await in_thread(lambda: store.settle([token for _, token in done]), blocks=store.blocks)
         except BaseException as error:
             with trio.CancelScope(shield=True):
-                stayed = await self.take_back([row for row, _ in done], contents)
+                stayed = await self.take_back([row for row, _ in done])
             for row, token in reversed(done):
                 store.end(token, row.path in stayed)
             if stayed and isinstance(error, FileProblem | OSError):
@@ -199,26 +200,24 @@ class Carrier:
             raise
         return [row for row, _ in done]
 
-    async def take_back(self, done: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[str]:
-        """Take back `done`, the last first; gives the paths that somebody else has changed since.
+    async def take_back(self, done: Sequence[Row]) -> list[str]:
+        """Take back the rows `done`, the last first; gives the paths that another program has changed since.
 
         Checkpoint: always.
         """
         stayed: list[str] = []
         for row in reversed(done):
             try:
-                await self._apply(row.inverse(), contents, None, [])
+                await self._apply(row.inverse(), None, [])
             except Unsynced:
                 continue
             except (FileProblem, OSError):
                 stayed.append(row.path)
         return stayed
 
-    async def _apply(
-        self, row: Row, contents: Mapping[bytes, bytes], store: Store | None, done: list[tuple[Row, object]]
-    ) -> None:
+    async def _apply(self, row: Row, store: Store | None, done: list[tuple[Row, object]]) -> None:
         """Do one row, and say so in `done` if there was anything to do."""
-        noted = _Note(row, contents, store)
+        noted = _IntentRecord(row, self.contents, store)
         did = True
         try:
             if row.target is not None and row.keeps:
@@ -228,9 +227,9 @@ class Carrier:
                 await noted.begin()
                 await (self.disk.give_back if row.gives_back else self.disk.move)(row.entry, row.target)
             elif row.after is not None and row.after.kind is Kind.FILE:
-                await self._write(row, contents, noted)
+                await self._write(row, noted)
             elif row.after is not None:
-                did = await self._make(row, contents, noted)
+                did = await self._make(row, noted)
             else:
                 did = await self._remove(row, noted)
         except Unsynced:
@@ -245,12 +244,12 @@ class Carrier:
             done.append((row, noted.token))
             self.changed(row)
 
-    async def _write(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> None:
+    async def _write(self, row: Row, noted: _IntentRecord) -> None:
         """Give a file its content, if what is there is what should be."""
         after = row.after
-        if after is None or after.digest is None or after.digest not in contents:
+        if after is None or after.digest is None or after.digest not in self.contents:
             raise FileProblem(row.path, "a content to write", "one that was not kept", "It is as it was.")
-        wanted = contents[after.digest]
+        wanted = self.contents[after.digest]
         expected = None if row.before is None else row.before.digest
 
         def change(found: Snapshot | None) -> bytes:
@@ -263,7 +262,7 @@ class Carrier:
         if row.before is None or row.before.mode != after.mode:
             await self._set_mode(row.entry, after.mode)
 
-    async def _make(self, row: Row, contents: Mapping[bytes, bytes], noted: _Note) -> bool:
+    async def _make(self, row: Row, noted: _IntentRecord) -> bool:
         """Make a directory or a link; says whether there was anything to make."""
         found = (await standing_at(self.disk, row.entry, content=False)).standing
         if row.after is not None and row.after.kind is Kind.DIRECTORY:
@@ -273,7 +272,7 @@ class Carrier:
             await self.disk.make_dirs(row.entry)
             await self._set_mode(row.entry, row.after.mode)
             return True
-        text = None if row.after is None or row.after.digest is None else contents.get(row.after.digest)
+        text = None if row.after is None or row.after.digest is None else self.contents.get(row.after.digest)
         if found is not None:
             raise changed_since(row.path)
         if row.after is None or row.after.kind is not Kind.SYMLINK or text is None:
@@ -288,7 +287,7 @@ class Carrier:
             with trio.CancelScope(shield=True), contextlib.suppress(OSError):
                 await self.disk.set_mode(entry, mode)
 
-    async def _remove(self, row: Row, noted: _Note) -> bool:
+    async def _remove(self, row: Row, noted: _IntentRecord) -> bool:
         """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
         if row.before is None:
             return False
@@ -320,7 +319,7 @@ def _as_told(row: Row) -> InPlace:
     return lambda stat: number_of(stat) == after.number and stat.links <= links
 
 
-class _Note:
+class _IntentRecord:
     """What history is told of one row."""
 
     def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: Store | None) -> None:

@@ -50,7 +50,7 @@ from toolrt.workspace.disk._disk import (
 )
 from toolrt.workspace.disk._memory_rest import COPY_LIMIT, DiskAtRest, Fault
 from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE
-from toolrt.workspace.disk._nodes import Branch, File, Node, Other, Saved, files_of, nodes_of
+from toolrt.workspace.disk._nodes import Branch, File, Node, Other, RecoveryCopy, files_of, nodes_of
 from toolrt.workspace.disk._real_keep import IGNORING, tree_digest
 from toolrt.workspace.disk._real_recover import mixture
 
@@ -451,7 +451,7 @@ class MemoryDisk(DiskAtRest):
         with self._own(seen, bytes(_HEAD) + old + content) as (name, copy):
             await self._effect("overwrite", seen.entry)
             self._require_same(seen)
-            copy.saved = Saved(seen.entry[-1], file.inode, old, content)
+            copy.saved = RecoveryCopy(seen.entry[-1], file.inode, old, content)
             whole = name.removesuffix(PARTIAL) + COPY
             self._rename(seen.above, (*seen.entry[:-1], name), seen.above, (*seen.entry[:-1], whole))
             copy.made_as = (seen.above.inode, whole)
@@ -518,7 +518,7 @@ class MemoryDisk(DiskAtRest):
         if now is not seen.file or (seen.file is not None and seen.file.changes != seen.changes):
             raise Changed
 
-    def _put_back(self, above: Branch, entry: Entry, saved: Saved | None) -> str | None:
+    def _put_back(self, above: Branch, entry: Entry, saved: RecoveryCopy | None) -> str | None:
         """Make whole the file that a recovery copy is of; see `_real_recover`."""
         if saved is None:
             return ""

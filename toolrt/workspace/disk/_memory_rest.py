@@ -12,7 +12,7 @@ import trio
 
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace.disk._disk import EXACT, NO_MOUNTS, Entry, Folding, Kind, Stat, failure, is_box, is_own, parts_of
-from toolrt.workspace.disk._memory_tree import READ, Tree, checked_parts
+from toolrt.workspace.disk._memory_tree import READ, NodeTree, checked_parts
 from toolrt.workspace.disk._nodes import (
     Branch,
     Directory,
@@ -59,7 +59,7 @@ class DiskAtRest:
         self._below = parts_of(self._root)
         self._home = home
         self._fault = fault
-        self._tree = Tree(Branch(fold, 0o755, 1), self._below, fold == EXACT, user, capacity)
+        self._tree = NodeTree(Branch(fold, 0o755, 1), self._below, fold == EXACT, user, capacity)
         self._planted_directory(self._below)
         later: dict[str, HardLink] = {}
         for path, what in (content or {}).items():

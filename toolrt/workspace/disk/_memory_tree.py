@@ -37,7 +37,7 @@ from toolrt.workspace.disk._disk import (
 )
 from toolrt.workspace.disk._nodes import Branch, File, Node, Other, User, files_of
 
-__all__ = ["READ", "SEARCH", "STICKY", "WRITE", "Tree", "checked_parts"]
+__all__ = ["READ", "SEARCH", "STICKY", "WRITE", "NodeTree", "checked_parts"]
 
 #: What may be asked for, as permission bits say it.
 READ, WRITE, SEARCH = 4, 2, 1
@@ -53,7 +53,7 @@ _ROOM: probe.Resource = ("disk", "/room")
 
 
 @attrs.define(eq=False)
-class Tree:
+class NodeTree:
     """The nodes of a `MemoryDisk`."""
 
     top: Branch

@@ -16,7 +16,7 @@ __all__ = [
     "Node",
     "Other",
     "Planted",
-    "Saved",
+    "RecoveryCopy",
     "Special",
     "Symlink",
     "User",
@@ -75,7 +75,7 @@ class User:
 
 
 @attrs.frozen
-class Saved:
+class RecoveryCopy:
     """What a recovery copy holds."""
 
     #: The name, in the copy's own directory, that the file was written under.
@@ -110,7 +110,7 @@ class File:
     #: disk's own as long as it stands there.
     made_as: tuple[int, str] | None = None
     #: Of a recovery copy that is whole: what it holds.
-    saved: Saved | None = None
+    saved: RecoveryCopy | None = None
 
     def changed(self, now_ns: int) -> None:
         """Something about it is another than it was."""

@@ -53,7 +53,7 @@ from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, part
 from toolrt.workspace.disk._real_write import make_dirs, make_link, move, revise, set_mode
 from toolrt.workspace.disk._seal import Seal
 from toolrt.workspace.disk._state_place import private_directories
-from toolrt.workspace.disk._workers import Workers, check_cancelled
+from toolrt.workspace.disk._workers import DiskThreads, check_cancelled
 
 __all__ = ["RealDisk"]
 
@@ -116,7 +116,7 @@ class RealDisk:
         self._foldings: dict[str, Folding] = {}
         self._fsync = fsync
         self.trust(Seal(private_directories([self._root])))
-        self._workers = Workers(_THREADS, eager=fsync)
+        self._workers = DiskThreads(_THREADS, eager=fsync)
 
     @property
     def root(self) -> str:

@@ -90,7 +90,7 @@ def survey(root: str, entry: Entry, *, last_call: Callable[[], None]) -> Survey:
     with directory(root, entry[:-1]) as above, shown_as(entry):
         if is_boxed(entry):
             _settle(above)
-        return _Looking(last_call).survey(above, entry[-1], len(entry))
+        return _SurveyWalk(last_call).survey(above, entry[-1], len(entry))
 
 
 def keep(
@@ -100,7 +100,7 @@ def keep(
     if not entry:
         raise failure(errno.EBUSY, entry)
     with directory(root, entry[:-1]) as above, directory(root, kept[:-2]) as area, shown_as(entry):
-        looking = _Looking(last_call)
+        looking = _SurveyWalk(last_call)
         surveyed = looking.survey(above, entry[-1], len(entry))
         os.mkdir(kept[-2], 0o700, dir_fd=area)
         box = open_below(kept[-2], area, LISTED)
@@ -157,7 +157,7 @@ def give_back(root: str, kept: Entry, entry: Entry, *, sync: bool) -> None:
             synced_directory(area)
 
 
-class _Looking:
+class _SurveyWalk:
     """One look through all that stands at a name."""
 
     def __init__(self, last_call: Callable[[], None]) -> None:

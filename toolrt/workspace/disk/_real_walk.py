@@ -39,7 +39,7 @@ __all__ = [
     "READ_ONLY",
     "READ_WRITE",
     "TEMPORARY",
-    "Seen",
+    "FileImage",
     "directory",
     "open_below",
     "open_way",
@@ -75,7 +75,7 @@ _READS = 10
 
 
 @attrs.frozen
-class Seen:
+class FileImage:
     """A file as it was read, with all that the system said of it."""
 
     snapshot: Snapshot
@@ -193,7 +193,7 @@ def require_regular(found: os.stat_result, entry: Entry) -> None:
     raise NotRegular(kind)
 
 
-def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = False) -> Seen | None:
+def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = False) -> FileImage | None:
     """The file that `entry` names in the open directory `above`, read; None: nothing stands there.
 
     Args:
@@ -216,7 +216,7 @@ def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = Fal
                 raise TooLarge(len(content), limit)
             others = _attributes_of(descriptor) if attributes else ()
             if same(found, os.fstat(descriptor)):
-                return Seen(Snapshot(content, stat_of(found)), found, others)
+                return FileImage(Snapshot(content, stat_of(found)), found, others)
             os.lseek(descriptor, 0, os.SEEK_SET)
     finally:
         os.close(descriptor)
@@ -236,7 +236,7 @@ def part_seen(above: int, entry: Entry, start: int, size: int) -> Snapshot:
 
 
 def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
-    """See `Seen.attributes`; none where the system or the file system has no such thing."""
+    """See `FileImage.attributes`; none where the system or the file system has no such thing."""
     if not hasattr(os, "listxattr"):
         return ()
     try:

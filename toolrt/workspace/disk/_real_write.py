@@ -57,7 +57,7 @@ from toolrt.workspace.disk._real_walk import (
     READ_ONLY,
     READ_WRITE,
     TEMPORARY,
-    Seen,
+    FileImage,
     directory,
     open_below,
     open_way,
@@ -229,7 +229,7 @@ def copy_head(seal: Seal, copy: int, name: str, inode: int, old: bytes, new: byt
 
 
 def _swapped_in(
-    above: int, name: str, content: bytes, seen: Seen | None, sync: bool, seal: Seal, last_look: Callable[[], None]
+    above: int, name: str, content: bytes, seen: FileImage | None, sync: bool, seal: Seal, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Write `content` beside `name` and move it there."""
     with _Temporary(above, 0o666 if seen is None else 0o600, seal) as (temporary, descriptor):
@@ -256,7 +256,7 @@ def _swapped_in(
     return after
 
 
-def _replaced(temporary: str, descriptor: int, above: int, name: str, seen: Seen) -> None:
+def _replaced(temporary: str, descriptor: int, above: int, name: str, seen: FileImage) -> None:
     """Put the new file, which is open, in the place of the one that was seen, and take that away.
 
     The two names are exchanged, so what stood there is not lost before it was looked at.  Where it is another
@@ -296,7 +296,7 @@ def _replaced(temporary: str, descriptor: int, above: int, name: str, seen: Seen
     raise Changed if failed is None else failed
 
 
-def _is_as_seen(above: int, name: str, seen: Seen) -> bool:
+def _is_as_seen(above: int, name: str, seen: FileImage) -> bool:
     """Whether that file is the one that was seen, unchanged.
 
     A rename changes ctime, and on a union of file systems the number too: so contents are compared.
@@ -327,7 +327,7 @@ def _give(descriptor: int, owner: os.stat_result) -> None:
             raise
 
 
-def _give_attributes(descriptor: int, seen: Seen) -> None:
+def _give_attributes(descriptor: int, seen: FileImage) -> None:
     for name, value in seen.attributes:
         try:
             os.setxattr(descriptor, name, value)
@@ -347,7 +347,7 @@ def _require_there(root: str, entry: Entry, above: int) -> None:
         os.close(now)
 
 
-def _require_same(above: int, name: str, seen: Seen) -> None:
+def _require_same(above: int, name: str, seen: FileImage) -> None:
     try:
         unchanged = same(seen.found, os.lstat(name, dir_fd=above))
     except FileNotFoundError:
@@ -357,7 +357,7 @@ def _require_same(above: int, name: str, seen: Seen) -> None:
 
 
 def _written_in_place(
-    above: int, entry: Entry, content: bytes, seen: Seen, sync: bool, seal: Seal, last_look: Callable[[], None]
+    above: int, entry: Entry, content: bytes, seen: FileImage, sync: bool, seal: Seal, last_look: Callable[[], None]
 ) -> os.stat_result:
     """Give a file new content behind a recovery copy; on an error put the old content back."""
     old = seen.snapshot.content

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-__all__ = ["Workers", "check_cancelled"]
+__all__ = ["DiskThreads", "check_cancelled"]
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class _TakenBack(BaseException):
 
 
 @attrs.define(eq=False)
-class _Errand:
+class _Operation:
     """One operation, from the question to the answer."""
 
     work: Callable[[], Any]
@@ -82,7 +82,7 @@ def check_cancelled() -> None:
         raise _TakenBack
 
 
-class Workers:
+class DiskThreads:
     """Up to `most` threads for operations that may block.
 
     Args:
@@ -94,9 +94,9 @@ class Workers:
         self._eager = eager
         # What follows is touched under the lock only.
         self._lock = threading.Lock()
-        self._waiting: deque[_Errand] = deque()
+        self._waiting: deque[_Operation] = deque()
         #: What is done, and whose tasks are still to be told; and when the first of them was done.
-        self._done: list[_Errand] = []
+        self._done: list[_Operation] = []
         self._since = 0.0
         self._threads = 0
         #: Whether the last thread to leave had done one operation only, as where each waits for the one before.
@@ -113,7 +113,7 @@ class Workers:
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         token = trio.lowlevel.current_trio_token()
-        errand = _Errand(work, trio.lowlevel.current_task(), token, contextvars.copy_context())
+        errand = _Operation(work, trio.lowlevel.current_task(), token, contextvars.copy_context())
         with self._lock:
             self._waiting.append(errand)
             helps = not self._threads or (self._eager and self._threads < self._most)
@@ -150,7 +150,7 @@ class Workers:
 
     def _work(self) -> None:
         """Do what waits, until nothing does."""
-        errand: _Errand | None = None
+        errand: _Operation | None = None
         begun = 0
         while True:
             with self._lock:
@@ -172,7 +172,7 @@ class Workers:
                 return
             errand.do()
 
-    def _ended(self, errand: _Errand | None) -> list[_Errand]:
+    def _ended(self, errand: _Operation | None) -> list[_Operation]:
         """Take note of what is done, if something is; gives whom to tell."""
         now = time.perf_counter()
         if errand is not None:
@@ -218,7 +218,7 @@ def _ignore(_: object) -> None:
     """The end of a thread is nobody's answer: each operation has one of its own."""
 
 
-def _tell(done: list[_Errand]) -> None:
+def _tell(done: list[_Operation]) -> None:
     """Have the tasks of what is done go on."""
     while done:
         token = done[0].token

@@ -25,8 +25,7 @@ from toolrt.workspace.change._held import FileAccess, held, looked_up, missing
 from toolrt.workspace.disk._disk import DEEPEST, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import candidates
-from toolrt.workspace.finding._search import Wanted as Sought
-from toolrt.workspace.finding._search import wanted_in
+from toolrt.workspace.finding._search import SearchPattern, wanted_in
 from toolrt.workspace.finding._search_file import Unsearched, lines_of_file
 from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
@@ -79,7 +78,7 @@ async def glob(workspace: FileAccess, ctx: CallContext, pattern: str, path: str 
     walk = await _walk(workspace, ctx, base, ignored, patterns)
     found: list[str] = []
     more = 0
-    paths = _Paths(workspace, ctx, base)
+    paths = _ShownPaths(workspace, ctx, base)
     while (one := await _next(walk, base)) is not None:
         if one.stat.kind is not Kind.DIRECTORY and patterns.match(one.names):
             if len(found) < _GLOBBED_MOST:
@@ -126,7 +125,7 @@ async def search(
         raise FileProblem("limit", f"1 to {_LINES_MOST}", _number(limit), "Say how many lines to show at most.")
     names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
     chosen = named("encoding", encoding)
-    paths = _Paths(workspace, ctx, base)
+    paths = _ShownPaths(workspace, ctx, base)
     unsearched = Unsearched(lambda entry: paths.path(entry[len(base.entry) :]))
     if base.found.kind is Kind.FILE:
         lines = await lines_of_file(workspace, ctx, base, sought, limit + 1, chosen, unsearched)
@@ -155,7 +154,7 @@ async def search(
     return _answer(found, limit, [*unsearched.notes(), *_notes(walk)])
 
 
-async def _candidates(workspace: FileAccess, base: Identity, sought: Sought) -> Set[Entry] | None:
+async def _candidates(workspace: FileAccess, base: Identity, sought: SearchPattern) -> Set[Entry] | None:
     """The files that may have what is sought, by ripgrep; None where it cannot help: then all may."""
     disk, below = located(workspace.disk, base.entry)
     if probe.threads_inline or not sought.literal or not isinstance(disk, RealDisk):
@@ -272,7 +271,7 @@ async def _next(walk: Walk, base: Identity) -> Found | None:
         raise from_os_error(base.path, error) from None
 
 
-class _Paths:
+class _ShownPaths:
     """Paths as they are shown: relative to the working directory."""
 
     def __init__(self, workspace: FileAccess, ctx: CallContext, base: Identity) -> None:

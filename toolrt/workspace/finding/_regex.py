@@ -306,7 +306,7 @@ def _range(low: str, high: str) -> Test:
 
 
 @attrs.frozen
-class _Place:
+class _NfaState:
     """A place of the nondeterministic automaton: it wants a character, or that we are somewhere, or nothing."""
 
     #: Which character leads on, or None: none is needed.
@@ -343,7 +343,7 @@ class Expression:
     def __init__(self, pattern: str, ignore_case: bool = False) -> None:
         tree = _Parser(pattern, ignore_case).parsed()
         self._nodes = 0
-        self._places: list[_Place] = [_Place(None, None, ())]
+        self._places: list[_NfaState] = [_NfaState(None, None, ())]
         self._first = self._compiled(tree, 0)
         #: A text that every match has, or "".
         self.literal = _literal_of(tree)
@@ -356,7 +356,7 @@ class Expression:
         self._remembered = 0
         self._start = self._state((self._first,), "edge")
 
-    def _add(self, place: _Place) -> int:
+    def _add(self, place: _NfaState) -> int:
         if len(self._places) >= _PLACES_MOST:
             raise RegexRefused("it is too large once its repeats are written out")
         self._places.append(place)
@@ -368,23 +368,23 @@ class Expression:
         if self._nodes > 10 * _PLACES_MOST:
             raise RegexRefused("it is too large once its repeats are written out")
         if isinstance(node, _One):
-            return self._add(_Place(node.test, None, (to,)))
+            return self._add(_NfaState(node.test, None, (to,)))
         if isinstance(node, _Where):
-            return self._add(_Place(None, node.kind, (to,)))
+            return self._add(_NfaState(None, node.kind, (to,)))
         if isinstance(node, _All):
             for part in reversed(node.parts):
                 to = self._compiled(part, to)
             return to
         if isinstance(node, _Any):
-            return self._add(_Place(None, None, tuple(self._compiled(part, to) for part in node.parts)))
+            return self._add(_NfaState(None, None, tuple(self._compiled(part, to) for part in node.parts)))
         if node.most is None:
-            loop = self._add(_Place(None, None, ()))
-            self._places[loop] = _Place(None, None, (self._compiled(node.part, loop), to))
+            loop = self._add(_NfaState(None, None, ()))
+            self._places[loop] = _NfaState(None, None, (self._compiled(node.part, loop), to))
             to = loop
         else:
             after = to
             for _ in range(node.most - node.least):
-                to = self._add(_Place(None, None, (self._compiled(node.part, to), after)))
+                to = self._add(_NfaState(None, None, (self._compiled(node.part, to), after)))
         for _ in range(node.least):
             to = self._compiled(node.part, to)
         return to

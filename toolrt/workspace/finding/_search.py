@@ -10,7 +10,7 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.finding._regex import Expression, RegexRefused
 
-__all__ = ["Wanted", "matching_lines", "wanted_in"]
+__all__ = ["SearchPattern", "matching_lines", "wanted_in"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -19,7 +19,7 @@ _LINES_AT_ONCE = 2000
 
 
 @attrs.frozen
-class Wanted:
+class SearchPattern:
     """What is searched for."""
 
     #: Whether a line has it.
@@ -28,7 +28,7 @@ class Wanted:
     literal: str
 
 
-def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> Wanted:
+def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> SearchPattern:
     """What `pattern` stands for.
 
     Raises:
@@ -41,8 +41,8 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> Wanted:
             raise FileProblem("pattern", "a text of one line", "one of several", "Lines are searched one by one.")
         if ignore_case:
             folded = pattern.casefold()
-            return Wanted(lambda line: folded in line.casefold(), "")
-        return Wanted(lambda line: pattern in line, pattern)
+            return SearchPattern(lambda line: folded in line.casefold(), "")
+        return SearchPattern(lambda line: pattern in line, pattern)
     try:
         expression = Expression(pattern, ignore_case)
     except RegexRefused as refusal:
@@ -50,14 +50,16 @@ def wanted_in(pattern: str, literal: bool, ignore_case: bool) -> Wanted:
             "pattern", "a regular expression that is known here", f"one that is not: {refusal}",
             "Set literal to search for the text itself.",
         ) from None  # fmt: skip
-    return Wanted(expression.matches, expression.literal)
+    return SearchPattern(expression.matches, expression.literal)
 
 
 #: What a text may begin with, and no reader sees.
 _MARK = "\ufeff"
 
 
-def matching_lines(text: str, wanted: Wanted, most: int, still_wanted: Callable[[], object]) -> list[tuple[int, str]]:
+def matching_lines(
+    text: str, wanted: SearchPattern, most: int, still_wanted: Callable[[], object]
+) -> list[tuple[int, str]]:
     """The first `most` lines that have what is wanted: number, from 1, and text without its end.
 
     A line with a byte order mark begins behind it, too.

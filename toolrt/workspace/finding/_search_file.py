@@ -26,7 +26,7 @@ from toolrt.workspace.change._files import SIZE_LIMIT, CallContext
 from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.change._mutation import os_errors
 from toolrt.workspace.disk._disk import Entry, Kind
-from toolrt.workspace.finding._search import Wanted, matching_lines
+from toolrt.workspace.finding._search import SearchPattern, matching_lines
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
@@ -88,7 +88,7 @@ async def lines_of_file(
     workspace: FileAccess,
     ctx: CallContext,
     identity: Identity,
-    wanted: Wanted,
+    wanted: SearchPattern,
     most: int,
     encoding: str | None,
     unsearched: Unsearched,
@@ -153,7 +153,7 @@ async def _is_file(workspace: FileAccess, identity: Identity) -> bool:
 async def _lines_of_large_file(
     workspace: FileAccess,
     identity: Identity,
-    wanted: Wanted,
+    wanted: SearchPattern,
     most: int,
     encoding: str | None,
     unsearched: Unsearched,
@@ -196,7 +196,7 @@ async def _feed(workspace: FileAccess, identity: Identity, blocks: _Blocks) -> N
 class _Blocks:
     """A search that is given a file block by block."""
 
-    _wanted: Wanted
+    _wanted: SearchPattern
     #: How many lines are wanted at most.
     most: int
     #: The encoding; None: what the first block says.

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import attrs
 
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._mutation import Found, problem_of, standing_at
+from toolrt.workspace.change._mutation import Inspected, problem_of, standing_at
 from toolrt.workspace.change._version import Number, Row, Standing
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
 from toolrt.workspace.names._mounts import path_on
@@ -313,7 +313,7 @@ class _Plan:
         file.names[key] = entry
         return file
 
-    async def _file(self, found: Found, standing: Standing) -> _File:
+    async def _file(self, found: Inspected, standing: Standing) -> _File:
         """What was found on the disk, which may be known by another name."""
         number = standing.number
         shared = number is not None and found.stat is not None and found.stat.links > 1

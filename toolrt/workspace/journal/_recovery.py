@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
-from toolrt.workspace.change._mutation import SIZE_LIMIT, Carrier, digest_of
+from toolrt.workspace.change._mutation import SIZE_LIMIT, ChangeSet, digest_of
 from toolrt.workspace.change._version import Row, Standing, Store
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
@@ -138,11 +138,11 @@ def _take_back(disk: Disk, rows: Sequence[Row], journal: Journal) -> None:
 
 
 async def _taken_back(disk: Disk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
-    carrier = Carrier(disk, lambda row: None)
+    changes = ChangeSet(disk, rows, contents)
     for row in reversed(rows):
         # What is not as the group left it was not reached, or is somebody else's by now.
         if row.target is not None or _standing(disk, row.entry) == row.after:
-            await carrier.take_back([row], contents)
+            await changes.take_back([row])
 
 
 def opened_store(

@@ -156,11 +156,11 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
     Raises:
         FileProblem: `old` is nowhere, or at several places without `every`; says how many and on which lines.
     """
-    places: _Places = _Exact(text, old)
+    places: _Matches = _ExactMatches(text, old)
     # Places that overlap count when one is wanted, for either may be meant.
     first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:
-        places = _Loose(text, old)
+        places = _LooseMatches(text, old)
         first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:
         raise _nowhere(path, text, old)
@@ -177,7 +177,7 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
     return Edited(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
 
 
-class _Places(Protocol):
+class _Matches(Protocol):
     """The places of a text in another."""
 
     def spans(self, *, overlapping: bool) -> Iterator[tuple[int, int]]:
@@ -190,7 +190,7 @@ class _Places(Protocol):
         """The text with `new` at each place that does not overlap one before it."""
 
 
-class _Exact:
+class _ExactMatches:
     """The places of `old` as it stands, that begin and end between no two halves of a CRLF."""
 
     def __init__(self, text: str, old: str) -> None:
@@ -219,12 +219,12 @@ class _Exact:
         return _joined(self._text, self.spans(overlapping=False), lambda _: given)
 
 
-class _Loose:
+class _LooseMatches:
     """The places of `old` with any line end matching any other."""
 
     def __init__(self, text: str, old: str) -> None:
         self._text = text
-        self._flat = _Exact(_LINE_END.sub("\n", text), _LINE_END.sub("\n", old))
+        self._flat = _ExactMatches(_LINE_END.sub("\n", text), _LINE_END.sub("\n", old))
         # Where each line begins, in the text and with one character for each line end.
         self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
         shift = accumulate((len(end[0]) - 1 for end in _LINE_END.finditer(text)), initial=0)

@@ -101,7 +101,7 @@ def parsed_patch(text: str) -> tuple[FilePatch, ...]:
     Raises:
         FileProblem: it is no unified diff, or asks for something that no part of it can mean; says on which line.
     """
-    parts = tuple(_Reader(text).parts())
+    parts = tuple(_PatchReader(text).parts())
     if not parts:
         raise FileProblem("patch", "a unified diff", "no part of one", "Begin each file with --- and +++ lines.")
     return parts
@@ -166,7 +166,7 @@ def _refuse(line: int, expected: str, got: str, remedy: str = "Send the patch ag
     raise FileProblem(f"patch line {line}", expected, got, f"Nothing was changed. {remedy}")
 
 
-class _Reader:
+class _PatchReader:
     """Reads a patch line by line."""
 
     def __init__(self, text: str) -> None:
@@ -313,10 +313,10 @@ def patched(path: str, text: str, hunks: Sequence[Hunk]) -> str:
     """
     if not hunks:
         return text
-    exact = _Exact(text)
+    exact = _ExactLines(text)
     spots = _places(exact, hunks)
     if isinstance(spots, _Failure):
-        loose = _Loose(text)
+        loose = _LooseLines(text)
         spots = _places(loose, hunks)
         if isinstance(spots, _Failure):
             raise spots.problem(path, text)
@@ -356,7 +356,7 @@ class _Failure:
         )
 
 
-class _Exact:
+class _ExactLines:
     """A text as lines that end with LF alone, compared with their ends."""
 
     def __init__(self, text: str) -> None:
@@ -381,7 +381,7 @@ class _Exact:
         return "".join(pieces)
 
 
-class _Loose:
+class _LooseLines:
     """A text as lines of any end, compared without it; nor does a byte order mark count."""
 
     def __init__(self, text: str) -> None:
@@ -436,7 +436,7 @@ class _Loose:
         return line[len(line.rstrip("\r\n")) :] if line else self._usual
 
 
-def _places(text: _Exact | _Loose, hunks: Sequence[Hunk]) -> list[int] | _Failure:
+def _places(text: _ExactLines | _LooseLines, hunks: Sequence[Hunk]) -> list[int] | _Failure:
     """The index of the line at which each hunk begins."""
     spots: list[int] = []
     least, drift = 0, 0

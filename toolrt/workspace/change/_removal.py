@@ -23,11 +23,11 @@ from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["Gathering"]
+__all__ = ["Removal"]
 
 
 @attrs.define
-class Gathering:
+class Removal:
     """What one call is going to remove.
 
     Args:

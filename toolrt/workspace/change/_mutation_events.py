@@ -9,11 +9,11 @@ import attrs
 from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.workspace.change._revision import CallContext
 
-__all__ = ["Telling", "Told", "tell_began", "tell_ended"]
+__all__ = ["MutationEvents", "MutationResult", "tell_began", "tell_ended"]
 
 
 @attrs.define
-class Told:
+class MutationResult:
     """What is known of a file while it is being changed, for the event that ends it."""
 
     #: The digest of the content that is there; None: there is none, or it is not known.
@@ -22,7 +22,7 @@ class Told:
     landed: bool = False
 
 
-class Telling:
+class MutationEvents:
     """Reports that mutations of these files begin, and how they ended."""
 
     __slots__ = ("_ctx", "_names", "_told")
@@ -30,9 +30,9 @@ class Telling:
     def __init__(self, ctx: CallContext, names: Sequence[str]) -> None:
         self._ctx = ctx
         self._names = names
-        self._told = [Told() for _ in names]
+        self._told = [MutationResult() for _ in names]
 
-    def __enter__(self) -> list[Told]:
+    def __enter__(self) -> list[MutationResult]:
         tell_began(self._ctx, self._names)
         return self._told
 
@@ -47,7 +47,7 @@ def tell_began(ctx: CallContext, names: Sequence[str]) -> None:
             observer.tell(MutationBegan(ctx.batch_id, ctx.call_index, name))
 
 
-def tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[Told]) -> None:
+def tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[MutationResult]) -> None:
     """Report how they ended."""
     if observer.records:
         for name, one in zip(names, told, strict=True):

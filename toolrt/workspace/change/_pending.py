@@ -22,10 +22,10 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["Making"]
+__all__ = ["PendingDirectories"]
 
 
-class Making:
+class PendingDirectories:
     """The directories on the way to one workspace's files that are missing, and those that may yet be taken back."""
 
     def __init__(self, disk: Disk) -> None:

@@ -24,7 +24,7 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
 
-__all__ = ["Contents"]
+__all__ = ["CachedReader"]
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ _DIRECTORY = Kind.DIRECTORY
 _NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 0, 1)
 
 
-class Contents:
+class CachedReader:
     """The contents of one workspace's files.
 
     Args:
