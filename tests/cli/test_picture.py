@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from tests.cli._terminal import Window
 from toolrt import Outcome, ToolCall, ToolResult
-from toolrt.cli.screen._census import Census, Standing
+from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._painter import Painter, fitted
 from toolrt.cli.screen._picture import Glyphs, Rate, clock
 from toolrt.cli.screen._said import in_bytes, said_in, size_of
@@ -176,8 +176,8 @@ def test_census_comes_to_the_truth(count: int, most: int, happenings: list[tuple
     running = [call.call_index for call in calls if call.status.value == "executing"]
     ended = [call.result for call in calls if call.result is not None]
     assert sorted(census.running) == running
-    assert census.counts[Standing.ENDED] == len(ended)
-    assert census.counts[Standing.RUNNING] + census.waiting == count - len(ended)
+    assert census.counts[CallStage.ENDED] == len(ended)
+    assert census.counts[CallStage.RUNNING] + census.waiting == count - len(ended)
     assert sum(census.outcomes.values()) == len(ended)
     assert census.outcomes[Outcome.ERROR] == sum(result.outcome is Outcome.ERROR for result in ended)
     left = [call.call_index for call in calls if call.result is None]

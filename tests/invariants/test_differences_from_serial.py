@@ -16,7 +16,7 @@ from toolrt.invariants.script import (
     AddCell,
     ChangeState,
     Fail,
-    Follow,
+    FollowCell,
     OverwriteState,
     ReadCell,
     Say,
@@ -86,7 +86,9 @@ def test_issue8_24_stale_write_is_refused() -> None:
 
 def test_issue8_24_stale_claims_are_refused() -> None:
     """What an earlier call of the lane points elsewhere, a call without `claims_after` may not follow."""
-    mix = Mix([Scripted([AddCell("a", "x")]), Scripted([Follow("a", "1")]), Scripted([ReadCell("a"), ReadCell("b")])])
+    mix = Mix(
+        [Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")]), Scripted([ReadCell("a"), ReadCell("b")])]
+    )
     execution = simulate(mix)
     assert execution.value.outcomes == ("ok", "error", "ok")
     serial = mix.serial()

@@ -223,14 +223,14 @@ def test_a_file_needs_its_directory(tmp_path: Path) -> None:
 
 def test_batches_of_a_worker_that_dies_are_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked does them."""
-    master, real = os.getpid(), _sittings._Bench.do
+    master, real = os.getpid(), _sittings._BatchSearcher.do
 
     def die(bench: Any, order: int) -> Any:
         if os.getpid() != master:
             os._exit(3)
         return real(bench, order)
 
-    monkeypatch.setattr(_sittings._Bench, "do", die)
+    monkeypatch.setattr(_sittings._BatchSearcher, "do", die)
     assert exhaust(FEW, jobs=2) == exhaust(FEW)
 
 

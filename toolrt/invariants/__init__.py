@@ -15,9 +15,9 @@ small broken variants of the runtime, at least one for each law, which that law 
 
 from toolrt.invariants import script
 from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
-from toolrt.invariants._matrix import FalseAlarm, Row, Table, table
+from toolrt.invariants._matrix import FalseAlarm, MutantRow, Table, table
 from toolrt.invariants.mixes._executed_by import Executor, executed_by
-from toolrt.invariants.mixes._mix import Ending, Mix, simulate
+from toolrt.invariants.mixes._mix import Mix, MixEnding, simulate
 from toolrt.invariants.mixes._rerun import Rerun, rerun
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.mutants._mutant import Mutant, patched
@@ -37,7 +37,9 @@ __all__ = [
     "Law",
     "LawVerdict",
     "Mix",
+    "MixEnding",
     "Mutant",
+    "MutantRow",
     "Predicate",
     "Rerun",
     "Row",
@@ -58,3 +60,7 @@ __all__ = [
     "trace_digest",
     "verdicts",
 ]
+
+#: The former names of `MixEnding` and `MutantRow`.
+Ending = MixEnding
+Row = MutantRow

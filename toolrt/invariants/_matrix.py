@@ -18,7 +18,7 @@ from toolrt.invariants.predicates._equality import trace_digest
 from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.workloads import WORKLOADS
 
-__all__ = ["FalseAlarm", "Row", "Table", "table"]
+__all__ = ["FalseAlarm", "MutantRow", "Table", "table"]
 
 #: The laws that may always see what another one sees: they look at the end of everything.
 _OF_THE_END = ("same_as_oracle", "same_as_serial")
@@ -28,7 +28,7 @@ _STEP_LIMIT = 3_000
 
 
 @attrs.frozen
-class Row:
+class MutantRow:
     """One mutant, and in how many executions each law tripped on it."""
 
     mutant: Mutant
@@ -71,7 +71,7 @@ class Table:
     #: The laws' names, in order.
     laws: tuple[str, ...]
     #: One row for each mutant.
-    rows: tuple[Row, ...]
+    rows: tuple[MutantRow, ...]
     #: How many executions of the runtime as it is were checked.
     executions: int
     #: Where a law tripped on it; the first ones.
@@ -175,7 +175,7 @@ def table(
         with mutant.apply():
             for _, found in _executions(mutant.workload, executions, seed, laws):
                 tripped.update(found.keys())
-        rows.append(Row(mutant, executions, {law: tripped[law] for law in laws}))
+        rows.append(MutantRow(mutant, executions, {law: tripped[law] for law in laws}))
     mixes = list(workloads) if workloads is not None else [*WORKLOADS, *(mutant.workload for mutant in chosen)]
     alarms = []
     for mix in mixes:

@@ -97,7 +97,7 @@ class OracleContext:
     claims: tuple[Claim, ...]
 
     #: How its sub-batches are run; None: by claims, with the tools that they bring along.
-    plan: _Plan | None = attrs.field(default=None, repr=False, eq=False)
+    plan: _SerialRun | None = attrs.field(default=None, repr=False, eq=False)
     sub_batches: int = 0
     #: Whether no other call shares its lane.
     alone: bool = True
@@ -157,7 +157,7 @@ class OracleContext:
     ) -> Sequential:
         """Run a sub-batch, one call at a time, inside what this call holds."""
         self.sub_batches += 1
-        plan = _Plan(Registry(), by_claims, None, None, self.services) if self.plan is None else self.plan
+        plan = _SerialRun(Registry(), by_claims, None, None, self.services) if self.plan is None else self.plan
         plan = attrs.evolve(plan, expected_reads=None, registry=plan.registry if registry is None else registry)
         name = f"{self.batch_id}/{self.call_index}.{self.sub_batches}"
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
@@ -210,7 +210,7 @@ class _Opened:
 
 
 @attrs.frozen
-class _Plan:
+class _SerialRun:
     """What a batch and its sub-batches have in common."""
 
     registry: Registry
@@ -281,7 +281,7 @@ class _Plan:
 
 
 @attrs.define
-class _Call:
+class _SerialCall:
     """One call, and what is known of it before it runs."""
 
     index: int
@@ -331,13 +331,13 @@ async def run_one_by_one(
 
     Checkpoint: as the tools do.
     """
-    plan = _Plan(registry, lanes, approve, default_timeout, services, expected_reads)
+    plan = _SerialRun(registry, lanes, approve, default_timeout, services, expected_reads)
     return await plan.run(calls, state, batch_id, None)
 
 
-def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy) -> _Call:
+def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy) -> _SerialCall:
     tool = registry.get(call.name)
-    known = _Call(index, call, tool, input=call.input)
+    known = _SerialCall(index, call, tool, input=call.input)
     if tool is not None:
         known.stops = tool.may_stop(call.input)
         arguments = tool.decode(call.input)
@@ -347,7 +347,7 @@ def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy
     return known
 
 
-def _asked_first(call: _Call, state: State) -> bool:
+def _asked_first(call: _SerialCall, state: State) -> bool:
     """Ask for the call's claims as a lane begins; False if no later call can share that lane."""
     if call.tool is None or call.arguments is None:
         return True
@@ -355,7 +355,7 @@ def _asked_first(call: _Call, state: State) -> bool:
     return call.shared
 
 
-def _enters(call: _Call, tool: Tool, state: State, held: tuple[Claim, ...] | None, keys: StateKeys) -> bool:
+def _enters(call: _SerialCall, tool: Tool, state: State, held: tuple[Claim, ...] | None, keys: StateKeys) -> bool:
     """Whether the call, whose turn has come, may share the lane of those before it."""
     call.after = looked_at_by(tool, call.input, state, call.shared)
     if call.after:
@@ -369,7 +369,7 @@ def _enters(call: _Call, tool: Tool, state: State, held: tuple[Claim, ...] | Non
 
 
 async def _run(
-    call: _Call, state: State, plan: _Plan, batch_id: str, read_budget: int | None
+    call: _SerialCall, state: State, plan: _SerialRun, batch_id: str, read_budget: int | None
 ) -> tuple[ToolResult, tuple[Modifier, ...]]:
     tool = call.tool
     if tool is None or call.arguments is None or call.uncovered:
@@ -414,7 +414,7 @@ async def _run(
 
 
 async def _refusal(
-    call: _Call, tool: Tool, state: State, approve: Callable[[ApprovalRequest], Any], batch_id: str
+    call: _SerialCall, tool: Tool, state: State, approve: Callable[[ApprovalRequest], Any], batch_id: str
 ) -> str | None:
     """Why the call may not run, or None; a rewrite replaces its arguments."""
     request = ApprovalRequest(call.call.call_id, call.call.name, call.input, call.index, batch_id, bare_state(state))

@@ -22,6 +22,7 @@ __all__ = [
     "ChangeState",
     "Fail",
     "Follow",
+    "FollowCell",
     "LeaveOpen",
     "OverwriteState",
     "Pause",
@@ -110,11 +111,15 @@ class AddCell(Brief):
 
 
 @attrs.frozen(repr=False)
-class Follow(Brief):
+class FollowCell(Brief):
     """Look at a cell, and add a text to what it points at, with a checkpoint between: which is known by then only."""
 
     cell: str
     text: str
+
+
+#: The former name of `FollowCell`.
+Follow = FollowCell
 
 
 @attrs.frozen(repr=False)
@@ -227,7 +232,7 @@ Action = (
     | Say
     | ReadCell
     | AddCell
-    | Follow
+    | FollowCell
     | LeaveOpen
     | ReadFile
     | WriteFile
@@ -297,9 +302,9 @@ class Scripted(Brief):
                 for claim in (claim for call in action.calls if action.claimed for claim in call.claims):
                     modes[claim.resource] = modes.get(claim.resource, False) or claim.mode is WRITE
                 continue
-            if isinstance(action, Follow):
+            if isinstance(action, FollowCell):
                 modes[(POINTED_AT,)] = True
-            if isinstance(action, ReadCell | AddCell | Follow):
+            if isinstance(action, ReadCell | AddCell | FollowCell):
                 resource, writes = ("cell", action.cell), isinstance(action, AddCell)
             elif isinstance(action, ReadFile | WriteFile | AppendFile):
                 resource, writes = ("file", action.file), not isinstance(action, ReadFile)
@@ -316,7 +321,7 @@ class Scripted(Brief):
     @property
     def follows(self) -> tuple[str, ...]:
         """The cells of which it must know what they point at to know what it touches."""
-        return tuple(dict.fromkeys(action.cell for action in self.does if isinstance(action, Follow)))
+        return tuple(dict.fromkeys(action.cell for action in self.does if isinstance(action, FollowCell)))
 
     @property
     def seconds(self) -> float:

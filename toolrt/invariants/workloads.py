@@ -9,7 +9,7 @@ from toolrt.invariants.script import (
     BreakState,
     ChangeState,
     Fail,
-    Follow,
+    FollowCell,
     Pause,
     ReadCell,
     ReadFile,
@@ -108,11 +108,16 @@ _INSIDE = (
 #: Calls whose claims depend on what earlier calls change: declared so, inside another one, and behind.
 _POINTERS = (
     Scripted([AddCell("a", "x"), Sleep(1)]),
-    Scripted([Follow("a", "1"), Sleep(1)], says="after"),
-    Scripted([Follow("a", "2")], says="after"),
-    Scripted([AddCell("a", "y"), Follow("b", "3")], says="after"),
+    Scripted([FollowCell("a", "1"), Sleep(1)], says="after"),
+    Scripted([FollowCell("a", "2")], says="after"),
+    Scripted([AddCell("a", "y"), FollowCell("b", "3")], says="after"),
     Scripted([ReadCell("b"), Sleep(2)], says="safe"),
-    Scripted([SubBatch([Scripted([AddCell("b", "z")]), Scripted([Follow("b", "4")], says="after")]), Follow("a", "5")]),
+    Scripted(
+        [
+            SubBatch([Scripted([AddCell("b", "z")]), Scripted([FollowCell("b", "4")], says="after")]),
+            FollowCell("a", "5"),
+        ]
+    ),
 )
 
 #: Each is small, together they reach every outcome, policy and reader.

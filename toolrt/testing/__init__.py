@@ -21,7 +21,7 @@ try:
 except ImportError as _error:
     raise MissingExtra("toolrt.testing", "testing") from _error
 
-from toolrt.invariants import Ending, Mix, script, simulate
+from toolrt.invariants import Ending, Mix, MixEnding, script, simulate
 from toolrt.invariants.script import Scripted
 from toolrt.testing._conformance import BrokenPromise, check_tool
 from toolrt.testing._explored import NotShown, Wrong, explored
@@ -31,6 +31,7 @@ __all__ = [
     "BrokenPromise",
     "Ending",
     "Mix",
+    "MixEnding",
     "NotShown",
     "Scripted",
     "Wrong",

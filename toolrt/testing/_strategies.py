@@ -64,7 +64,7 @@ def _actions(
         st.builds(script.Say, text, st.integers(1, 3)),
         st.builds(script.ReadCell, cell),
         st.builds(script.AddCell, cell, text),
-        st.builds(script.Follow, cell, text),
+        st.builds(script.FollowCell, cell, text),
     ]
     if files:
         kinds.append(st.builds(script.ReadFile, file))

@@ -18,7 +18,7 @@ import attrs
 from toolrt.trace import Event, Trace
 from toolrt.view._short import one_line
 
-__all__ = ["PHASES", "Batch", "Call", "Lane", "Span", "batches_of", "calls_of"]
+__all__ = ["PHASES", "DrawnBatch", "DrawnCall", "DrawnLane", "Span", "batches_of", "calls_of"]
 
 #: What a span is, in the words of a legend.
 PHASES: Mapping[str, str] = {
@@ -45,7 +45,7 @@ class Span:
 
 
 @attrs.define
-class Call:
+class DrawnCall:
     """One call, as a trace tells of it."""
 
     batch: str
@@ -85,7 +85,7 @@ class Call:
 
 
 @attrs.define
-class Lane:
+class DrawnLane:
     """One lane of a batch."""
 
     batch: str
@@ -96,7 +96,7 @@ class Lane:
 
 
 @attrs.define
-class Batch:
+class DrawnBatch:
     """One batch."""
 
     batch: str
@@ -106,8 +106,8 @@ class Batch:
     #: The batch and the call that it was opened inside, or None.
     inside: tuple[str, int] | None = None
     left: int | None = None
-    lanes: dict[int, Lane] = attrs.field(factory=dict)
-    calls: dict[int, Call] = attrs.field(factory=dict)
+    lanes: dict[int, DrawnLane] = attrs.field(factory=dict)
+    calls: dict[int, DrawnCall] = attrs.field(factory=dict)
 
     @property
     def label(self) -> str:
@@ -115,20 +115,20 @@ class Batch:
         return f"batch {self.batch}" + ("" if self.inside is None else f" in [{self.inside[1]}] of {self.inside[0]}")
 
 
-def calls_of(trace: Trace) -> list[Call]:
+def calls_of(trace: Trace) -> list[DrawnCall]:
     """Give every call, by batch in the order they were opened, then by index."""
     return [call for batch in batches_of(trace) for _, call in sorted(batch.calls.items())]
 
 
-def batches_of(trace: Trace) -> list[Batch]:
+def batches_of(trace: Trace) -> list[DrawnBatch]:
     """Give every batch in the order they were opened, its calls with their spans."""
-    batches: dict[str, Batch] = {}
+    batches: dict[str, DrawnBatch] = {}
     for event in trace.events:
         if "batch" in event.fields:
             name = str(event.fields["batch"])
             batch = batches.get(name)
             if batch is None:
-                batch = batches[name] = Batch(name, str(event.fields.get("policy", "")), None, event.seq)
+                batch = batches[name] = DrawnBatch(name, str(event.fields.get("policy", "")), None, event.seq)
             _take(batch, event)
     last = len(trace.events) - 1
     for batch in batches.values():
@@ -139,7 +139,7 @@ def batches_of(trace: Trace) -> list[Batch]:
     return list(batches.values())
 
 
-def _take(batch: Batch, event: Event) -> None:
+def _take(batch: DrawnBatch, event: Event) -> None:
     fields, seq = event.fields, event.seq
     match event.kind:
         case "batch.opened":
@@ -150,13 +150,13 @@ def _take(batch: Batch, event: Event) -> None:
         case "batch.left":
             batch.left = seq
         case "lane.started" if isinstance(fields.get("lane"), int):
-            batch.lanes[fields["lane"]] = Lane(batch.batch, fields["lane"], bool(fields.get("shared", True)), seq)
+            batch.lanes[fields["lane"]] = DrawnLane(batch.batch, fields["lane"], bool(fields.get("shared", True)), seq)
         case "lane.merged" if isinstance(fields.get("lane"), int) and fields["lane"] in batch.lanes:
             batch.lanes[fields["lane"]].merged = seq
         case "call.submitted" if isinstance(fields.get("call"), int):
             index = fields["call"]
             call_id, name = str(fields.get("call_id", "")), str(fields.get("name", ""))
-            batch.calls[index] = Call(batch.batch, index, call_id, name, fields.get("input"), seq)
+            batch.calls[index] = DrawnCall(batch.batch, index, call_id, name, fields.get("input"), seq)
         case _:
             index = fields.get("call")
             call = batch.calls.get(index) if isinstance(index, int) else None
@@ -164,7 +164,7 @@ def _take(batch: Batch, event: Event) -> None:
                 _take_of_call(call, event)
 
 
-def _take_of_call(call: Call, event: Event) -> None:
+def _take_of_call(call: DrawnCall, event: Event) -> None:
     fields, seq = event.fields, event.seq
     match event.kind:
         case "ticket.taken":
@@ -202,7 +202,7 @@ class _Claims:
         self._with_all_below: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
         self._at_or_below: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
 
-    def add(self, call: Call) -> None:
+    def add(self, call: DrawnCall) -> None:
         for reads, parts, subtree in _readable(call.claims):
             self._exactly.setdefault((reads, parts), []).append(call.index)
             if subtree:
@@ -210,7 +210,7 @@ class _Claims:
             for length in range(len(parts) + 1):
                 self._at_or_below.setdefault((reads, parts[:length]), []).append(call.index)
 
-    def conflicting(self, call: Call) -> set[int]:
+    def conflicting(self, call: DrawnCall) -> set[int]:
         found: set[int] = set()
         for reads, parts, subtree in _readable(call.claims):
             for mode in (False,) if reads else (False, True):
@@ -228,7 +228,7 @@ def _readable(claims: list[Any]) -> Iterable[tuple[bool, tuple[str, ...], bool]]
                 yield mode == "read", tuple(map(repr, parts)), subtree
 
 
-def _find_waits(batch: Batch) -> None:
+def _find_waits(batch: DrawnBatch) -> None:
     """Note for each call the earlier ones of its lane that held a conflicting ticket when it took its own."""
     claims: dict[int | None, _Claims] = {}
     stopping: dict[int | None, list[int]] = {}
@@ -248,7 +248,7 @@ def _find_waits(batch: Batch) -> None:
             stopping.setdefault(call.lane, []).append(call.index)
 
 
-def _full_until(batch: Batch, last: int) -> list[tuple[int, int]]:
+def _full_until(batch: DrawnBatch, last: int) -> list[tuple[int, int]]:
     """Give the stretches, as pairs of events, in which as many calls ran as the limit allows."""
     if batch.limit is None:
         return []
@@ -266,7 +266,7 @@ def _full_until(batch: Batch, last: int) -> list[tuple[int, int]]:
     return found
 
 
-def _spans(call: Call, batch: Batch, last: int, full: list[tuple[int, int]]) -> list[Span]:
+def _spans(call: DrawnCall, batch: DrawnBatch, last: int, full: list[tuple[int, int]]) -> list[Span]:
     spans: list[Span] = []
 
     def until(phase: str, end: int | None) -> None:

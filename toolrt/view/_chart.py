@@ -9,10 +9,10 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
-from toolrt.view._calls import Batch, Call, Lane
+from toolrt.view._calls import DrawnBatch, DrawnCall, DrawnLane
 from toolrt.view._short import one_line
 
-__all__ = ["By", "Group", "Ruler", "Scale", "checked_by", "direct_waits", "groups_of", "label_of"]
+__all__ = ["By", "CallGroup", "Ruler", "Scale", "checked_by", "direct_waits", "groups_of", "label_of"]
 
 #: What a row or a column is.
 By = Literal["calls", "tasks"]
@@ -35,12 +35,12 @@ def checked_by(by: By | None, trace: Trace, has_calls: bool) -> By:
 
 
 @attrs.frozen
-class Group:
+class CallGroup:
     """Calls that stand together: a lane's, or those of a batch that belong to none."""
 
-    batch: Batch
-    lane: Lane | None
-    calls: list[Call]
+    batch: DrawnBatch
+    lane: DrawnLane | None
+    calls: list[DrawnCall]
 
     @property
     def label(self) -> str:
@@ -50,17 +50,17 @@ class Group:
         return f"lane {self.lane.index}" + ("" if self.lane.shared else ", alone")
 
 
-def groups_of(batch: Batch) -> Iterator[Group]:
+def groups_of(batch: DrawnBatch) -> Iterator[CallGroup]:
     """Give the lanes of a batch in order, then the calls that belong to none."""
     calls = [call for _, call in sorted(batch.calls.items())]
     for index, lane in sorted(batch.lanes.items()):
-        yield Group(batch, lane, [call for call in calls if call.lane == index])
+        yield CallGroup(batch, lane, [call for call in calls if call.lane == index])
     others = [call for call in calls if call.lane not in batch.lanes]
     if others:
-        yield Group(batch, None, others)
+        yield CallGroup(batch, None, others)
 
 
-def label_of(call: Call, most: int = 40) -> str:
+def label_of(call: DrawnCall, most: int = 40) -> str:
     """Give a call's name as people know it: its index, its tool and what it is about."""
     subject: Any = None
     if isinstance(call.input, dict):
@@ -70,7 +70,7 @@ def label_of(call: Call, most: int = 40) -> str:
     return one_line(f"[{call.index}] {call.name}{about}", most)
 
 
-def direct_waits(call: Call, batch: Batch) -> list[int]:
+def direct_waits(call: DrawnCall, batch: DrawnBatch) -> list[int]:
     """Give whom a call waits for, without those that another of them waits for itself."""
     implied = {index for other in call.waits_for for index in batch.calls[other].waits_for}
     return [index for index in call.waits_for if index not in implied]

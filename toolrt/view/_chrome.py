@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolrt.trace import Trace
-from toolrt.view._calls import PHASES, Batch, Call, batches_of
+from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._chart import label_of
 from toolrt.view._columns import column_of, columns_of, done_in
 from toolrt.view._short import one_line, short
@@ -47,7 +47,7 @@ def chrome(source: Trace | HasTrace) -> str:
     Checkpoint: never.
     """
     trace = trace_of(source, "chrome(source)")
-    clock = _Clock(trace)
+    clock = _EventTimes(trace)
     named: list[dict[str, Any]] = []
     timed: list[dict[str, Any]] = []
     if trace.steps:
@@ -60,7 +60,7 @@ def chrome(source: Trace | HasTrace) -> str:
     return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 
-class _Clock:
+class _EventTimes:
     """When an event is, in microseconds: never before the one before it."""
 
     def __init__(self, trace: Trace) -> None:
@@ -123,7 +123,12 @@ def _schedule(trace: Trace, named: list[dict[str, Any]], timed: list[dict[str, A
 
 
 def _batch(
-    batch: Batch, process: int, trace: Trace, clock: _Clock, named: list[dict[str, Any]], timed: list[dict[str, Any]]
+    batch: DrawnBatch,
+    process: int,
+    trace: Trace,
+    clock: _EventTimes,
+    named: list[dict[str, Any]],
+    timed: list[dict[str, Any]],
 ) -> None:
     named.append(_name("process_name", process, 0, one_line(f"{batch.label} ({batch.policy})")))
     for place, (index, call) in enumerate(sorted(batch.calls.items())):
@@ -141,7 +146,7 @@ def _batch(
     timed += _counters(batch, process, clock)
 
 
-def _slices(call: Call, place: dict[str, int], trace: Trace, clock: _Clock) -> Iterator[dict[str, Any]]:
+def _slices(call: DrawnCall, place: dict[str, int], trace: Trace, clock: _EventTimes) -> Iterator[dict[str, Any]]:
     for span in call.spans:
         args: dict[str, Any] = {"events": [span.start, span.end]}
         if span.phase == "tickets":
@@ -154,7 +159,7 @@ def _slices(call: Call, place: dict[str, int], trace: Trace, clock: _Clock) -> I
         yield {"ph": "i", "s": "t", "name": told(trace.events[seq]), "ts": clock.at(seq), **place}
 
 
-def _counters(batch: Batch, process: int, clock: _Clock) -> Iterator[dict[str, Any]]:
+def _counters(batch: DrawnBatch, process: int, clock: _EventTimes) -> Iterator[dict[str, Any]]:
     changes: list[tuple[int, str, int]] = []
     for call in batch.calls.values():
         changes.append((call.submitted, "waiting", 1))

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
-from toolrt.view._calls import PHASES, Batch, Call, batches_of
+from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._words import told
@@ -44,9 +44,9 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
     steps, events = trace.steps, trace.events
     columns = columns_of([step.task for step in steps] + [event.task for event in events])
     place = {column: index for index, column in enumerate(columns)}
-    names = _Table()
-    resources = _Table()
-    kinds = _Table()
+    names = _TextTable()
+    resources = _TextTable()
+    kinds = _TextTable()
     batches = batches_of(trace)
     tasks = len({step.task for step in steps})
     is_clocked = tasks * len(steps) <= _MOST_CLOCKED
@@ -86,7 +86,7 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
     }
 
 
-class _Table:
+class _TextTable:
     """Texts, each once."""
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ def _resource(resource: Resource) -> str:
     return one_line(resource_text(resource), 120)
 
 
-def _edge(edge: Edge, resources: _Table) -> list[Any]:
+def _edge(edge: Edge, resources: _TextTable) -> list[Any]:
     return [edge.before, edge.after, [resources.of(_resource(each)) for each in edge.resources[:8]], edge.wakes]
 
 
@@ -114,7 +114,7 @@ def _races(trace: Trace) -> list[Edge]:
     return races[:_MOST_RACES]
 
 
-def _batch(batch: Batch) -> dict[str, Any]:
+def _batch(batch: DrawnBatch) -> dict[str, Any]:
     return {
         "id": short_text(batch.batch, 80),
         "label": short_text(batch.label, 120),
@@ -130,7 +130,7 @@ def _batch(batch: Batch) -> dict[str, Any]:
     }
 
 
-def _call(call: Call) -> dict[str, Any]:
+def _call(call: DrawnCall) -> dict[str, Any]:
     return {
         "index": call.index,
         "id": short_text(call.call_id, 80),
@@ -152,7 +152,7 @@ def _call(call: Call) -> dict[str, Any]:
     }
 
 
-def _details(trace: Trace, resources: _Table) -> dict[str, Any]:
+def _details(trace: Trace, resources: _TextTable) -> dict[str, Any]:
     """Where each step ran and what cells held, as the notes have it; nothing where they are odd."""
     found: dict[str, Any] = {"steps": {}, "accesses": {}}
     details = trace.notes.get("details")

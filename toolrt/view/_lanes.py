@@ -13,8 +13,8 @@ from itertools import zip_longest
 from textwrap import wrap
 
 from toolrt.trace import Trace
-from toolrt.view._calls import Batch, Call, batches_of
-from toolrt.view._chart import Group, direct_waits, groups_of, label_of
+from toolrt.view._calls import DrawnBatch, DrawnCall, batches_of
+from toolrt.view._chart import CallGroup, direct_waits, groups_of, label_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
@@ -81,7 +81,7 @@ def _applied(trace: Trace) -> _Applied:
     return applied
 
 
-def _batch(batch: Batch, trace: Trace, applied: _Applied, width: int) -> Iterator[str]:
+def _batch(batch: DrawnBatch, trace: Trace, applied: _Applied, width: int) -> Iterator[str]:
     wide = width >= _WIDE
     count = len(batch.calls)
     yield f"tool_use blocks: {count} call{'' if count == 1 else 's'} of {batch.label}"
@@ -108,7 +108,7 @@ def _wrapped(line: str, room: int, indent: str) -> Iterator[str]:
         yield part.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _left(group: Group, wide: bool) -> Iterator[str]:
+def _left(group: CallGroup, wide: bool) -> Iterator[str]:
     """The lane, and its calls below it, each with whom it waited for."""
     if group.lane is None:
         yield "in no lane"
@@ -121,7 +121,7 @@ def _left(group: Group, wide: bool) -> Iterator[str]:
         yield f"  {label_of(call, _LEFT - 4 - len(after))}{after}"
 
 
-def _right(group: Group, trace: Trace, applied: _Applied) -> Iterator[str]:
+def _right(group: CallGroup, trace: Trace, applied: _Applied) -> Iterator[str]:
     """What came of a lane, in the words that its kind has for it."""
     results = _listed(f"[{call.index}] {call.outcome or 'no result'}" for call in group.calls)
     if group.lane is None:
@@ -141,7 +141,7 @@ def _right(group: Group, trace: Trace, applied: _Applied) -> Iterator[str]:
     yield f"  +-- {what}{', ' if merge else ': '}{merge}{modifiers}"
 
 
-def _progress(calls: Iterable[Call]) -> Iterator[str]:
+def _progress(calls: Iterable[DrawnCall]) -> Iterator[str]:
     for call in calls:
         if call.progress:
             yield f"{len(call.progress)} from [{call.index}]"

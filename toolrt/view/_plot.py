@@ -121,8 +121,8 @@ def plot(
         raise DefinitionRefused("plot(by)", f"at most {len(_SHAPES)} series", series)
     right = _WIDTH - (_RIGHT if by is None else _LABELS)
     named = all(isinstance(mark.x, str) for mark in marks)
-    across: _Places | _Scale = (
-        _Places([mark.x for mark in marks], _LEFT, right)
+    across: _Bands | _Scale = (
+        _Bands([mark.x for mark in marks], _LEFT, right)
         if named
         else _Scale([mark.x for mark in marks], _LEFT, right, "x" in log, x)
     )
@@ -131,7 +131,7 @@ def plot(
         *_axes(across, up, right, x if x_title is None else x_title, y if y_title is None else y_title),
         *(_joined(marks, across, up) if line and not named else ()),
         *_dots(marks, across, up, series),
-        *(_medians(marks, across, up) if isinstance(across, _Places) else ()),
+        *(_medians(marks, across, up) if isinstance(across, _Bands) else ()),
         *(_names(marks, series, across, up, right) if by is not None else ()),
     ]
     if without := len(rows) - len(marks):
@@ -191,7 +191,7 @@ class _Scale:
             yield self.at(tick), f"{tick:,.12g}" if tick < 1e7 else f"{tick:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
-class _Places:
+class _Bands:
     """Where a text is on a line: each has its own place."""
 
     def __init__(self, names: Sequence[str], start: float, end: float) -> None:
@@ -211,7 +211,7 @@ class _Places:
             yield self.at(name), one_line(name, most)
 
 
-def _axes(across: _Places | _Scale, up: _Scale, right: float, x: str, y: str) -> Iterator[str]:
+def _axes(across: _Bands | _Scale, up: _Scale, right: float, x: str, y: str) -> Iterator[str]:
     bottom = _HEIGHT - _BOTTOM
     for place, label in up.marks():
         yield f'<path class="g" d="M{_LEFT} {place:.1f}H{right:.1f}"/>'
@@ -219,21 +219,21 @@ def _axes(across: _Places | _Scale, up: _Scale, right: float, x: str, y: str) ->
     for place, label in across.marks():
         if isinstance(across, _Scale):
             yield f'<path class="a" d="M{place:.1f} {bottom}v4"/>'
-        yield _text(place, bottom + 18, label, "t m" if isinstance(across, _Places) else "t s m")
+        yield _text(place, bottom + 18, label, "t m" if isinstance(across, _Bands) else "t s m")
     yield f'<path class="a" d="M{_LEFT} {bottom}H{right:.1f}"/>'
     yield _text((_LEFT + right) / 2, bottom + 38, x, "t s m")
     turned = f'transform="rotate(-90 16 {(_TOP + bottom) / 2:.1f})"'
     yield f'<text class="t s m" x="16" y="{(_TOP + bottom) / 2:.1f}" {turned}>{escape(one_line(y, 60))}</text>'
 
 
-def _dots(marks: Sequence[_Mark], across: _Places | _Scale, up: _Scale, series: Sequence[str]) -> Iterator[str]:
+def _dots(marks: Sequence[_Mark], across: _Bands | _Scale, up: _Scale, series: Sequence[str]) -> Iterator[str]:
     # Those of about the same height stand beside each other.
     heights = [(mark.x, round(up.at(mark.y) / 7)) for mark in marks]
     crowds, placed = Counter(heights), Counter[Any]()
     for mark, height in zip(marks, heights, strict=True):
         y = up.at(mark.y)
         shift = 0.0
-        if isinstance(across, _Places):
+        if isinstance(across, _Bands):
             apart = min(9.0, 0.9 * across.width / crowds[height])
             shift = (placed[height] - (crowds[height] - 1) / 2) * apart
             placed[height] += 1
@@ -253,7 +253,7 @@ def _joined(marks: Sequence[_Mark], across: Any, up: _Scale) -> Iterator[str]:
         yield f'<path class="l c{number}" d="M{points}"/>'
 
 
-def _medians(marks: Sequence[_Mark], across: _Places, up: _Scale) -> Iterator[str]:
+def _medians(marks: Sequence[_Mark], across: _Bands, up: _Scale) -> Iterator[str]:
     for name in across.names:
         own = [mark for mark in marks if mark.x == name]
         middle = statistics.median(mark.y for mark in own)

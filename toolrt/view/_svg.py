@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from html import escape
 
 from toolrt.trace import Trace
-from toolrt.view._calls import PHASES, Batch, Call, batches_of
-from toolrt.view._chart import By, Group, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
+from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
+from toolrt.view._chart import By, CallGroup, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
 from toolrt.view._columns import column_of, columns_of, done_in, preempts
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
@@ -139,7 +139,7 @@ def _middle(row: int) -> float:
     return 4 + (row + 0.5) * _ROW
 
 
-def _group(group: Group, row: int, ruler: Ruler, last: int) -> Iterator[str]:
+def _group(group: CallGroup, row: int, ruler: Ruler, last: int) -> Iterator[str]:
     y = _middle(row)
     yield f'<path class="line" d="M0 {_number(y - _ROW / 2)}H{_LABEL + _BARS + 110}"/>'
     yield _text(6, y + 4, group.label, "t b")
@@ -152,7 +152,7 @@ def _group(group: Group, row: int, ruler: Ruler, last: int) -> Iterator[str]:
             yield f'<path class="merge" d="M{x} {_number(y - 5)}l5 5l-5 5l-5 -5z"><title>merged</title></path>'
 
 
-def _call(call: Call, row: int, ruler: Ruler) -> Iterator[str]:
+def _call(call: DrawnCall, row: int, ruler: Ruler) -> Iterator[str]:
     y = _middle(row)
     yield _text(18, y + 4, label_of(call, 34))
     end = _LABEL + ruler.at(call.submitted)
@@ -170,7 +170,7 @@ def _call(call: Call, row: int, ruler: Ruler) -> Iterator[str]:
     yield _text(end + 5, y + 4, call.outcome or "no result", "t" if call.outcome == "ok" else "t b")
 
 
-def _waits(batch: Batch, rows: dict[tuple[str, int], int], ruler: Ruler) -> Iterator[str]:
+def _waits(batch: DrawnBatch, rows: dict[tuple[str, int], int], ruler: Ruler) -> Iterator[str]:
     for _, call in sorted(batch.calls.items()):
         end = next((span.end for span in call.spans if span.phase == "tickets"), None)
         mine = rows.get((batch.batch, call.index))

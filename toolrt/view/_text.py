@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from toolrt.trace import Trace
-from toolrt.view._calls import Call, batches_of
+from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
 from toolrt.view._columns import column_of, columns_of, done_in, preempts
 from toolrt.view._short import one_line
@@ -80,7 +80,7 @@ def _by_calls(trace: Trace, scale: Scale, width: int) -> Iterator[str]:
     yield from wrap(_LEGEND, width)
 
 
-def _bar(call: Call, ruler: Ruler, length: int) -> str:
+def _bar(call: DrawnCall, ruler: Ruler, length: int) -> str:
     line = [" "] * length
     for span in call.spans:
         start, end = round(ruler.at(span.start)), round(ruler.at(span.end))

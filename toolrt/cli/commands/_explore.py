@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from toolrt import invariants, sim, view
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._about import about_batch, title_of
-from toolrt.cli.experiment._experiment import Ending, Experiment
+from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.experiment._exploration import Exploration
 from toolrt.cli.experiment._failure import FailureFile
 from toolrt.cli.experiment._input import Loaded, checked_target, load_response, write_target
@@ -265,8 +265,8 @@ def _print_report(exploration: Exploration, screen: Screen) -> None:
 
 
 def _in_words(ending: object) -> str:
-    """How an execution ended: an `Ending`, or the name of an error's type."""
-    return on_one_line(repr(ending) if isinstance(ending, Ending) else str(ending))
+    """How an execution ended: an `ExperimentEnding`, or the name of an error's type."""
+    return on_one_line(repr(ending) if isinstance(ending, ExperimentEnding) else str(ending))
 
 
 def _print_failure(failure: _Kept, experiment: Experiment, screen: Screen) -> None:

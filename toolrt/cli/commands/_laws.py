@@ -92,7 +92,7 @@ def _every_trace(screen: Screen, calls: int, jobs: int, checkpoint: Path | None,
         f"{len(invariants.LAWS)} laws, {len(invariants.KINDS)} kinds of call, every batch of 1 to {calls}, every trace"
     )
     batches = [invariants.all_batches(length) for length in range(1, calls + 1)]
-    progress = _Told(screen if screen.is_live else Screen(forgiving(sys.stderr)))
+    progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
     found = invariants.exhaust_each(batches, jobs=jobs, progress=progress, checkpoint=checkpoint)
     screen.wipe()
     if json:
@@ -111,7 +111,7 @@ def _every_trace(screen: Screen, calls: int, jobs: int, checkpoint: Path | None,
     return Exit.OK
 
 
-class _Told:
+class _ProgressPrinter:
     """Shows how far a search of batches has come: over and over on a terminal, else a line now and then."""
 
     def __init__(self, screen: Screen) -> None:

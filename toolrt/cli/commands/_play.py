@@ -38,10 +38,10 @@ def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
     aim = f"Try to make it end in {wrong}." if wrong else "Nobody has seen it go wrong: try, or ask for the proof (p)."
     screen.say(on_one_line(f"You are the scheduler. {aim}"), "bold")
     screen.say(_HELP)
-    _Table(Game(program), screen).play(given)
+    _GameSession(Game(program), screen).play(given)
 
 
-class _Table:
+class _GameSession:
     """One game, and where it is shown."""
 
     def __init__(self, game: Game, screen: Screen) -> None:

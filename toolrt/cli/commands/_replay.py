@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from toolrt import sim
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._about import title_of, verdict_of
-from toolrt.cli.experiment._experiment import Ending, Experiment
+from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.experiment._failure import FailureFile
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving
@@ -63,7 +63,7 @@ def replay(
     if verdict is sim.FAIL:
         screen.say("FAIL: a law does not hold", "bold red")
         return Exit.FAILED
-    ending = f", {on_one_line(repr(execution.value))}" if isinstance(execution.value, Ending) else ""
+    ending = f", {on_one_line(repr(execution.value))}" if isinstance(execution.value, ExperimentEnding) else ""
     screen.say(f"PASS: no law is broken{ending}", "bold green")
     unchecked = [law for law in experiment.unchecked if law != "same_schedule_same_trace"]
     if unchecked:

@@ -31,7 +31,7 @@ from toolrt.cli.experiment._experiment import tally
 from toolrt.cli.experiment._input import checked_target, load_response, write_target
 from toolrt.cli.experiment._lsp import language_servers_of
 from toolrt.cli.experiment._mcp import servers_of
-from toolrt.cli.experiment._offer import Wanted, offered
+from toolrt.cli.experiment._offer import ToolOptions, offered
 from toolrt.cli.experiment._options import LANE_POLICIES, LIMIT, LaneName, Whole, above_0, at_least_one
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
 from toolrt.cli.screen._board import Board
@@ -124,7 +124,7 @@ def run(
         raise InputRefused(f"--format {format}", "--dry-run has no results to send back", "Use json or text.")
     screen = Screen(forgiving(sys.stdout if format == "text" else sys.stderr))
     files = roots.workspace(skeleton if code else head_and_tail, keep_hard_links)
-    wanted = Wanted(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base))
+    wanted = ToolOptions(shell, code, language_servers_of(lsp), servers_of(mcp, mcp_trust, roots.base))
     approve = permissions_of(files, allow, ask, deny, screen, input_is_free=response != STANDARD_INPUT)
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
     observer = None if lines is None else Telemetry(lines, root=roots.base, mounts=roots.mounts)

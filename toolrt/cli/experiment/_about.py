@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolrt import invariants, sim
-from toolrt.cli.experiment._experiment import Ending, Experiment
+from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.errors import StepLimit
 from toolrt.trace import stable_text
@@ -50,7 +50,7 @@ def about_batch(
     wrong = [("Violation", str(violation)) for violation in violations]
     if error is not None:
         wrong.append(("Error", f"the execution ended by {type(error).__name__}: {error}"))
-    value = repr(execution.value) if isinstance(execution.value, Ending) else stable_text(execution.value)
+    value = repr(execution.value) if isinstance(execution.value, ExperimentEnding) else stable_text(execution.value)
     also = experiment.variation.in_words()
     return [
         (verdict.name, wrong[0][1] if wrong else held),

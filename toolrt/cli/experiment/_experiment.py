@@ -29,14 +29,14 @@ from toolrt.model._watched_state import parts_json
 from toolrt.runtime import Runtime
 from toolrt.workspace import Disk, Workspace
 
-__all__ = ["Ending", "Experiment", "tally"]
+__all__ = ["Experiment", "ExperimentEnding", "tally"]
 
 #: Steps that an execution may take: each call takes about five, and as many again for each directory it makes.
 _STEPS_AT_LEAST = 10_000
 _STEPS_PER_CALL = 200
 
 
-class Ending:
+class ExperimentEnding:
     """How one execution ended: equal endings left the same results, state and files.
 
     Files are looked at when first asked for, outside the simulation, where looking is no step of it.
@@ -61,7 +61,7 @@ class Ending:
         return _digest(json.dumps(everything, sort_keys=True, default=repr).encode())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ending) and self.digest == other.digest
+        return isinstance(other, ExperimentEnding) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -104,7 +104,7 @@ class Experiment:
             return self.steps
         return max(_STEPS_AT_LEAST, _STEPS_PER_CALL * len(self.calls))
 
-    async def program(self) -> Ending:
+    async def program(self) -> ExperimentEnding:
         """One execution: what `toolrt.sim` is given."""
         workspace = Workspace(fresh(self.disk))
         timeout = self.variation.timeout
@@ -116,7 +116,7 @@ class Experiment:
                 batch.seal()
                 async for _ in batch:
                     pass
-        return Ending(batch.outcome, workspace, self._known)
+        return ExperimentEnding(batch.outcome, workspace, self._known)
 
     def run(self, choices: Sequence[int] = ()) -> sim.Execution:
         """One execution of these choices, and of the simplest ones behind them."""
@@ -208,7 +208,7 @@ class Experiment:
             notes["oracle"] = self.oracle
             if self.lanes == "by_claims":
                 notes["serial"] = self.serial
-        if isinstance(execution.value, Ending):
+        if isinstance(execution.value, ExperimentEnding):
             notes["files"] = execution.value.files
 
     @cached_property

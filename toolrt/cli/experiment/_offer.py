@@ -18,7 +18,7 @@ from toolrt.model import Registry, Services, Tool
 from toolrt.services import code, lsp, parallel_edit_tool, shell_tool
 from toolrt.workspace import Workspace
 
-__all__ = ["Offer", "Wanted", "file_tools", "offered"]
+__all__ = ["Offer", "ToolOptions", "file_tools", "offered"]
 
 
 def file_tools(files: Workspace) -> list[Tool]:
@@ -27,7 +27,7 @@ def file_tools(files: Workspace) -> list[Tool]:
 
 
 @attrs.frozen
-class Wanted:
+class ToolOptions:
     """What options add."""
 
     shell: bool = False
@@ -46,7 +46,7 @@ class Offer:
 
 
 @contextlib.asynccontextmanager
-async def offered(files: Workspace, wanted: Wanted) -> AsyncIterator[Offer]:
+async def offered(files: Workspace, wanted: ToolOptions) -> AsyncIterator[Offer]:
     """The tools and services, for as long as the block lasts.
 
     Raises:

@@ -12,7 +12,7 @@ import time
 
 import trio
 
-from toolrt.cli.screen._census import Census, Standing
+from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line, shown_lines
 from toolrt.cli.screen._picture import Glyphs, Rate, Speeds, Window, clock, lane_bounds, picture, waits_in_words
 from toolrt.cli.screen._plan import in_words
@@ -111,7 +111,7 @@ class Board:
     def _picture(self, now: float) -> list[list[tuple[str, str]]]:
         self._census.look(now)
         window = Window(self._screen.width, self._screen.height - 1, self._glyphs)
-        ended = self._census.counts[Standing.ENDED]
+        ended = self._census.counts[CallStage.ENDED]
         speeds = Speeds(
             self._call_rate.per_second(now, ended), self._byte_rate.per_second(now, self._bytes), self._bytes
         )
@@ -164,6 +164,6 @@ class Board:
             since = clock(now - census.running[call.call_index])
             parts.append(f"[{call.call_index}] {in_words(call.call)} runs ({since})")
         parts += [f"[{call.call_index}] {waits_in_words(call, self._batch)}" for call in census.first_waiting(_NAMED)]
-        more = census.counts[Standing.RUNNING] + census.waiting - len(parts)
+        more = census.counts[CallStage.RUNNING] + census.waiting - len(parts)
         text = "; ".join(parts) + (f"; and {more:,} more" if more > 0 else "")
         self._screen.say(on_one_line(f"after {clock(now - self._began)}: {text or 'every call has ended'}"), "dim", 2)

@@ -15,7 +15,7 @@ from itertools import islice
 from toolrt.model import Outcome, ToolResult
 from toolrt.order import Status, TrackedCall
 
-__all__ = ["Census", "Standing"]
+__all__ = ["CallStage", "Census"]
 
 #: So many calls are asked in one look.
 _MOST = 5_000
@@ -24,7 +24,7 @@ _MOST = 5_000
 _FIRST = 64
 
 
-class Standing(enum.Enum):
+class CallStage(enum.Enum):
     """Where a call is, by what keeps it."""
 
     #: Its lane has not started.
@@ -41,20 +41,20 @@ class Standing(enum.Enum):
     __hash__ = object.__hash__
 
 
-def _standing(call: TrackedCall) -> Standing:
+def _standing(call: TrackedCall) -> CallStage:
     if call.status is not Status.QUEUED:
-        return Standing.RUNNING if call.status is Status.EXECUTING else Standing.ENDED
+        return CallStage.RUNNING if call.status is Status.EXECUTING else CallStage.ENDED
     if not call.admitted:
-        return Standing.LANE
+        return CallStage.LANE
     if call.awaiting_approval:
-        return Standing.APPROVAL
+        return CallStage.APPROVAL
     if call.held:
-        return Standing.RUNNING  # its task is about to take its first step
-    return Standing.CLAIMS if call.pending else Standing.SLOT
+        return CallStage.RUNNING  # its task is about to take its first step
+    return CallStage.CLAIMS if call.pending else CallStage.SLOT
 
 
 #: Which of the calls that wait are shown rather than others.
-_TELLING = (Standing.APPROVAL, Standing.CLAIMS, Standing.SLOT, Standing.LANE)
+_TELLING = (CallStage.APPROVAL, CallStage.CLAIMS, CallStage.SLOT, CallStage.LANE)
 
 
 class Census:
@@ -68,9 +68,9 @@ class Census:
     def __init__(self, calls: Sequence[TrackedCall], most: int = _MOST) -> None:
         self._calls = calls
         self._most = most
-        self._known: list[Standing] = []
+        self._known: list[CallStage] = []
         #: How many stand how.
-        self.counts: Counter[Standing] = Counter()
+        self.counts: Counter[CallStage] = Counter()
         #: How many ended how.
         self.outcomes: Counter[Outcome] = Counter()
         #: When each call that runs was first seen to, by call_index.
@@ -91,20 +91,20 @@ class Census:
             self._ask(index, now)
         chunk = self._live[self._at : self._at + self._most]
         for index in chunk:
-            if self._known[index] is not Standing.ENDED and self._ask(index, now) is not Standing.ENDED:
+            if self._known[index] is not CallStage.ENDED and self._ask(index, now) is not CallStage.ENDED:
                 self._next.append(index)
         self._at += len(chunk)
         if self._at >= len(self._live):
             self._live, self._next, self._at, self._front = self._next, [], 0, 0
         for index in islice(self._live, self._front, self._front + self._most):
-            if self._known[index] is not Standing.ENDED:
+            if self._known[index] is not CallStage.ENDED:
                 break
             self._front += 1
 
     def handed_over(self, result: ToolResult) -> None:
         """Take note of a result that was read."""
         self._meet(result.call_index + 1)
-        self._stands(result.call_index, Standing.ENDED, 0.0)
+        self._stands(result.call_index, CallStage.ENDED, 0.0)
         before = self._unread.pop(result.call_index, None)
         if before is not result.outcome:
             if before is not None:
@@ -115,30 +115,30 @@ class Census:
         """Know of the first `count` calls; they wait, until they are asked."""
         new = range(len(self._known), count)
         if new:
-            self._known += [Standing.LANE] * len(new)
-            self.counts[Standing.LANE] += len(new)
+            self._known += [CallStage.LANE] * len(new)
+            self.counts[CallStage.LANE] += len(new)
             self._live += new
 
-    def _ask(self, index: int, now: float) -> Standing:
+    def _ask(self, index: int, now: float) -> CallStage:
         call = self._calls[index]
         found = _standing(call)
         if found is not self._known[index]:
             self._stands(index, found, now)
-            if found is Standing.ENDED and call.result is not None:
+            if found is CallStage.ENDED and call.result is not None:
                 self._unread[index] = call.result.outcome
                 self.outcomes[call.result.outcome] += 1
         return found
 
-    def _stands(self, index: int, found: Standing, now: float) -> None:
+    def _stands(self, index: int, found: CallStage, now: float) -> None:
         before = self._known[index]
         if found is before:
             return
         self._known[index] = found
         self.counts[before] -= 1
         self.counts[found] += 1
-        if before is Standing.RUNNING:
+        if before is CallStage.RUNNING:
             self.running.pop(index, None)
-        if found is Standing.RUNNING:
+        if found is CallStage.RUNNING:
             self.running[index] = now
 
     @property
@@ -158,7 +158,7 @@ class Census:
         chosen = sorted(first, key=lambda index: _TELLING.index(self._known[index]))[:most]
         return [self._calls[index] for index in sorted(chosen)]
 
-    def standing(self, call: TrackedCall) -> Standing:
+    def standing(self, call: TrackedCall) -> CallStage:
         """How the call stood when it was last asked."""
         return self._known[call.call_index]
 
@@ -169,5 +169,5 @@ class Census:
 
     def _waiting(self) -> Iterator[int]:
         for index in islice(self._live, self._front, self._front + self._most):
-            if self._known[index] not in (Standing.ENDED, Standing.RUNNING):
+            if self._known[index] not in (CallStage.ENDED, CallStage.RUNNING):
                 yield index

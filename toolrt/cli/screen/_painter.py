@@ -37,7 +37,7 @@ _CLEAR_LINE, _CLEAR_BELOW = "\x1b[2K", "\x1b[J"
 
 
 @attrs.frozen
-class _Drawn:
+class _SentLine:
     """A line as it was sent."""
 
     sent: str
@@ -70,7 +70,7 @@ class Painter:
         self._is_left = False
         # What the terminal has not taken yet.
         self._rest = b""
-        self._drawn: list[_Drawn] = []
+        self._drawn: list[_SentLine] = []
         # The window's size when it was drawn, and when it was last asked.
         self._drawn_in = self._seen = (0, 0)
         # Pictures until all lines are sent again, in case something else wrote over them.
@@ -119,10 +119,10 @@ class Painter:
             self._stream.flush()
         self.close()
 
-    def _made(self, line: Parts, width: int) -> _Drawn:
+    def _made(self, line: Parts, width: int) -> _SentLine:
         parts = fitted(line, width)
         sent = "".join(self._coloured(text, style) for text, style in parts)
-        return _Drawn(sent, sum(cell_len(text) for text, _ in parts))
+        return _SentLine(sent, sum(cell_len(text) for text, _ in parts))
 
     def _to_the_top(self, width: int) -> str:
         """From the begin of the last line to that of the first, in a window that is `width` columns wide now."""

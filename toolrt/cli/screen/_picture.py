@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 from rich.cells import cell_len
 
-from toolrt.cli.screen._census import Census, Standing
+from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._painter import fitted
 from toolrt.cli.screen._plan import in_words, resource_in_words, subject_of
@@ -114,7 +114,7 @@ def picture(
     if window.lines > 6:
         head.append(_outcomes(census, speeds))
     room = window.lines - len(head) - 1
-    runs, waits = census.counts[Standing.RUNNING], census.waiting
+    runs, waits = census.counts[CallStage.RUNNING], census.waiting
     # One line says how many more there are.
     more = runs + waits > room
     room -= more
@@ -191,7 +191,7 @@ def _last_lane(calls: Sequence[TrackedCall]) -> int:
 
 def _progress(batch: Batch, census: Census, window: Window, seconds: float) -> Line:
     total = len(batch.calls)
-    ended = census.counts[Standing.ENDED]
+    ended = census.counts[CallStage.ENDED]
     text = f" {ended:,} of {total:,} ended  {clock(seconds)}"
     columns = max(0, min(40, window.columns - len(text) - 1))
     return [*window.glyphs.bar(ended / max(1, total), columns), (text, "")]
@@ -217,18 +217,18 @@ def _standing(batch: Batch, census: Census, window: Window) -> Line:
     """How many run of how many that may, and for what the others wait."""
     counts, limit = census.counts, batch.runtime.limit
     of = "" if limit is None else f" of {limit:,}"
-    line: Line = [(f"{counts[Standing.RUNNING]:,}{of} run", "")]
+    line: Line = [(f"{counts[CallStage.RUNNING]:,}{of} run", "")]
     if census.waiting:
         line.append((f"; {census.waiting:,} wait", ""))
     words = {
-        Standing.APPROVAL: ("approval", "yellow"),
-        Standing.CLAIMS: ("calls", ""),
-        Standing.SLOT: ("slot", ""),
-        Standing.LANE: ("lane", ""),
+        CallStage.APPROVAL: ("approval", "yellow"),
+        CallStage.CLAIMS: ("calls", ""),
+        CallStage.SLOT: ("slot", ""),
+        CallStage.LANE: ("lane", ""),
     }
     before = " for: "
     for standing, (text, style) in words.items():
-        if counts[standing] and (standing is Standing.APPROVAL or window.columns >= _NARROW):
+        if counts[standing] and (standing is CallStage.APPROVAL or window.columns >= _NARROW):
             line += [(before, ""), (f"{counts[standing]:,} {text}", style)]
             before = ", "
     return line
@@ -257,7 +257,7 @@ def _running(
 
 
 def _waiting(call: TrackedCall, width: int, batch: Batch, census: Census, window: Window) -> Line:
-    style = "yellow" if census.standing(call) is Standing.APPROVAL else "dim"
+    style = "yellow" if census.standing(call) is CallStage.APPROVAL else "dim"
     return [*_named(call, width), (f"  {waits_in_words(call, batch, window.columns - width - 4)}", style)]
 
 

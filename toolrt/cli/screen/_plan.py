@@ -12,7 +12,7 @@ from toolrt.cli.screen._screen import Screen
 from toolrt.model import Claim, Mismatch, Mode, Registry, State, ToolCall
 from toolrt.order import ClaimTable, LanePolicy, claims_of, partition
 
-__all__ = ["Plan", "PlannedCall", "in_words", "plan_of", "print_plan", "resource_in_words", "subject_of"]
+__all__ = ["BatchPlan", "PlannedCall", "in_words", "plan_of", "print_plan", "resource_in_words", "subject_of"]
 
 #: The inputs that say best what a call is about, best first.
 _TELLING = ("path", "file", "file_path", "name", "query", "command")
@@ -64,7 +64,7 @@ class PlannedCall:
 
 
 @attrs.frozen
-class Plan:
+class BatchPlan:
     """What a runtime would do."""
 
     #: For each lane: whether its calls may overlap, and its calls.
@@ -86,7 +86,7 @@ class Plan:
         }
 
 
-def plan_of(calls: Sequence[ToolCall], registry: Registry, policy: LanePolicy) -> Plan:
+def plan_of(calls: Sequence[ToolCall], registry: Registry, policy: LanePolicy) -> BatchPlan:
     """What a runtime would do with `calls` on the files as they are now; nothing is run."""
     state = State()
     # Calls are values, and two may be equal: what tells them apart is which object they are.
@@ -105,7 +105,7 @@ def plan_of(calls: Sequence[ToolCall], registry: Registry, policy: LanePolicy) -
             planned.append(PlannedCall(index, call, claims, tuple(sorted(ticket.waits_for()))))
         lanes.append((lane.safe, tuple(planned)))
     refused = tuple((index, calls[index], _refusal(calls[index], registry)) for index in waiting.values())
-    return Plan(tuple(lanes), refused)
+    return BatchPlan(tuple(lanes), refused)
 
 
 def _refusal(call: ToolCall, registry: Registry) -> str:
@@ -116,7 +116,7 @@ def _refusal(call: ToolCall, registry: Registry) -> str:
     return "; ".join(str(mismatch) for mismatch in mismatches if isinstance(mismatch, Mismatch))
 
 
-def print_plan(plan: Plan, screen: Screen) -> None:
+def print_plan(plan: BatchPlan, screen: Screen) -> None:
     """Print what would run."""
     for number, (shared, calls) in enumerate(plan.lanes):
         count = f"{len(calls):,} calls" if len(calls) != 1 else "1 call"

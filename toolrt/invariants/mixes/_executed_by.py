@@ -23,7 +23,7 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants.mixes._mix import Ending, Mix
+from toolrt.invariants.mixes._mix import Mix, MixEnding
 from toolrt.invariants.mixes._world import World
 from toolrt.model import BatchOutcome, Modifier, Outcome, Registry, State, ToolCall
 from toolrt.order import by_safety, partition
@@ -59,7 +59,7 @@ class Executor(Protocol):
     ) -> Awaitable[tuple[Sequence[Any], State]]: ...
 
 
-def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[Ending]]:
+def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[MixEnding]]:
     """A program for `toolrt.sim`: one execution of `mix` by `executor`, reported so that the laws can judge it.
 
     Give it to `sim.run`, `sim.explore` or `sim.replay`; ``mix.check(execution, laws)`` says which laws do not hold.
@@ -86,13 +86,13 @@ def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[Ending]]
         if is_refused:
             raise DefinitionRefused("executed_by(mix)", f"a mix with {wanted}", mix)
 
-    async def run() -> Ending:
-        return await _Execution(executor, mix).run()
+    async def run() -> MixEnding:
+        return await _ExecutorRun(executor, mix).run()
 
     return run
 
 
-class _Call:
+class _ObservedCall:
     """One call, as it was seen from its handler and from the reader."""
 
     def __init__(self, index: int, call: ToolCall) -> None:
@@ -116,7 +116,7 @@ class _Answer:
     error: str | None
 
 
-class _Context:
+class _ExecutorContext:
     """What a scripted call uses of a `ToolContext`."""
 
     def __init__(self, call_index: int, state: State, say: Callable[[Any], None]) -> None:
@@ -130,14 +130,14 @@ class _Context:
         raise DefinitionRefused("executed_by(mix)", "calls without sub-batches", calls)
 
 
-class _Execution:
+class _ExecutorRun:
     def __init__(self, executor: Executor, mix: Mix) -> None:
         self._executor = executor
         self._mix = mix
         self._world = World(mix.calls, mix.files)
         self._registry = self._world.registry()
         calls = self._world.calls()
-        self._calls = [_Call(index, call) for index, call in enumerate(calls)]
+        self._calls = [_ObservedCall(index, call) for index, call in enumerate(calls)]
         for lane in partition(calls, self._registry, State(mix.state), by_safety):
             for call in self._calls:
                 if any(call.call is planned for planned in lane.calls):
@@ -146,7 +146,7 @@ class _Execution:
         self._merged = 0
         self._applied: dict[int, tuple[list[list[int]], list[list[int]]]] = {}
 
-    async def run(self) -> Ending:
+    async def run(self) -> MixEnding:
         state = State(self._mix.state)
         limit = self._mix.limit
         self._tell("batch.opened", policy="by_safety", limit=limit, state=state.to_json(), parent=None)
@@ -171,7 +171,7 @@ class _Execution:
         left = {"tasks": 0, "tickets": 0, "slots": 0, "progress": 0}
         self._tell("batch.left", results=results, state=state.to_json(), left=left)
         outcomes = tuple(str(result["outcome"]) for result in results)
-        return Ending(outcomes, tuple(sorted(self._world.files.items())))
+        return MixEnding(outcomes, tuple(sorted(self._world.files.items())))
 
     async def _cancel(self, scope: trio.CancelScope, after: float) -> None:
         await trio.sleep(after)
@@ -206,7 +206,7 @@ class _Execution:
 
             answer, modifiers = _Answer(call.index, Outcome.INTERRUPTED, None, "it was cancelled"), ()
             try:
-                output = function(_Context(call.index, context, progress), **input)
+                output = function(_ExecutorContext(call.index, context, progress), **input)
                 if inspect.isawaitable(output):
                     output = await output
                 outcome = Outcome.OK if output.error is None else Outcome.ERROR
@@ -221,7 +221,7 @@ class _Execution:
 
         return handler
 
-    def _begin(self, call: _Call, context: State) -> None:
+    def _begin(self, call: _ObservedCall, context: State) -> None:
         if call.lane is not None and call.lane not in self._started:
             self._started.append(call.lane)
             of_lane = [other for other in self._calls if other.lane == call.lane]
@@ -235,12 +235,12 @@ class _Execution:
         timeout = self._mix.calls[call.index].timeout
         self._tell("call.started", call=call.index, lane=call.lane, thread=False, timeout=timeout, interrupt="cancel")
 
-    def _settle(self, call: _Call, answer: _Answer, modifiers: int) -> None:
+    def _settle(self, call: _ObservedCall, answer: _Answer, modifiers: int) -> None:
         call.settled = answer
         fields = {"outcome": answer.outcome.value, "content": answer.content, "error": answer.error}
         self._tell("call.settled", call=call.index, **fields, modifiers=modifiers)
 
-    def _seen(self, call: _Call, position: int, modifier: Modifier) -> Modifier:
+    def _seen(self, call: _ObservedCall, position: int, modifier: Modifier) -> Modifier:
         """The modifier, which says where and how it was applied."""
 
         def applied(state: State) -> State:
@@ -278,7 +278,7 @@ class _Execution:
                 self._settle(call, _Answer(call.index, Outcome.INVALID, None, str(update["result"])), 0)
             self._tell("result.delivered", call=call.index, outcome=self._result(call, update["result"])["outcome"])
 
-    def _result(self, call: _Call, answer: Any) -> dict[str, Any]:
+    def _result(self, call: _ObservedCall, answer: Any) -> dict[str, Any]:
         """The result in a slot, from what the runtime put there: an answer of a handler, or a text for an error."""
         settled, asked = call.settled, call.call
         outcome, content, error = Outcome.ERROR, None, None if answer is None else str(answer)

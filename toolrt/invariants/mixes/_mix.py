@@ -27,7 +27,7 @@ from toolrt.model._watched_state import parts_json
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 from toolrt.runtime import Batch, Runtime
 
-__all__ = ["Ending", "Mix", "judged", "simulate"]
+__all__ = ["Mix", "MixEnding", "judged", "simulate"]
 
 _POLICIES: Mapping[str, LanePolicy] = {policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)}
 
@@ -87,7 +87,7 @@ def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
 
 
 @attrs.frozen
-class Ending:
+class MixEnding:
     """How one execution of a mix ended."""
 
     #: Each call's outcome, in call order.
@@ -209,14 +209,14 @@ class Mix(Brief):
         calls = [call.lasting(rank + 1) for call, rank in zip(self.calls, ranks, strict=True)]
         return attrs.evolve(self, calls=calls)
 
-    def program(self, telemetry: Observer | None = None) -> Callable[[], Awaitable[Ending]]:
+    def program(self, telemetry: Observer | None = None) -> Callable[[], Awaitable[MixEnding]]:
         """A program for `toolrt.sim`: one execution of the mix, with a world of its own.
 
         Args:
             telemetry: who is told what the runtime does.
         """
 
-        async def run() -> Ending:
+        async def run() -> MixEnding:
             world = World(self.calls, self.files)
             approve = world.approve if self.approves else None
             runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve, telemetry=telemetry)
@@ -228,7 +228,7 @@ class Mix(Brief):
                     await self._run(batch, world)
                 nursery.cancel_scope.cancel()
             outcomes = tuple(result.outcome.value for result in batch.outcome.results)
-            return Ending(outcomes, tuple(sorted(world.files.items())))
+            return MixEnding(outcomes, tuple(sorted(world.files.items())))
 
         return run
 
@@ -328,7 +328,7 @@ def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
         in_turn = mix.serial()
         if in_turn is not None:
             notes["serial"] = in_turn
-    if isinstance(execution.value, Ending):
+    if isinstance(execution.value, MixEnding):
         notes["files"] = dict(execution.value.files)
     return execution
 

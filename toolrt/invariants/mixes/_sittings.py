@@ -90,7 +90,7 @@ class _Task:
     most: int | None
 
 
-class _Bench:
+class _BatchSearcher:
     """Does one batch after the other."""
 
     def __init__(self, task: _Task, worker: int = 0, told: Callable[[], int] | None = None) -> None:
@@ -173,12 +173,12 @@ class _Sitting:
         return before
 
     def _search_here(self) -> None:
-        bench = _Bench(self._task)
+        bench = _BatchSearcher(self._task)
         while self._left and not self._interrupted:
             self._note(*bench.do(self._left.pop()))
 
     def _search_there(self) -> None:
-        workers = Workers(self._task, self._jobs, 0, _Bench)
+        workers = Workers(self._task, self._jobs, 0, _BatchSearcher)
         lent: dict[int, int] = {}
         # What a worker that has ended was doing is done here, once: where it breaks, it breaks for the caller to see.
         lost: list[int] = []

@@ -24,7 +24,7 @@ from toolrt.invariants.script import (
     BreakState,
     ChangeState,
     Fail,
-    Follow,
+    FollowCell,
     LeaveOpen,
     OverwriteState,
     Pause,
@@ -63,7 +63,7 @@ __all__ = ["ScriptedFailure", "World"]
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
 
 
-class _Context(Protocol):
+class _ScriptContext(Protocol):
     """What a script uses of the `ToolContext`."""
 
     @property
@@ -115,7 +115,7 @@ class World:
             for number, batch in enumerate(call.sub_batches):
                 yield from self._tools(f"{prefix}{index}.{number}.", batch.calls)
 
-    async def _open(self, ctx: _Context, prefix: str, batch: SubBatch) -> BatchOutcome:
+    async def _open(self, ctx: _ScriptContext, prefix: str, batch: SubBatch) -> BatchOutcome:
         """Run a sub-batch in the way its script says."""
         calls = _calls(prefix, batch.calls)
         if not (batch.reads and isinstance(ctx, ToolContext)):
@@ -133,7 +133,7 @@ class World:
         self._by_name[f"tool{prefix}{index}"] = call
         places = {id(batch): f"{prefix}{index}.{number}." for number, batch in enumerate(call.sub_batches)}
 
-        async def act(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+        async def act(ctx: _ScriptContext, index: int, note: str = "") -> ToolOutput:
             left: list[LeaveOpen] = []
             if isinstance(ctx, ToolContext):
                 return await follow(ctx, note, left)
@@ -146,7 +146,7 @@ class World:
                 raise _left_open(left)
             return output
 
-        async def follow(ctx: _Context, note: str, left: list[LeaveOpen]) -> ToolOutput:
+        async def follow(ctx: _ScriptContext, note: str, left: list[LeaveOpen]) -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
             self.vouch()
@@ -171,7 +171,7 @@ class World:
                     await trio.lowlevel.checkpoint()
                     self.vouch()
                     self._set_cell(ctx, action.cell, before + action.text)
-                elif isinstance(action, Follow):
+                elif isinstance(action, FollowCell):
                     cell = self._pointed_at(action.cell)
                     before = self._look_at_cell(cell)
                     await trio.lowlevel.checkpoint()
@@ -189,13 +189,13 @@ class World:
                     self._at_once(ctx, action, seen, modifiers)
             return _output(call, seen, modifiers)
 
-        def act_at_once(ctx: _Context, index: int, note: str = "") -> ToolOutput:
+        def act_at_once(ctx: _ScriptContext, index: int, note: str = "") -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
             for action in call.does:
                 if isinstance(action, AddCell):
                     self._set_cell(ctx, action.cell, self._look_at_cell(action.cell) + action.text)
-                elif isinstance(action, Follow):
+                elif isinstance(action, FollowCell):
                     cell = self._pointed_at(action.cell)
                     before = self._look_at_cell(cell)
                     self._set_cell(ctx, cell, before + action.text)
@@ -267,7 +267,7 @@ class World:
 
     # Actions
 
-    def _at_once(self, ctx: _Context, action: Action, seen: list[Any], modifiers: list[Modifier]) -> None:
+    def _at_once(self, ctx: _ScriptContext, action: Action, seen: list[Any], modifiers: list[Modifier]) -> None:
         if isinstance(action, Say):
             for _ in range(action.times):
                 ctx.progress(action.text)
@@ -294,19 +294,19 @@ class World:
         """The name of the cell that this one points at: every text points at another one."""
         return f"{POINTED_AT} {self._look_at_cell(name)}"
 
-    def _set_cell(self, ctx: _Context, name: str, text: str) -> None:
+    def _set_cell(self, ctx: _ScriptContext, name: str, text: str) -> None:
         probe.access(("cell", name), True)
         self._cells[name] = text
         _effect(ctx, f"cell {name}")
 
-    def _read(self, ctx: _Context, name: str) -> str:
+    def _read(self, ctx: _ScriptContext, name: str) -> str:
         probe.access(("file", name), False)
         text = self.files.get(name, "")
         if observer.records:
             observer.tell(FileRead(ctx.batch_id, ctx.call_index, name, _version(text)))
         return text
 
-    async def _write(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
+    async def _write(self, ctx: _ScriptContext, action: WriteFile | AppendFile) -> None:
         name, ok = action.file, False
         probe.access(("file", name), False)
         before = self.files.get(name, "") if isinstance(action, AppendFile) else ""
@@ -323,7 +323,7 @@ class World:
         finally:
             _ended(ctx, name, self.files.get(name, ""), ok)
 
-    def _write_at_once(self, ctx: _Context, action: WriteFile | AppendFile) -> None:
+    def _write_at_once(self, ctx: _ScriptContext, action: WriteFile | AppendFile) -> None:
         name = action.file
         before = self.files.get(name, "") if isinstance(action, AppendFile) else ""
         _began(ctx, name)
@@ -396,17 +396,17 @@ def _breaking(state: State) -> State:
     raise ScriptedFailure("this modifier raises")
 
 
-def _effect(ctx: _Context, effect: str) -> None:
+def _effect(ctx: _ScriptContext, effect: str) -> None:
     if observer.records:
         observer.tell(ToolEffect(ctx.batch_id, ctx.call_index, effect))
 
 
-def _began(ctx: _Context, name: str) -> None:
+def _began(ctx: _ScriptContext, name: str) -> None:
     if observer.records:
         observer.tell(MutationBegan(ctx.batch_id, ctx.call_index, name))
 
 
-def _ended(ctx: _Context, name: str, text: str, ok: bool) -> None:
+def _ended(ctx: _ScriptContext, name: str, text: str, ok: bool) -> None:
     if observer.records:
         observer.tell(MutationEnded(ctx.batch_id, ctx.call_index, name, _version(text), ok))
 

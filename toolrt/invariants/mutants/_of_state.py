@@ -8,7 +8,7 @@ from typing import Any
 
 from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.mutants._mutant import Mutant, patched
-from toolrt.invariants.script import AddCell, Follow, OverwriteState, Scripted
+from toolrt.invariants.script import AddCell, FollowCell, OverwriteState, Scripted
 from toolrt.model import Tool
 from toolrt.order import StateKeys, TrackedCall
 from toolrt.runtime import _lane
@@ -54,7 +54,7 @@ def _waits_for_nothing(must_wait: Function) -> Function:
 
 
 #: A call changes what the claims of the next one look at; that one claims to look, so it waits.
-_POINTS_ELSEWHERE = Mix([Scripted([AddCell("a", "x")]), Scripted([Follow("a", "1")])])
+_POINTS_ELSEWHERE = Mix([Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")])])
 
 #: Laws 15 to 17.
 STATE: tuple[Mutant, ...] = (
@@ -87,6 +87,6 @@ STATE: tuple[Mutant, ...] = (
         "claims_hold",
         "What claims look at is not waited for before they are asked for.",
         _asked_at_once,
-        Mix([Scripted([AddCell("a", "x")]), Scripted([Follow("a", "1")], says="after")]),
+        Mix([Scripted([AddCell("a", "x")]), Scripted([FollowCell("a", "1")], says="after")]),
     ),
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, TraceStory
 from toolrt.model import Outcome
 from toolrt.trace import Event, Trace
 
@@ -20,7 +20,7 @@ _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
 
 @told(1, "answered_once", "Every call is answered once.")
-def answered_once(story: Story, trace: Trace) -> Iterator[Found]:
+def answered_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """From `submit()` on, each call gets exactly one result, in its own slot."""
     for batch in story.batches:
         yield from _settled_once(batch)
@@ -28,60 +28,60 @@ def answered_once(story: Story, trace: Trace) -> Iterator[Found]:
             yield from _answers_of(batch, batch.left)
 
 
-def _settled_once(batch: BatchStory) -> Iterator[Found]:
+def _settled_once(batch: BatchStory) -> Iterator[Breach]:
     for call in batch.calls.values():
         for before, event in zip(call.settled, call.settled[1:], strict=False):
             outcome, stop = event.fields["outcome"], batch.stopped_by(call.index)
             if outcome == "skipped" and stop is not None and stop.seq <= event.seq:
                 continue
             was = before.fields["outcome"]
-            yield Found(f"expected one answer, got {was}, then {outcome}", batch.id, call.index, event.seq)
+            yield Breach(f"expected one answer, got {was}, then {outcome}", batch.id, call.index, event.seq)
         for event in call.settled:
             outcome, error = event.fields["outcome"], event.fields.get("error")
             if outcome not in _OUTCOMES:
                 known = ", ".join(sorted(_OUTCOMES))
-                yield Found(f"expected an outcome of {known}, got {outcome!r}", batch.id, call.index, event.seq)
+                yield Breach(f"expected an outcome of {known}, got {outcome!r}", batch.id, call.index, event.seq)
             elif (outcome == "ok") != (error is None):
                 want = "no error" if outcome == "ok" else "an error that says why"
-                yield Found(f"outcome {outcome}: expected {want}, got {error!r}", batch.id, call.index, event.seq)
+                yield Breach(f"outcome {outcome}: expected {want}, got {error!r}", batch.id, call.index, event.seq)
         if call.submitted is None and call.settled:
             event = call.settled[0]
-            yield Found("expected no answer for a call nobody submitted", batch.id, call.index, event.seq)
+            yield Breach("expected no answer for a call nobody submitted", batch.id, call.index, event.seq)
 
 
-def _answers_of(batch: BatchStory, left: Event) -> Iterator[Found]:
+def _answers_of(batch: BatchStory, left: Event) -> Iterator[Breach]:
     results: list[dict[str, Any]] = left.fields["results"]
     submitted = [call for call in batch.calls.values() if call.submitted is not None]
     if len(results) != len(submitted):
         text = f"expected {len(submitted)} results, one for each call, got {len(results)}"
-        yield Found(text, batch.id, None, left.seq)
+        yield Breach(text, batch.id, None, left.seq)
     for call in submitted:
         assert call.submitted is not None
         if not call.settled:
-            yield Found("expected an answer, got none", batch.id, call.index, left.seq)
+            yield Breach("expected an answer, got none", batch.id, call.index, left.seq)
         if call.index >= len(results):
-            yield Found("expected a result in its slot, got none", batch.id, call.index, left.seq)
+            yield Breach("expected a result in its slot, got none", batch.id, call.index, left.seq)
             continue
         result = results[call.index]
         asked = call.submitted.fields
         for field, want in (("call_index", call.index), ("call_id", asked["call_id"]), ("name", asked["name"])):
             if result[field] != want:
                 text = f"{field} in its slot: expected {want!r}, got {result[field]!r}"
-                yield Found(text, batch.id, call.index, left.seq)
+                yield Breach(text, batch.id, call.index, left.seq)
         if call.settled:
             last = call.settled[-1]
             for field in ("outcome", "content", "error"):
                 if field in last.fields and result[field] != last.fields[field]:
                     text = f"{field}: settled as {last.fields[field]!r}, answered with {result[field]!r}"
-                    yield Found(text, batch.id, call.index, left.seq)
+                    yield Breach(text, batch.id, call.index, left.seq)
         for event in call.result_delivered:
             if event.fields["outcome"] != result["outcome"]:
                 text = f"the reader was told {event.fields['outcome']}, the result says {result['outcome']}"
-                yield Found(text, batch.id, call.index, event.seq)
+                yield Breach(text, batch.id, call.index, event.seq)
 
 
 @told(2, "results_in_call_order", "Results are in call order, and each is delivered as soon as all before it are.")
-def results_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
+def results_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """The reader is a cursor over the result slots; a lane's merge follows its last result."""
     for batch in story.batches:
         yield from _order_of_results(batch)
@@ -91,7 +91,7 @@ def results_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
         yield from _read_to_the_end(batch)
 
 
-def _order_of_results(batch: BatchStory) -> Iterator[Found]:
+def _order_of_results(batch: BatchStory) -> Iterator[Breach]:
     expected = 0
     for event in batch.delivered:
         if event.kind != "result.delivered":
@@ -99,15 +99,15 @@ def _order_of_results(batch: BatchStory) -> Iterator[Found]:
         index = event.fields["call"]
         call = batch.calls[index]
         if index != expected:
-            yield Found(
+            yield Breach(
                 f"expected the result of call {expected} next, got that of call {index}", batch.id, index, event.seq
             )
         if not call.settled or call.settled[0].seq > event.seq:
-            yield Found("its result was delivered before it was settled", batch.id, index, event.seq)
+            yield Breach("its result was delivered before it was settled", batch.id, index, event.seq)
         expected = index + 1
 
 
-def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
+def _order_of_merges(batch: BatchStory) -> Iterator[Breach]:
     place = {event.seq: at for at, event in enumerate(batch.delivered)}
     before: LaneStory | None = None
     # Behind a lane that a thread outlives no merge is due: none of the lanes there can have started.
@@ -119,14 +119,14 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
     for _, lane in sorted(batch.lanes.items()):
         passed = passed or (before is not None and _outlived(batch, before))
         for extra in lane.delivered[1:]:
-            yield Found(f"expected the merge of lane {lane.index} once, got it again", batch.id, None, extra.seq)
+            yield Breach(f"expected the merge of lane {lane.index} once, got it again", batch.id, None, extra.seq)
         mine = of_lane.get(lane.index, [])
         if lane.delivered:
             merge = lane.delivered[0]
             late = [event for event in mine if event.seq > merge.seq]
             if late:
                 text = f"expected all of lane {lane.index} before its merge, got {late[0].kind} after it"
-                yield Found(text, batch.id, late[0].fields["call"], late[0].seq)
+                yield Breach(text, batch.id, late[0].fields["call"], late[0].seq)
             results = [event for event in mine if event.kind == "result.delivered"]
             if not lane.shared and results:
                 between = batch.delivered[place[results[-1].seq] + 1 : place[merge.seq]]
@@ -134,11 +134,11 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Found]:
                     passed or _outlived(batch, lane)
                 ):
                     text = f"expected the merge of lane {lane.index} right after the result of its only call"
-                    yield Found(text, batch.id, None, merge.seq)
+                    yield Breach(text, batch.id, None, merge.seq)
         due = before.delivered[0].seq if before is not None and before.delivered else NEVER
         if before is not None and mine and mine[0].seq < due and not passed:
             text = f"expected the merge of lane {before.index} before anything of lane {lane.index}"
-            yield Found(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
+            yield Breach(f"{text}, got {mine[0].kind}", batch.id, mine[0].fields["call"], mine[0].seq)
         before = lane
 
 
@@ -152,7 +152,7 @@ def _outlived(batch: BatchStory, lane: LaneStory) -> bool:
     return any(call.ended is None or call.ended.seq > call.settled[0].seq + 1 for call in threads)
 
 
-def _promptness(batch: BatchStory) -> Iterator[Found]:
+def _promptness(batch: BatchStory) -> Iterator[Breach]:
     """An update that was ready while the reader waited is handed over in that instant."""
     ready = 0.0
     if batch.cancelled is not None and batch.cancelled.fields.get("outside"):
@@ -179,10 +179,10 @@ def _promptness(batch: BatchStory) -> Iterator[Found]:
             text = (
                 f"expected {text} at {due:g} s, when it was ready and asked for; it was delivered at {event.time:g} s"
             )
-            yield Found(text, batch.id, event.fields.get("call"), event.seq)
+            yield Breach(text, batch.id, event.fields.get("call"), event.seq)
 
 
-def _read_to_the_end(batch: BatchStory) -> Iterator[Found]:
+def _read_to_the_end(batch: BatchStory) -> Iterator[Breach]:
     """A reader that was told there is nothing more has seen everything."""
     if batch.left is None or batch.cancelled is not None or not batch.asks:
         return
@@ -191,15 +191,15 @@ def _read_to_the_end(batch: BatchStory) -> Iterator[Found]:
     for call in batch.calls.values():
         if call.submitted is not None and call.settled and not call.result_delivered:
             text = "the reader read to the end; expected it to be handed this result"
-            yield Found(text, batch.id, call.index, batch.left.seq)
+            yield Breach(text, batch.id, call.index, batch.left.seq)
     for lane in batch.lanes.values():
         if lane.merged is not None and not lane.delivered:
             text = f"the reader read to the end; expected it to be handed the merge of lane {lane.index}"
-            yield Found(text, batch.id, None, batch.left.seq)
+            yield Breach(text, batch.id, None, batch.left.seq)
 
 
 @told(3, "modifiers_in_call_order", "Modifiers merge in call order.")
-def modifiers_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
+def modifiers_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """A call sees its lane's start state; at the lane's end modifiers apply by call and position."""
     for batch in story.batches:
         if batch.opened is None:
@@ -210,33 +210,33 @@ def modifiers_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
                 begins = lane.started.fields["state"]
                 if begins != state:
                     text = f"lane {lane.index} starts from {begins!r}, expected what was merged before: {state!r}"
-                    yield Found(text, batch.id, None, lane.started.seq)
+                    yield Breach(text, batch.id, None, lane.started.seq)
             yield from _merge_of(batch, lane)
             if lane.merged is not None:
                 state = lane.merged.fields["state"]
         if batch.left is not None and "state" in batch.left.fields and batch.left.fields["state"] != state:
             text = f"the batch ends with {batch.left.fields['state']!r}, expected what its lanes merged: {state!r}"
-            yield Found(text, batch.id, None, batch.left.seq)
+            yield Breach(text, batch.id, None, batch.left.seq)
 
 
-def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
+def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Breach]:
     places = [(event.fields["call"], event.fields["position"]) for event in lane.applied]
     for event, before, place in zip(lane.applied[1:], places, places[1:], strict=False):
         if place <= before:
             text = f"expected modifiers by call and position, got {list(place)} after {list(before)}"
-            yield Found(text, batch.id, place[0], event.seq)
+            yield Breach(text, batch.id, place[0], event.seq)
     last = max((call for call in map(batch.call, lane.calls) if call.started), key=_ended_at, default=None)
     for event, (index, _) in zip(lane.applied, places, strict=True):
         call = batch.call(index)
         if index not in lane.calls:
             text = f"expected modifiers of lane {lane.index} alone, got one of a call that is not in it"
-            yield Found(text, batch.id, index, event.seq)
+            yield Breach(text, batch.id, index, event.seq)
         elif call.started is None or call.outcome not in RETURNED:
             text = f"expected modifiers of calls that returned, got one of a call that ended as {call.outcome}"
-            yield Found(text, batch.id, index, event.seq)
+            yield Breach(text, batch.id, index, event.seq)
         if last is not None and _ended_at(last) > event.seq:
             text = f"expected the merge after the last call of lane {lane.index}; call {last.index} was still running"
-            yield Found(text, batch.id, index, event.seq)
+            yield Breach(text, batch.id, index, event.seq)
     if lane.merged is None:
         return
     for field, ok in (("applied", True), ("rejected", False)):
@@ -244,7 +244,7 @@ def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
         got = [list(place) for place in lane.merged.fields.get(field, want)]
         if got != want:
             text = f"lane {lane.index}: {field} says {got}, expected {want}"
-            yield Found(text, batch.id, None, lane.merged.seq)
+            yield Breach(text, batch.id, None, lane.merged.seq)
     found: dict[int, list[int]] = {}
     for index, position in places:
         found.setdefault(index, []).append(position)
@@ -256,7 +256,7 @@ def _merge_of(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
         positions = found.get(index, [])
         if positions != list(range(count)):
             text = f"expected its {count} modifiers, each once; got those at positions {positions}"
-            yield Found(text, batch.id, index, lane.merged.seq)
+            yield Breach(text, batch.id, index, lane.merged.seq)
 
 
 def _ended_at(call: CallStory) -> int:

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import CallStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import CallStory, TraceStory
 from toolrt.trace import Event, Trace
 
 __all__ = ["claims_hold"]
 
 
 @told(17, "claims_hold", "A ticket covers what its call touches when it runs.")
-def claims_hold(story: Story, trace: Trace) -> Iterator[Found]:
+def claims_hold(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """No call starts with claims that are not those it would make now, or is refused because of an unordered change."""
     for batch in story.batches:
         for call in batch.calls.values():
@@ -32,25 +32,25 @@ def claims_hold(story: Story, trace: Trace) -> Iterator[Found]:
                 yield from _of_stale(story, trace, call, event)
 
 
-def _of_stale(story: Story, trace: Trace, call: CallStory, event: Event) -> Iterator[Found]:
+def _of_stale(story: TraceStory, trace: Trace, call: CallStory, event: Event) -> Iterator[Breach]:
     looked_at = [" ".join(map(str, resource)) for resource in event.fields["looked_at"]]
     looks = f"its claims look at {', '.join(looked_at)}" if looked_at else "its claims look at what reports nothing"
     held, now = (", ".join(event.fields[name]) or "nothing" for name in ("holds", "claims"))
     remedy = "claim that as well, and declare it with claims_after"
     if not event.fields["refused"]:
         text = f"it started holding {held}, and by now it claims {now}: {looks}; {remedy}"
-        yield Found(text, call.batch.id, call.index, event.seq)
+        yield Breach(text, call.batch.id, call.index, event.seq)
         return
     for resource, other in _changed_unordered(story, trace, call, event):
         what = " ".join(map(str, resource))
         text = (
             f"it was refused by chance: its claims look at {what}, which call {other.index} changes in no order with it"
         )
-        yield Found(f"{text}; {remedy}", call.batch.id, call.index, event.seq)
+        yield Breach(f"{text}; {remedy}", call.batch.id, call.index, event.seq)
 
 
 def _changed_unordered(
-    story: Story, trace: Trace, call: CallStory, event: Event
+    story: TraceStory, trace: Trace, call: CallStory, event: Event
 ) -> Iterator[tuple[tuple[object, ...], CallStory]]:
     """What the claims looked at and a call changed whose claims do not conflict."""
     looked_at = {tuple(resource) for resource in event.fields["looked_at"]}

@@ -8,38 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import TraceStory
 from toolrt.trace import Trace
 
 __all__ = ["batch_ends", "nothing_left"]
 
 
 @told(12, "nothing_left", "Nothing is left behind.")
-def nothing_left(story: Story, trace: Trace) -> Iterator[Found]:
+def nothing_left(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """No task, ticket, lock entry, temporary file or open handle outlives the batch."""
     for batch in story.batches:
         if batch.left is None:
             continue
         for what, count in sorted(batch.left.fields.get("left", {}).items()):
             if count:
-                yield Found(f"expected no {what} to be left, got {count}", batch.id, None, batch.left.seq)
+                yield Breach(f"expected no {what} to be left, got {count}", batch.id, None, batch.left.seq)
         for call in batch.calls.values():
             if call.placed is not None and (call.ended is None or call.ended.seq > batch.left.seq):
-                yield Found("took a ticket and never gave it back", batch.id, call.index, call.placed.seq)
+                yield Breach("took a ticket and never gave it back", batch.id, call.index, call.placed.seq)
     for note in ("temp_files", "open_handles", "claims_left"):
         for name in trace.notes.get(note, ()):
-            yield Found(f"expected no {note.replace('_', ' ')}, got {name}")
+            yield Breach(f"expected no {note.replace('_', ' ')}, got {name}")
 
 
 @told(13, "batch_ends", "The batch ends.")
-def batch_ends(story: Story, trace: Trace) -> Iterator[Found]:
+def batch_ends(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """No deadlock for any mix of claims, no starvation."""
     ended = str(trace.notes.get("error") or trace.meta.get("ended", ""))
     if ended in ("Deadlock", "StepLimit"):
-        yield Found(f"expected the execution to end by itself, it ended by {ended}")
+        yield Breach(f"expected the execution to end by itself, it ended by {ended}")
     for batch in story.batches:
         if batch.opened is not None and batch.left is None:
             waiting = [call.index for call in batch.calls.values() if not call.settled]
             text = f"expected the batch to be left; calls without a result: {waiting or 'none'}"
-            yield Found(text, batch.id, None, batch.opened.seq)
+            yield Breach(text, batch.id, None, batch.opened.seq)

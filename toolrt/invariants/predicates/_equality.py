@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import BatchStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import BatchStory, TraceStory
 from toolrt.trace import Event, Trace, plain
 
 __all__ = ["compared_results", "same_as_oracle", "same_schedule_same_trace", "trace_digest"]
@@ -27,7 +27,7 @@ def _has_oracle(trace: Trace) -> bool:
 
 
 @told(7, "same_as_oracle", "Every schedule ends like the oracle: same results, same state, same files.", _has_oracle)
-def same_as_oracle(story: Story, trace: Trace) -> Iterator[Found]:
+def same_as_oracle(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """The oracle is the same plan, one call at a time."""
     oracle = trace.notes.get("oracle")
     if not isinstance(oracle, Mapping):
@@ -40,13 +40,13 @@ def same_as_oracle(story: Story, trace: Trace) -> Iterator[Found]:
         yield from compared_results(batch, batch.left, oracle["results"], exact, "the oracle")
     if exact and "state" in oracle and batch.left.fields["state"] != plain(oracle["state"]):
         text = f"state: expected {plain(oracle['state'])!r}, got {batch.left.fields['state']!r}"
-        yield Found(text, batch.id, None, batch.left.seq)
+        yield Breach(text, batch.id, None, batch.left.seq)
     files = trace.notes.get("files")
     if isinstance(files, Mapping):
         yield from _files(batch, files, oracle, exact)
 
 
-def compared_results(batch: BatchStory, left: Event, expected: Any, exact: bool, who: str) -> Iterator[Found]:
+def compared_results(batch: BatchStory, left: Event, expected: Any, exact: bool, who: str) -> Iterator[Breach]:
     """Where the results in `left` are not those `expected` by `who`; unless `exact`, of finished calls alone."""
     got = {result["call_index"]: result for result in left.fields["results"]}
     for want in plain(expected):
@@ -54,7 +54,7 @@ def compared_results(batch: BatchStory, left: Event, expected: Any, exact: bool,
         result = got.get(index)
         if result is None:
             if exact:
-                yield Found(f"expected a result as {who} has, got none", batch.id, index, left.seq)
+                yield Breach(f"expected a result as {who} has, got none", batch.id, index, left.seq)
             continue
         if not exact and not {result["outcome"], want["outcome"]} <= set(_FINISHED):
             continue
@@ -63,20 +63,20 @@ def compared_results(batch: BatchStory, left: Event, expected: Any, exact: bool,
         for field in fields:
             if result[field] != want[field]:
                 text = f"{field}: expected {want[field]!r}, got {result[field]!r}"
-                yield Found(text, batch.id, index, left.seq)
+                yield Breach(text, batch.id, index, left.seq)
                 break
 
 
-def _files(batch: BatchStory, files: Mapping[str, Any], oracle: Mapping[str, Any], exact: bool) -> Iterator[Found]:
+def _files(batch: BatchStory, files: Mapping[str, Any], oracle: Mapping[str, Any], exact: bool) -> Iterator[Breach]:
     expected = oracle.get("files", {})
     versions = oracle.get("versions", {})
     for file in sorted({*files, *expected}):
         got, want = files.get(file), expected.get(file)
         if exact and got != want:
-            yield Found(f"{file}: expected {want!r}, got {got!r}", batch.id, None, None)
+            yield Breach(f"{file}: expected {want!r}, got {got!r}", batch.id, None, None)
         elif not exact and got not in [want, *versions.get(file, ())]:
             text = f"{file}: expected one of the {len(versions.get(file, ()))} versions the oracle had, got {got!r}"
-            yield Found(text, batch.id, None, None)
+            yield Breach(text, batch.id, None, None)
 
 
 def _has_digest(trace: Trace) -> bool:
@@ -84,13 +84,13 @@ def _has_digest(trace: Trace) -> bool:
 
 
 @told(14, "same_schedule_same_trace", "Same schedule, same trace: byte for byte, in every process.", _has_digest)
-def same_schedule_same_trace(story: Story, trace: Trace) -> Iterator[Found]:
+def same_schedule_same_trace(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """The trace equals that of another execution of its schedule, whose digest is in the notes."""
     expected = trace.notes.get("replay_digest")
     if expected is not None:
         got = trace_digest(trace)
         if got != expected:
-            yield Found(f"expected a trace with digest {expected}, got {got}")
+            yield Breach(f"expected a trace with digest {expected}, got {got}")
 
 
 def trace_digest(trace: Trace) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.trace import Event, Trace
 
 __all__ = ["SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
@@ -25,73 +25,73 @@ _CUT = ("interrupted", "not_started")
 
 
 @told(9, "failure_contained", "A failure stays with its call.")
-def failure_contained(story: Story, trace: Trace) -> Iterator[Found]:
+def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """Only a call that asks for it stops others, and then exactly those of higher index."""
     for batch in story.batches:
         if batch.cancelled is None:
             for call, outcome in batch.outcomes():
                 if outcome in _CUT:
                     text = f"nobody cancelled the batch, expected the call to go its way, got {outcome}"
-                    yield Found(text, batch.id, call.index, call.settled[-1].seq)
+                    yield Breach(text, batch.id, call.index, call.settled[-1].seq)
         for event in batch.stopped:
             yield from _stop(batch, event)
         for call, outcome in batch.outcomes():
             yield from _skip(batch, call, outcome)
 
 
-def _stop(batch: BatchStory, event: Event) -> Iterator[Found]:
+def _stop(batch: BatchStory, event: Event) -> Iterator[Breach]:
     stopper = batch.calls.get(event.fields["by"])
     if stopper is None:
-        yield Found("stopped by a call nobody submitted", batch.id, event.fields["by"], event.seq)
+        yield Breach("stopped by a call nobody submitted", batch.id, event.fields["by"], event.seq)
         return
     if stopper.outcome not in (*_STOPPING, "skipped"):
         text = f"stopped by a call that did not fail: {stopper.outcome}"
-        yield Found(text, batch.id, stopper.index, event.seq)
+        yield Breach(text, batch.id, stopper.index, event.seq)
     if stopper.ticket is not None and not stopper.stops:
-        yield Found("stopped by a call whose tool does not ask for it", batch.id, stopper.index, event.seq)
+        yield Breach("stopped by a call whose tool does not ask for it", batch.id, stopper.index, event.seq)
     for call in batch.calls.values():
         if call.index > stopper.index and call.started is not None and not call.reads_only:
             text = f"call {stopper.index} stopped the batch; expected no later call with effects to start"
-            yield Found(text, batch.id, call.index, call.started.seq)
+            yield Breach(text, batch.id, call.index, call.started.seq)
 
 
-def _skip(batch: BatchStory, call: CallStory, outcome: str) -> Iterator[Found]:
+def _skip(batch: BatchStory, call: CallStory, outcome: str) -> Iterator[Breach]:
     stop = batch.stopped_by(call.index)
     if outcome == "skipped":
         if stop is None:
             text = "skipped, although no earlier call stopped the batch"
-            yield Found(text, batch.id, call.index, call.settled[-1].seq)
+            yield Breach(text, batch.id, call.index, call.settled[-1].seq)
         else:
             error = str(call.settled[-1].fields.get("error"))
             stops = [event.fields["by"] for event in batch.stopped if event.fields["by"] < call.index]
             if not any(f"call {by}" in error for by in stops):
                 text = f"expected its error to name call {stops[0]}, got {error!r}"
-                yield Found(text, batch.id, call.index, call.settled[-1].seq)
+                yield Breach(text, batch.id, call.index, call.settled[-1].seq)
     elif stop is not None and batch.left is not None and outcome != "not_started":
         # A call that was already told to the reader keeps its answer.
         told = call.result_delivered and call.result_delivered[0].seq < stop.seq
         if not told and not (batch.cancelled_at < stop.seq):
             text = f"call {stop.fields['by']} stopped the batch; expected skipped, got {outcome}"
-            yield Found(text, batch.id, call.index, call.settled[-1].seq)
+            yield Breach(text, batch.id, call.index, call.settled[-1].seq)
     has_stopped = any(event.fields["by"] <= call.index for event in batch.stopped)
     if outcome in _STOPPING and call.stops and not has_stopped and batch.cancelled is None:
         text = f"its tool stops the batch when it fails, and it ended as {outcome}; expected a stop"
-        yield Found(text, batch.id, call.index, call.settled[-1].seq)
+        yield Breach(text, batch.id, call.index, call.settled[-1].seq)
 
 
 @told(10, "cancel_truthful", "Cancel is prompt and truthful.")
-def cancel_truthful(story: Story, trace: Trace) -> Iterator[Found]:
+def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """Finished results are kept, nothing starts after it, nothing runs once the batch is left."""
     for batch in story.batches:
         for call, outcome in batch.outcomes():
             last = call.settled[-1]
             if outcome == "interrupted" and call.started is None:
-                yield Found("interrupted, although it never started", batch.id, call.index, last.seq)
+                yield Breach("interrupted, although it never started", batch.id, call.index, last.seq)
             if outcome == "interrupted" and call.again is None and call.ended is not None and call.ended.seq < last.seq:
                 text = "interrupted, although its tool had returned; expected ok or error"
-                yield Found(text, batch.id, call.index, last.seq)
+                yield Breach(text, batch.id, call.index, last.seq)
             if outcome == "not_started" and call.started is not None:
-                yield Found("said not to have started, and it had", batch.id, call.index, last.seq)
+                yield Breach("said not to have started, and it had", batch.id, call.index, last.seq)
         if batch.cancelled is not None:
             yield from _after_cancel(batch, batch.cancelled, story.virtual)
             if story.virtual:
@@ -101,7 +101,7 @@ def cancel_truthful(story: Story, trace: Trace) -> Iterator[Found]:
         yield from _after_cancel_around(batch, story.virtual)
 
 
-def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Found]:
+def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
     """A cancel of a batch is one of its calls' sub-batches, unless the call may finish."""
     for around in batch.around:
         if around.started is not None and around.started.fields.get("interrupt") == "finish":
@@ -112,7 +112,7 @@ def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Found]:
         for call in batch.calls.values():
             if call.started is not None and call.started.seq > cancelled.seq:
                 text = f"started after batch {around.batch.id}, inside which it runs, was cancelled"
-                yield Found(text, batch.id, call.index, call.started.seq)
+                yield Breach(text, batch.id, call.index, call.started.seq)
             elif virtual:
                 yield from _slow_to_end(batch, call, cancelled)
 
@@ -126,31 +126,31 @@ def _takes_its_time(call: CallStory) -> bool:
     )
 
 
-def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterator[Found]:
+def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterator[Breach]:
     for call in batch.calls.values():
         settled = call.settled[0] if call.settled else None
         if call.started is not None and call.started.seq > cancelled.seq:
-            yield Found("started after the batch was cancelled", batch.id, call.index, call.started.seq)
+            yield Breach("started after the batch was cancelled", batch.id, call.index, call.started.seq)
         if settled is None:
             continue
         outcome = settled.fields["outcome"]
         if settled.seq < cancelled.seq:
             if call.outcome not in (outcome, "skipped"):
                 text = f"settled as {outcome} before the cancel, expected that to be kept, got {call.outcome}"
-                yield Found(text, batch.id, call.index, call.settled[-1].seq)
+                yield Breach(text, batch.id, call.index, call.settled[-1].seq)
             if outcome in _CUT:
-                yield Found(f"{outcome} before the batch was cancelled", batch.id, call.index, settled.seq)
+                yield Breach(f"{outcome} before the batch was cancelled", batch.id, call.index, settled.seq)
         elif call.started is None and not batch.stopped:
             if outcome != "not_started":
                 text = f"never started when the batch was cancelled; expected not_started, got {outcome}"
-                yield Found(text, batch.id, call.index, settled.seq)
+                yield Breach(text, batch.id, call.index, settled.seq)
             late = call.submitted is not None and settled.time > max(cancelled.time, call.submitted.time)
             if virtual and late:
                 text = f"expected its answer at the cancel, {cancelled.time:g} s, got it at {settled.time:g} s"
-                yield Found(text, batch.id, call.index, settled.seq)
+                yield Breach(text, batch.id, call.index, settled.seq)
 
 
-def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterator[Found]:
+def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterator[Breach]:
     """A call that ran on, in virtual time, though nothing says that it may."""
     if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
         return
@@ -160,10 +160,10 @@ def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterat
     late = call.started.seq < cancelled.seq < over.seq and over.time > cancelled.time
     if late and not _takes_its_time(call):
         text = f"expected it to be interrupted at the cancel, {cancelled.time:g} s; it went on until"
-        yield Found(f"{text} {over.time:g} s", batch.id, call.index, over.seq)
+        yield Breach(f"{text} {over.time:g} s", batch.id, call.index, over.seq)
 
 
-def _after_leaving(batch: BatchStory) -> Iterator[Found]:
+def _after_leaving(batch: BatchStory) -> Iterator[Breach]:
     if batch.left is None:
         return
     for event in reversed(batch.events):
@@ -171,7 +171,7 @@ def _after_leaving(batch: BatchStory) -> Iterator[Found]:
             break
         if event.kind in _RUNNING:
             text = f"{event.kind} after the batch was left"
-            yield Found(text, batch.id, event.fields.get("call"), event.seq)
+            yield Breach(text, batch.id, event.fields.get("call"), event.seq)
     for call in batch.calls.values():
         began: dict[str, int] = {}
         for event in call.touched:
@@ -180,7 +180,7 @@ def _after_leaving(batch: BatchStory) -> Iterator[Found]:
                 began[event.fields["file"]] = began.get(event.fields["file"], 0) + step
         for file, open_mutations in began.items():
             if open_mutations > 0:
-                yield Found(f"{file}: a mutation had begun and never ended", batch.id, call.index, batch.left.seq)
+                yield Breach(f"{file}: a mutation had begun and never ended", batch.id, call.index, batch.left.seq)
 
 
 #: What only running code of a batch does.
@@ -200,7 +200,7 @@ _RUNNING = frozenset(
 
 
 @told(11, "timeout_own_time", "A timeout counts the call's own execution, never its waiting.")
-def timeout_own_time(story: Story, trace: Trace) -> Iterator[Found]:
+def timeout_own_time(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """A call times out when it has run as long as its timeout, not earlier and not later."""
     slack = 1e-9 if story.virtual else 0.01
     for batch in story.batches:
@@ -213,19 +213,19 @@ def timeout_own_time(story: Story, trace: Trace) -> Iterator[Found]:
     yield from _held_by_threads(story)
 
 
-def _timed_out(batch: BatchStory, call: CallStory, settled: Event, slack: float) -> Iterator[Found]:
+def _timed_out(batch: BatchStory, call: CallStory, settled: Event, slack: float) -> Iterator[Breach]:
     if call.started is None:
-        yield Found("timed out, although it never started", batch.id, call.index, settled.seq)
+        yield Breach("timed out, although it never started", batch.id, call.index, settled.seq)
         return
     timeout, ran = call.started.fields.get("timeout"), settled.time - call.started.time
     if "timeout" in call.started.fields and timeout is None:
-        yield Found("timed out, and it has no timeout", batch.id, call.index, settled.seq)
+        yield Breach("timed out, and it has no timeout", batch.id, call.index, settled.seq)
     elif timeout is not None and ran < timeout * (1 - slack) - slack:
         text = f"timed out after {ran:g} s of its own execution, its timeout is {timeout:g} s"
-        yield Found(text, batch.id, call.index, settled.seq)
+        yield Breach(text, batch.id, call.index, settled.seq)
 
 
-def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Found]:
+def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Breach]:
     """A call that is still unanswered when its timeout has passed."""
     timeout = None if call.started is None else call.started.fields.get("timeout")
     over = call.over
@@ -234,10 +234,10 @@ def _outlasted(batch: BatchStory, call: CallStory) -> Iterator[Found]:
     ran = over.time - call.started.time
     if ran > timeout * (1 + 1e-9) + 1e-9 and not _takes_its_time(call):
         text = f"ran for {ran:g} s and its timeout is {timeout:g} s; expected timed_out then"
-        yield Found(text, batch.id, call.index, over.seq)
+        yield Breach(text, batch.id, call.index, over.seq)
 
 
-def _held_by_threads(story: Story) -> Iterator[Found]:
+def _held_by_threads(story: TraceStory) -> Iterator[Breach]:
     """A thread that cannot be stopped keeps its claims until it ends, and its result says so."""
     for batch in story.batches:
         for call in batch.calls.values():
@@ -245,11 +245,11 @@ def _held_by_threads(story: Story) -> Iterator[Found]:
                 continue
             ended = NEVER if call.ended is None else call.ended.seq
             if ended > call.settled[0].seq and not call.settled[0].fields.get("error"):
-                yield Found(
+                yield Breach(
                     "its thread runs on; expected its result to say so", batch.id, call.index, call.settled[0].seq
                 )
             for other in batch.calls.values():
                 after = other.ticket is not None and call.ticket is not None and other.ticket.seq > call.ticket.seq
                 if after and other.started is not None and other.started.seq < ended and other.conflicts_with(call):
                     text = f"started while the thread of call {call.index}, which it conflicts with, ran on"
-                    yield Found(text, batch.id, other.index, other.started.seq)
+                    yield Breach(text, batch.id, other.index, other.started.seq)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants.predicates._story import Story, story_of
+from toolrt.invariants.predicates._story import TraceStory, story_of
 from toolrt.trace import Trace
 
-__all__ = ["Found", "Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
+__all__ = ["Breach", "Law", "LawVerdict", "Predicate", "Violation", "law", "told"]
 
 
 class LawVerdict(enum.StrEnum):
@@ -106,7 +106,7 @@ class Law:
         return Violation(self.name, self.sentence, detail, batch, call, seq)
 
 
-class Found(NamedTuple):
+class Breach(NamedTuple):
     """What a law of ours finds: the particulars of a `Violation`."""
 
     detail: str
@@ -117,10 +117,10 @@ class Found(NamedTuple):
 
 def told(
     number: int, name: str, sentence: str, sees: Callable[[Trace], bool] = _always
-) -> Callable[[Callable[[Story, Trace], Iterator[Found]]], Law]:
+) -> Callable[[Callable[[TraceStory, Trace], Iterator[Breach]]], Law]:
     """Make one of the laws of the design of a function over the trace's story; `sees` as of `Law`."""
 
-    def decorate(function: Callable[[Story, Trace], Iterator[Found]]) -> Law:
+    def decorate(function: Callable[[TraceStory, Trace], Iterator[Breach]]) -> Law:
         def predicate(trace: Trace) -> list[Violation]:
             return [Violation(name, sentence, *found) for found in function(story_of(trace), trace)]
 

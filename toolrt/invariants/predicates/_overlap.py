@@ -10,8 +10,8 @@ from itertools import chain
 
 import attrs
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.trace import Event, Trace
 
 __all__ = ["exclusive_alone", "same_file_in_call_order"]
@@ -22,7 +22,7 @@ def _seq(event: Event) -> int:
 
 
 @attrs.define
-class _File:
+class _FileHistory:
     """What is known of one file while the trace is read."""
 
     #: The calls whose mutation has begun and not ended, by batch and call.
@@ -36,13 +36,13 @@ class _File:
 
 
 @told(4, "same_file_in_call_order", "Mutations of one file happen in call_index order, and never overlap.")
-def same_file_in_call_order(story: Story, trace: Trace) -> Iterator[Found]:
+def same_file_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """A read sees exactly the mutations of lower calls of its batch."""
-    files: dict[str, _File] = {}
+    files: dict[str, _FileHistory] = {}
     for event in story.events:
         if event.kind in _FILE_EVENTS:
             name = str(event.fields.get("file"))
-            file = files.setdefault(name, _File())
+            file = files.setdefault(name, _FileHistory())
             yield from _FILE_EVENTS[event.kind](name, file, event, story)
     yield from _missed(story)
 
@@ -51,35 +51,35 @@ def _where(event: Event) -> tuple[str, int]:
     return str(event.fields["batch"]), int(event.fields["call"])
 
 
-def _began(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]:
+def _began(name: str, file: _FileHistory, event: Event, story: TraceStory) -> Iterator[Breach]:
     batch, call = _where(event)
     for _, other in file.open:
         text = f"{name}: expected mutations one at a time; that of call {other} had not ended"
-        yield Found(text, batch, call, event.seq)
+        yield Breach(text, batch, call, event.seq)
     for where, index in story.levels(event):
         before = file.highest.get(where, -1)
         if index < before:
             text = f"{name}: expected mutations by call_index, got one by call {index} after call {before}"
-            yield Found(text, where, index, event.seq)
+            yield Breach(text, where, index, event.seq)
         file.highest[where] = max(before, index)
     file.open[batch, call] = event
 
 
-def _ended(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]:
+def _ended(name: str, file: _FileHistory, event: Event, story: TraceStory) -> Iterator[Breach]:
     file.open.pop(_where(event), None)
     if event.fields["ok"]:
         file.landed = event
     yield from ()
 
 
-def _read(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]:
+def _read(name: str, file: _FileHistory, event: Event, story: TraceStory) -> Iterator[Breach]:
     batch, call = _where(event)
     for where, index in story.levels(event):
         if file.highest.get(where, -1) > index:
             text = f"{name}: expected not to see the mutation by call {file.highest[where]}, read after it had begun"
-            yield Found(text, where, index, event.seq)
+            yield Breach(text, where, index, event.seq)
     if any(where != (batch, call) for where in file.open):
-        yield Found(f"{name}: read while it was being changed", batch, call, event.seq)
+        yield Breach(f"{name}: read while it was being changed", batch, call, event.seq)
     version = event.fields.get("version")
     if not story.virtual or version is None:
         return
@@ -87,16 +87,16 @@ def _read(name: str, file: _File, event: Event, story: Story) -> Iterator[Found]
         first = file.first_read = file.first_read or event
         if version != first.fields["version"]:
             text = f"{name}: nobody changed it since call {first.fields['call']} read {first.fields['version']}"
-            yield Found(f"{text}, read {version}", batch, call, event.seq)
+            yield Breach(f"{text}, read {version}", batch, call, event.seq)
     elif file.landed.fields.get("version") not in (None, version):
         expected = f"{file.landed.fields['version']} of call {file.landed.fields['call']}"
-        yield Found(f"{name}: expected version {expected}, read {version}", batch, call, event.seq)
+        yield Breach(f"{name}: expected version {expected}, read {version}", batch, call, event.seq)
 
 
 _FILE_EVENTS = {"file.mutation_began": _began, "file.mutation_ended": _ended, "file.read": _read}
 
 
-def _missed(story: Story) -> Iterator[Found]:
+def _missed(story: TraceStory) -> Iterator[Breach]:
     """Reads that came before the end of a mutation of a lower call."""
     #: For each file and batch the lowest call whose mutation ends later in the trace.
     later: dict[tuple[str, str], int] = {}
@@ -110,12 +110,12 @@ def _missed(story: Story) -> Iterator[Found]:
                 later[key] = min(call, later.get(key, call))
             elif event.kind == "file.read" and later.get(key, call) < call:
                 text = f"{key[0]}: expected to see the mutation by call {later[key]}, read before it had ended"
-                found.append(Found(text, batch, call, event.seq))
+                found.append(Breach(text, batch, call, event.seq))
     yield from reversed(found)
 
 
 @told(5, "exclusive_alone", "An exclusive call overlaps nothing.")
-def exclusive_alone(story: Story, trace: Trace) -> Iterator[Found]:
+def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """Between the start and the end of a call that runs alone, no other call of its batch runs.
 
     A call and those of its sub-batches are no overlap: they run inside it, and nobody else does.
@@ -130,7 +130,7 @@ def exclusive_alone(story: Story, trace: Trace) -> Iterator[Found]:
         yield from _outside_of(parent)
 
 
-def _overlaps(batches: list[BatchStory], events: list[Event]) -> Iterator[Found]:
+def _overlaps(batches: list[BatchStory], events: list[Event]) -> Iterator[Breach]:
     by_id = {batch.id: batch for batch in batches}
     running: dict[tuple[str, int], CallStory] = {}
     #: Those of them that may exclude others.
@@ -143,7 +143,7 @@ def _overlaps(batches: list[BatchStory], events: list[Event]) -> Iterator[Found]
                 alone, beside = (call, other) if call.excludes(other) else (other, call)
                 if alone.excludes(beside):
                     text = f"call {alone.index} runs alone: expected nothing beside it, got call {beside.index}"
-                    yield Found(text, batch.id, call.index, event.seq)
+                    yield Breach(text, batch.id, call.index, event.seq)
             running[_where(event)] = call
             if call.may_exclude:
                 lonely[_where(event)] = call
@@ -152,7 +152,7 @@ def _overlaps(batches: list[BatchStory], events: list[Event]) -> Iterator[Found]
             lonely.pop(_where(event), None)
 
 
-def _outside_of(parent: CallStory) -> Iterator[Found]:
+def _outside_of(parent: CallStory) -> Iterator[Breach]:
     """Children that run while their parent does not, or may touch what it may not."""
     began = NEVER if parent.started is None else parent.started.seq
     ended = NEVER if parent.ended is None else parent.ended.seq
@@ -162,4 +162,4 @@ def _outside_of(parent: CallStory) -> Iterator[Found]:
                 continue
             if call.started.seq < began or ((call.ended is None or call.ended.seq > ended) and ended != NEVER):
                 text = f"expected it to run inside call {parent.index} of batch {parent.batch.id}, which opened it"
-                yield Found(text, batch.id, call.index, call.started.seq)
+                yield Breach(text, batch.id, call.index, call.started.seq)

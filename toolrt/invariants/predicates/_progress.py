@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.order import PROGRESS_BOUND
 from toolrt.trace import Event, Trace
 
@@ -17,7 +17,7 @@ __all__ = ["progress_at_once"]
 
 
 @told(8, "progress_at_once", "Progress flows at once and never blocks.")
-def progress_at_once(story: Story, trace: Trace) -> Iterator[Found]:
+def progress_at_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """Per call in order, before its result, never after; what is dropped is counted."""
     for batch in story.batches:
         for call in batch.calls.values():
@@ -27,19 +27,19 @@ def progress_at_once(story: Story, trace: Trace) -> Iterator[Found]:
         yield from _dropped_in_need(batch)
 
 
-def _sent(batch: BatchStory, call: CallStory) -> Iterator[Found]:
+def _sent(batch: BatchStory, call: CallStory) -> Iterator[Breach]:
     settled = call.settled[0].seq if call.settled else NEVER
     for number, event in enumerate(call.sent):
         if event.fields["number"] != number:
             text = f"expected message {number} next, the tool sent {event.fields['number']}"
-            yield Found(text, batch.id, call.index, event.seq)
+            yield Breach(text, batch.id, call.index, event.seq)
         if call.started is None or event.seq < call.started.seq:
-            yield Found("progress of a call that had not started", batch.id, call.index, event.seq)
+            yield Breach("progress of a call that had not started", batch.id, call.index, event.seq)
         if event.seq > settled and event.fields["accepted"]:
-            yield Found("progress was accepted after the result was fixed", batch.id, call.index, event.seq)
+            yield Breach("progress was accepted after the result was fixed", batch.id, call.index, event.seq)
 
 
-def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Found]:
+def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Breach]:
     accepted = {event.fields["number"]: event for event in call.sent if event.fields["accepted"]}
     result = call.result_delivered[0].seq if call.result_delivered else NEVER
     before = -1
@@ -47,17 +47,17 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Fo
         number = event.fields["number"]
         source = accepted.get(number)
         if source is None or source.seq > event.seq:
-            yield Found(f"message {number} was delivered, and not accepted before", batch.id, call.index, event.seq)
+            yield Breach(f"message {number} was delivered, and not accepted before", batch.id, call.index, event.seq)
         elif virtual:
             ask = batch.ask_before(event.seq)
             if event.time > max(event.time if ask is None else ask.time, source.time):
                 text = f"message {number} was sent at {source.time:g} s to a reader that waited, delivered at"
-                yield Found(f"{text} {event.time:g} s", batch.id, call.index, event.seq)
+                yield Breach(f"{text} {event.time:g} s", batch.id, call.index, event.seq)
         if number <= before:
             text = f"expected messages in order, got {number} after {before}"
-            yield Found(text, batch.id, call.index, event.seq)
+            yield Breach(text, batch.id, call.index, event.seq)
         if event.seq > result:
-            yield Found(f"message {number} was delivered after the result", batch.id, call.index, event.seq)
+            yield Breach(f"message {number} was delivered after the result", batch.id, call.index, event.seq)
         before = max(before, number)
     # A reader may come for the results when the batch is over; progress is not kept for it.
     if result < batch.left_at:
@@ -65,16 +65,16 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Fo
         missing = [number for number, event in accepted.items() if number not in seen and event.seq < result]
         if missing:
             text = f"expected accepted messages before the result, {missing} were not delivered by then"
-            yield Found(text, batch.id, call.index, call.result_delivered[0].seq)
+            yield Breach(text, batch.id, call.index, call.result_delivered[0].seq)
     dropped = None if batch.left is None else batch.left.fields.get("dropped")
     if dropped is not None and batch.left is not None and call.index < len(dropped):
         want = len(call.sent) - len(call.progress_delivered)
         if dropped[call.index] != want:
             text = f"{want} of {len(call.sent)} messages were never delivered, the result counts {dropped[call.index]}"
-            yield Found(text, batch.id, call.index, batch.left.seq)
+            yield Breach(text, batch.id, call.index, batch.left.seq)
 
 
-def _dropped_in_need(batch: BatchStory) -> Iterator[Found]:
+def _dropped_in_need(batch: BatchStory) -> Iterator[Breach]:
     """Nothing is dropped while there is room, unless nobody wants it."""
     if not batch.asks:
         return
@@ -87,7 +87,7 @@ def _dropped_in_need(batch: BatchStory) -> Iterator[Found]:
                 waiting += 1
             elif waiting < PROGRESS_BOUND and not _unwanted(batch, event):
                 text = f"dropped although only {waiting} of {PROGRESS_BOUND} wait for the reader"
-                yield Found(text, batch.id, event.fields["call"], event.seq)
+                yield Breach(text, batch.id, event.fields["call"], event.seq)
 
 
 def _unwanted(batch: BatchStory, event: Event) -> bool:

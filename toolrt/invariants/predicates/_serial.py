@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from toolrt.invariants.predicates._equality import compared_results
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import BatchStory, CallStory, LaneStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import BatchStory, CallStory, LaneStory, TraceStory
 from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import STATE_KEY
 from toolrt.trace import Event, Trace, plain
@@ -43,7 +43,7 @@ def _has_serial(trace: Trace) -> bool:
 
 
 @told(15, "same_as_serial", "By claims is as one at a time: same results, same files, same state.", _has_serial)
-def same_as_serial(story: Story, trace: Trace) -> Iterator[Found]:
+def same_as_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """A batch run by claims ends like a serial run of the same calls."""
     if not _has_serial(trace):
         return
@@ -64,7 +64,7 @@ def same_as_serial(story: Story, trace: Trace) -> Iterator[Found]:
         for file in sorted({*files, *want}):
             if files.get(file) != want.get(file):
                 text = f"{file}: the serial run leaves {want.get(file)!r}, got {files.get(file)!r}"
-                yield Found(text, batch.id, None, None)
+                yield Breach(text, batch.id, None, None)
 
 
 def _refuses_children(batch: BatchStory) -> bool:
@@ -73,7 +73,7 @@ def _refuses_children(batch: BatchStory) -> bool:
     )
 
 
-def _states(batch: BatchStory, left: Event, want: Any, meant: _Meant) -> Iterator[Found]:
+def _states(batch: BatchStory, left: Event, want: Any, meant: _Meant) -> Iterator[Breach]:
     got = left.fields["state"]
     for kind, of in (("value", "values"), ("field", "fields")):
         here, there = got.get(of, {}), want.get(of, {})
@@ -83,7 +83,7 @@ def _states(batch: BatchStory, left: Event, want: Any, meant: _Meant) -> Iterato
             mine, theirs = here.get(name, "nothing"), there.get(name, "nothing")
             if mine != theirs:
                 text = f"state {name}: the serial run leaves {theirs!r}, got {mine!r}"
-                yield Found(text, batch.id, None, left.seq)
+                yield Breach(text, batch.id, None, left.seq)
 
 
 class _Meant:
@@ -213,7 +213,7 @@ def _tells_of_state(trace: Trace) -> bool:
 
 
 @told(16, "no_write_lost", "No write of state is lost in silence.", _tells_of_state)
-def no_write_lost(story: Story, trace: Trace) -> Iterator[Found]:
+def no_write_lost(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """No modifier undoes a change of an earlier call that its own call had not seen, unless it reads its argument."""
     for batch in story.batches:
         for _, lane in sorted(batch.lanes.items()):
@@ -227,7 +227,7 @@ def _parts_of(state: Mapping[str, Any]) -> dict[_Part, Any]:
     return values | {("field", name): value for name, value in state.get("fields", {}).items()}
 
 
-def _lost(batch: BatchStory, lane: LaneStory, seen: Mapping[_Part, Any]) -> Iterator[Found]:
+def _lost(batch: BatchStory, lane: LaneStory, seen: Mapping[_Part, Any]) -> Iterator[Breach]:
     now = dict(seen)
     changed_by: dict[_Part, int] = {}
     before, of = dict(now), None
@@ -253,7 +253,7 @@ def _lost(batch: BatchStory, lane: LaneStory, seen: Mapping[_Part, Any]) -> Iter
                     f"call {by} changed state {name} after this call had read it, and this call's modifier sets it "
                     f"without reading it: expected the call to be refused"
                 )
-                yield Found(text, batch.id, index, event.seq)
+                yield Breach(text, batch.id, index, event.seq)
             if value:
                 now[part] = value[0]
             else:
@@ -273,7 +273,7 @@ def _is_stale(
     return part[0] == "value" and looked and not looks and (part in seen) != (part in before)
 
 
-def _needlessly_refused(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
+def _needlessly_refused(batch: BatchStory, lane: LaneStory) -> Iterator[Breach]:
     for index in lane.calls:
         call = batch.call(index)
         if call.refused is None:
@@ -287,7 +287,7 @@ def _needlessly_refused(batch: BatchStory, lane: LaneStory) -> Iterator[Found]:
         }
         if part not in earlier:
             text = f"refused for state {part[1]}, which no earlier call of its lane has changed"
-            yield Found(text, batch.id, index, call.refused.seq)
+            yield Breach(text, batch.id, index, call.refused.seq)
         elif not _meet(_reads_of(call), {part}):
             text = f"refused for state {part[1]}, which the call had not read"
-            yield Found(text, batch.id, index, call.refused.seq)
+            yield Breach(text, batch.id, index, call.refused.seq)

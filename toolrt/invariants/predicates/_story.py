@@ -20,7 +20,7 @@ import attrs
 from toolrt.model import EVERYTHING, Claim, Mode
 from toolrt.trace import Event, Trace
 
-__all__ = ["NEVER", "BatchStory", "CallStory", "LaneStory", "Story", "story_of"]
+__all__ = ["NEVER", "BatchStory", "CallStory", "LaneStory", "TraceStory", "story_of"]
 
 #: Later than every event of a trace.
 NEVER = 1 << 62
@@ -277,7 +277,7 @@ def _seq_of(event: Event) -> int:
     return event.seq
 
 
-class Story:
+class TraceStory:
     """One trace, told."""
 
     def __init__(self, trace: Trace) -> None:
@@ -466,10 +466,10 @@ _TELLERS: dict[str, Any] = {
 }
 
 #: The story told last: every law of one `check` looks at the same trace.
-_last: tuple[weakref.ref[Trace], Story] | None = None
+_last: tuple[weakref.ref[Trace], TraceStory] | None = None
 
 
-def story_of(trace: Trace) -> Story:
+def story_of(trace: Trace) -> TraceStory:
     """The story of `trace`; the last one told is remembered for as long as its trace lives."""
     global _last
     if _last is not None and _last[0]() is trace:
@@ -480,6 +480,6 @@ def story_of(trace: Trace) -> Story:
         if _last is not None and _last[0] is reference:
             _last = None
 
-    story = Story(trace)
+    story = TraceStory(trace)
     _last = weakref.ref(trace, forget), story
     return story

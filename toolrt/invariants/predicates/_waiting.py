@@ -18,8 +18,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolrt.invariants.predicates._law import Found, told
-from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, Story
+from toolrt.invariants.predicates._law import Breach, told
+from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.model import EVERYTHING, WRITE, Claim
 from toolrt.trace import Event, Trace
 
@@ -27,7 +27,7 @@ __all__ = ["no_needless_wait"]
 
 
 @told(6, "no_needless_wait", "Calls that do not conflict never wait for each other.")
-def no_needless_wait(story: Story, trace: Trace) -> Iterator[Found]:
+def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """No call is left waiting when it could run, and no more run than the limit allows."""
     slots = {id(batch): _Slots(batch) for batch in story.batches if batch.parent is None}
     for of_batch in slots.values():
@@ -140,7 +140,7 @@ class _Slots:
             if batch.parent is not None and self.children(batch.parent, instant) >= 2:
                 yield batch.calls[index]
 
-    def limit_kept(self) -> Iterator[Found]:
+    def limit_kept(self) -> Iterator[Breach]:
         """Where more slots are taken than there are."""
         if self.limit is None:
             return
@@ -148,18 +148,18 @@ class _Slots:
             taken = self.taken(place)
             if taken > self.limit:
                 text = f"expected at most {self.limit} calls to run at once, got {taken}"
-                yield Found(text, batch.id, index, place)
+                yield Breach(text, batch.id, index, place)
 
 
 def _place_of(start: tuple[int, BatchStory, int]) -> int:
     return start[0]
 
 
-def _asked_at_once(batch: BatchStory) -> Iterator[Found]:
+def _asked_at_once(batch: BatchStory) -> Iterator[Breach]:
     for call in batch.calls.values():
         if call.asked is not None and call.ticket is not None and call.asked.time > call.ticket.time:
             text = f"expected approval to be asked at {call.ticket.time:g} s with the lane, got {call.asked.time:g} s"
-            yield Found(text, batch.id, call.index, call.asked.seq)
+            yield Breach(text, batch.id, call.index, call.asked.seq)
 
 
 class _Ends:
@@ -284,7 +284,7 @@ class _Watch:
         self._sealed = False
         self._told: set[tuple[str, int | None]] = set()
 
-    def judged(self, instants: list[int]) -> Iterator[Found]:
+    def judged(self, instants: list[int]) -> Iterator[Breach]:
         """What is wrong at the instants before time moves, each wait once."""
         changes = sorted(self._changes(), key=lambda change: change[0])
         over = min(self._batch.cancelled_at, self._batch.left_at)
@@ -375,35 +375,35 @@ class _Watch:
     def _seal(self, index: int) -> None:
         self._sealed = True
 
-    def _passed_by_children(self, before: int, instant: int) -> Iterator[Found]:
+    def _passed_by_children(self, before: int, instant: int) -> Iterator[Breach]:
         """Ready calls of the outermost batch that a child beside another one took the slot of."""
         for call in self._slots.taking_more(before, instant):
             # A slot that it took since was given away after both of these.
             waiting = self._startable.first(max(before, self._of_all.get(id(call), NEVER)), self._size)
             if waiting is not None:
                 text = f"call {call.index} of sub-batch {call.batch.id} took a slot that it was ready for"
-                yield Found(text, self._batch.id, waiting, _seq(call.started))
+                yield Breach(text, self._batch.id, waiting, _seq(call.started))
 
-    def _at_instant(self, instant: int, started: list[int]) -> Iterator[Found]:
+    def _at_instant(self, instant: int, started: list[int]) -> Iterator[Breach]:
         batch, limit, taken = self._batch, self._slots.limit, self._slots.taken(instant)
         lent = batch.parent is not None and self._slots.children(batch.parent, instant) == 0
         queued = self._queued.first(0, self._size)
         hears = any(told <= instant < heard for told, heard in batch.hearings)
         if queued is not None and self._held.first(0, queued) is None and not hears:
-            yield Found("expected its lane to start, every call before it has ended", batch.id, queued)
+            yield Breach("expected its lane to start, every call before it has ended", batch.id, queued)
         if limit is None or taken < limit or lent:
             waiting = self._startable.first(instant, self._size)
             if waiting is not None:
                 free = "its parent's slot" if lent else "a slot"
                 text = f"nothing it conflicts with is left and {free} is free ({taken} taken): expected it to run"
-                yield Found(text, batch.id, waiting)
+                yield Breach(text, batch.id, waiting)
         for index in started:
             passed = self._startable.first(self._ready[index], index)
             if passed is not None:
                 text = f"call {index} got the slot that was call {passed}'s by call_index"
-                yield Found(text, batch.id, passed, _seq(batch.calls[index].started))
+                yield Breach(text, batch.id, passed, _seq(batch.calls[index].started))
         if batch.stopped and batch.stopped[0].seq <= instant:
             return
         for lane, unfinished in self._living.items():
             if unfinished == 0 and (self._sealed or self._unticketed):
-                yield Found(f"expected lane {lane} to end, every call of it has", batch.id)
+                yield Breach(f"expected lane {lane} to end, every call of it has", batch.id)

@@ -15,7 +15,7 @@ Exercises grade themselves, against every schedule and against mutants that stan
     lab.SHEET["two_adders"].grade({0, 1, 2})
 """
 
-from toolrt.teaching.lab._exercise import Exercise, Finding, Grade, Status
+from toolrt.teaching.lab._exercise import Exercise, Finding, Grade, GradeStatus
 from toolrt.teaching.lab._experiments import Collected, classes_against_calls, collect, schedules_to_bug
 from toolrt.teaching.lab._sheet import SHEET, Sheet, summary
 
@@ -25,6 +25,7 @@ __all__ = [
     "Exercise",
     "Finding",
     "Grade",
+    "GradeStatus",
     "Sheet",
     "Status",
     "classes_against_calls",
@@ -32,3 +33,6 @@ __all__ = [
     "schedules_to_bug",
     "summary",
 ]
+
+#: The former name of `GradeStatus`.
+Status = GradeStatus

@@ -26,10 +26,10 @@ from toolrt.errors import MissingExtra, MisuseError
 from toolrt.model import Tool
 from toolrt.trace import stable_text
 
-__all__ = ["Exercise", "Finding", "Grade", "Status", "told"]
+__all__ = ["Exercise", "Finding", "Grade", "GradeStatus", "told"]
 
 
-class Status(Enum):
+class GradeStatus(Enum):
     """How an answer stands."""
 
     #: Every finding is good.
@@ -64,14 +64,14 @@ class Grade:
 
     #: The exercise's name.
     exercise: str
-    status: Status
+    status: GradeStatus
     #: What was tried, in order.
     findings: tuple[Finding, ...] = ()
 
     @property
     def right(self) -> bool:
         """Whether the answer is right."""
-        return self.status is Status.RIGHT
+        return self.status is GradeStatus.RIGHT
 
     def show(self) -> view.Page:
         """Give a page with the first execution that shows what is wrong: a notebook displays it.
@@ -93,7 +93,7 @@ class Grade:
         return view.show(execution, title=self.exercise, about=about)
 
     def __str__(self) -> str:
-        if self.status is Status.UNANSWERED:
+        if self.status is GradeStatus.UNANSWERED:
             return f"{self.exercise}: not answered yet"
         good = sum(one.good for one in self.findings)
         head = f"{self.exercise}: {self.status.value}, {good} of {len(self.findings)}"
@@ -134,7 +134,7 @@ class Exercise:
         Checkpoint: never; call it outside Trio.
         """
         if answer is None or answer is ... or _is_template(answer):
-            return Grade(self.name, Status.UNANSWERED)
+            return Grade(self.name, GradeStatus.UNANSWERED)
         found: list[Finding] = []
         try:
             found += self.findings(answer)
@@ -144,7 +144,7 @@ class Exercise:
             # What the answer raised where nobody expected it; KeyboardInterrupt goes on.
             found.append(Finding(False, "your answer can be graded", f"it raised {told(error)}"))
         right = bool(found) and all(one.good for one in found)
-        return Grade(self.name, Status.RIGHT if right else Status.WRONG, tuple(found))
+        return Grade(self.name, GradeStatus.RIGHT if right else GradeStatus.WRONG, tuple(found))
 
     def _repr_markdown_(self) -> str:
         return f"### Week {self.week}: {self.title} (`{self.name}`)\n\n{self.task}"

@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from toolrt import sim
-from toolrt.invariants.mixes._mix import Ending, Mix, judged
+from toolrt.invariants.mixes._mix import Mix, MixEnding, judged
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.predicates._check import LAWS as ALL_LAWS
 from toolrt.invariants.script import AddCell, ChangeState, Pause, ReadCell, Scripted, Sleep
@@ -28,12 +28,12 @@ Look = Callable[[Mix, sim.Execution], Any]
 
 def _endings(mix: Mix, execution: sim.Execution) -> Any:
     """Each call's outcome, in call order."""
-    return " ".join(execution.value.outcomes) if isinstance(execution.value, Ending) else outcome_of(execution)
+    return " ".join(execution.value.outcomes) if isinstance(execution.value, MixEnding) else outcome_of(execution)
 
 
 def _file(mix: Mix, execution: sim.Execution) -> Any:
     """What the file f holds."""
-    return dict(execution.value.files)["f"] if isinstance(execution.value, Ending) else outcome_of(execution)
+    return dict(execution.value.files)["f"] if isinstance(execution.value, MixEnding) else outcome_of(execution)
 
 
 def _results(mix: Mix, execution: sim.Execution) -> Any:

@@ -239,7 +239,7 @@ class Game:
         Raises:
             MisuseError: it has more.
         """
-        tree = _Tree()
+        tree = _GameTree()
         for count, execution in enumerate(self._ways((), details=True), 1):
             if count > most:
                 raise MisuseError(f"litmus {self.litmus.name}: it has more than {most:,} schedules; play it here")
@@ -283,7 +283,7 @@ class Game:
                     break
 
 
-class _Tree:
+class _GameTree:
     """Every schedule of a program, what they have in common told once."""
 
     def __init__(self) -> None:
