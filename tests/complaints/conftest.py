@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,9 +11,6 @@ import trio
 
 import toolrt
 from toolrt import Registry, Runtime, ToolCall, invariants, sim
-
-# Files are run everywhere as the workspace's own tests do it.
-sys.path.insert(0, str(Path(__file__).parents[1] / "workspace"))
 
 
 def _laws(execution: sim.Execution) -> list[Any]:

@@ -87,3 +87,9 @@ def test_room_of_a_changed_file_has_its_tests_run() -> None:
             assert len(tests_for([f"toolrt/{room}/_file.py"])) == 1, room
     assert tests_for(["docs/index.md", "tests/sim/test_clock.py", "LICENSE"]) == ["tests/docs", "tests/sim"]
     assert tests_for(["tests/conftest.py"]) == []
+
+
+def test_conftests_leave_the_path_of_imports_alone() -> None:
+    """What tests share is imported by its whole name, so no two folders can mean different files by one name."""
+    changed = [file for file in ROOT.joinpath("tests").rglob("conftest.py") if "sys.path" in file.read_text()]
+    assert changed == []

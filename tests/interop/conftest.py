@@ -5,12 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-# The folder of these tests is a place to import from.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
@@ -18,7 +14,7 @@ def nothing_left() -> Iterator[None]:
     """Nothing of any server is left after the test: no process, no open file, no thread."""
     if not sys.platform.startswith("linux"):
         pytest.skip("processes and open files are counted in /proc")
-    from _mcp import descriptors, processes, threads
+    from tests.interop._mcp import descriptors, processes, threads
 
     gc.collect()  # what earlier tests left to be collected must not go while this one runs
     before = (processes(), descriptors(), threads())

@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import answers, calls_of, connected, offers, outcome, rough, says
-
+from tests.interop._mcp import answers, calls_of, connected, offers, outcome, rough, says
 from toolrt import Outcome, Progress, Registry, Runtime
 from toolrt.interop import mcp
 

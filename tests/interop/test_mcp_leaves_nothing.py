@@ -13,8 +13,7 @@ import trio
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import calls_of, proper, rough
-
+from tests.interop._mcp import calls_of, proper, rough
 from toolrt import Outcome, Registry, Runtime
 from toolrt.interop import mcp
 

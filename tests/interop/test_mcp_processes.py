@@ -14,8 +14,7 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import command_lines, connected, outcome, processes, rough, run
-
+from tests.interop._mcp import command_lines, connected, outcome, processes, rough, run
 from toolrt import Outcome
 from toolrt.interop import mcp
 from toolrt.processes import _supervised

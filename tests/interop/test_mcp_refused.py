@@ -11,8 +11,7 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import offers, outcome, rough
-
+from tests.interop._mcp import offers, outcome, rough
 from toolrt.errors import InputRefused
 from toolrt.interop import mcp
 

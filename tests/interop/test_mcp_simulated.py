@@ -15,7 +15,7 @@ from toolrt.interop.mcp import Hints, Offered, RecordedAnswer, RecordedServer
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import SERVERS, calls_of, connected, proper, run
+from tests.interop._mcp import SERVERS, calls_of, connected, proper, run
 
 FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 

@@ -12,8 +12,7 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import calls_of, connected, outcome, proper, rough, run
-
+from tests.interop._mcp import calls_of, connected, outcome, proper, rough, run
 from toolrt import Outcome, Progress, Registry, Runtime
 from toolrt.interop import mcp
 

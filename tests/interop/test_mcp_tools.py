@@ -13,8 +13,7 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from _mcp import answers, calls_of, connected, offers, rough, run, says
-
+from tests.interop._mcp import answers, calls_of, connected, offers, rough, run, says
 from toolrt import Outcome, Registry, partition
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop import mcp

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import Allow, ApprovalRequest, Claim, Deny, Rewrite, ToolContext
 
 

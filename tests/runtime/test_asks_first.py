@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from _tools import Diary, call, runtime
 
+from tests.runtime._tools import Diary, call, runtime
 from toolrt import Outcome
 from toolrt.errors import InternalError
 from toolrt.model import WRITE, Claim

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import Diary, call, outcomes, runtime, setting
 
 import toolrt
+from tests.runtime._tools import Diary, call, outcomes, runtime, setting
 from toolrt import Progress, ResultReady, State, StateMerged, ToolCall, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
 

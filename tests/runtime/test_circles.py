@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import trio
-from _tools import WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import Claim, Registry, Runtime, ToolContext, Workspace, sim
 from toolrt.workspace import MemoryDisk
 

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _tools import call, claims, runtime
 
 import toolrt
+from tests.runtime._tools import call, claims, runtime
 from toolrt import (
     WRITE,
     DirectoryChanged,

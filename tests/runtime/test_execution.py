@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import Diary, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import Diary, call, claims, outcomes, runtime
 from toolrt import WRITE, Claim, ClaimTable, Outcome, ToolCall, ToolContext
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import READ, WRITE, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import READ, WRITE, call, claims, outcomes, runtime
 from toolrt import Runtime, State, ToolContext, ToolOutput
 from toolrt.model import Allow
 

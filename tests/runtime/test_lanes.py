@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
 
 import toolrt
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
 from toolrt import Claim, Registry, Runtime, State, ToolCall, ToolContext, ToolOutput
 from toolrt.errors import DefinitionRefused
 

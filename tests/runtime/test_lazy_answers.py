@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import trio
-from _tools import WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import Batch, State, ToolContext, ToolOutput, sim
 from toolrt.model import Allow
 

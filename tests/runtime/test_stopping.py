@@ -8,9 +8,9 @@ import signal
 import pytest
 import trio
 import trio.testing
-from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
 
 import toolrt
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime, setting
 from toolrt import Outcome, State, ToolContext, ToolOutput
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import trio
-from _tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import ToolContext, sim
 from toolrt.errors import BatchClosed
 from toolrt.invariants import require

@@ -7,9 +7,9 @@ import threading
 import pytest
 import trio
 import trio.testing
-from _tools import WRITE, Diary, call, claims, opener, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import WRITE, Diary, call, claims, opener, outcomes, runtime
 from toolrt import ToolContext, sim
 from toolrt.invariants import require
 

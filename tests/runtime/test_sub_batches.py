@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import trio
-from _tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime, setting
 
 import toolrt
+from tests.runtime._tools import READ, WRITE, Diary, call, claims, opener, outcomes, runtime, setting
 from toolrt import Claim, Registry, Runtime, State, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.model import ApprovalRequest, BatchOutcome, Progress

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import WRITE, Diary, call, claims, outcomes, runtime
 
 import toolrt
 import toolrt.errors
+from tests.runtime._tools import WRITE, Diary, call, claims, outcomes, runtime
 from toolrt import Registry, Runtime, State, ToolCall, ToolContext, sim
 
 

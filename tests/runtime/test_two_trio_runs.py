@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _tools import WRITE, call, claims, outcomes, runtime
 
 import toolrt
+from tests.runtime._tools import WRITE, call, claims, outcomes, runtime
 from toolrt import Registry, Runtime, ToolCall, ToolContext, Workspace
 from toolrt.errors import BatchClosed
 from toolrt.workspace import MemoryDisk

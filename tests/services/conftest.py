@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.services._shells import Answer, Left, Run, calls_of
 from toolrt import BatchOutcome, Registry, Runtime, State, Workspace, services
-
-# The folder of these tests is a place to import from.
-sys.path.insert(0, str(Path(__file__).parent))
-
-from _shells import Answer, Left, Run, calls_of
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import trio
 
 pytest.importorskip("tree_sitter", reason="the code extra is not installed")
 
-from _code_index import ask, asked, index_of, tree_in, write
-
+from tests.services._code_index import ask, asked, index_of, tree_in, write
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, Workspace, services
 from toolrt.services.code import CodeIndex, _index, _parsing
 from toolrt.services.code._reading import facts_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import trio
-from _code_index import LONG_AGO, ask, asked, index_of, tree_in, write
 
+from tests.services._code_index import LONG_AGO, ask, asked, index_of, tree_in, write
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, Workspace
 from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra
 from toolrt.model import LaneChanges, Services

@@ -8,8 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 import trio
-from _code_index import ask, asked, write
 
+from tests.services._code_index import ask, asked, write
 from toolrt import MemoryDisk, Outcome, Registry, Runtime, State, ToolCall, Workspace
 from toolrt.services.code import CodeIndex, skeleton
 

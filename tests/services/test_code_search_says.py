@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _code_index import ask, index_of, write
+
+from tests.services._code_index import ask, index_of, write
 
 TOOLS = [("search_code", {"query": "needle"}), ("find_references", {"name": "needle"})]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import trio
-from _code_index import index_of, write
 
+from tests.services._code_index import index_of, write
 from toolrt import Outcome, Registry, Runtime, ToolCall, ToolResult
 from toolrt.services.code import CodeIndex
 from toolrt.workspace import Permissions, Rule

@@ -17,9 +17,17 @@ from hypothesis import strategies as st
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 pytest.importorskip("tree_sitter", reason="the code extra is not installed")
 
-from _language_servers import anything, as_calls_complete, asks, calls_of, edits, found, told_at_lane_ends, writes
-
 import toolrt
+from tests.services._language_servers import (
+    anything,
+    as_calls_complete,
+    asks,
+    calls_of,
+    edits,
+    found,
+    told_at_lane_ends,
+    writes,
+)
 from tests.services._mixes import POLICIES, ends, require_laws
 from toolrt import (
     READ,

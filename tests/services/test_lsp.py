@@ -10,9 +10,8 @@ import trio
 
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 
-from _language_servers import asks, calls_of, double, found, ran, ruff, writes
-
 import toolrt
+from tests.services._language_servers import asks, calls_of, double, found, ran, ruff, writes
 from toolrt import (
     Diagnostic,
     Diagnostics,

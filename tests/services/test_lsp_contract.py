@@ -12,8 +12,7 @@ import trio
 
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 
-from _language_servers import asks, edits, ran, ruff, ty, writes
-
+from tests.services._language_servers import asks, edits, ran, ruff, ty, writes
 from toolrt import Diagnostic, MemoryDisk, Workspace, sim
 from toolrt.services.lsp import LanguageServer, LanguageServers, RecordedServer
 

@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 
-from _language_servers import as_calls_complete, asks, double, edits, found, ran, told_at_lane_ends, writes
-
+from tests.services._language_servers import (
+    as_calls_complete,
+    asks,
+    double,
+    edits,
+    found,
+    ran,
+    told_at_lane_ends,
+    writes,
+)
 from toolrt import MemoryDisk, Workspace, sim
 from toolrt.invariants import patched, require
 from toolrt.services.lsp import LanguageServers, _session

@@ -14,8 +14,7 @@ import trio
 
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 
-from _shells import Left
-
+from tests.services._shells import Left
 from toolrt import BatchOutcome, Outcome, Registry, Runtime, Services, ToolCall, Workspace
 from toolrt.services.lsp import LanguageServer, LanguageServers, ServerStatus
 

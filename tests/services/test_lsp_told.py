@@ -9,8 +9,7 @@ import trio
 
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 
-from _language_servers import asks, double, edits, ran, told_to, writes
-
+from tests.services._language_servers import asks, double, edits, ran, told_to, writes
 from toolrt import Diagnostic, MemoryDisk, Workspace
 from toolrt.errors import DefinitionRefused
 from toolrt.services.lsp import LanguageServers, _session

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from _shells import Answer, Left, Run, calls_of
 
+from tests.services._shells import Answer, Left, Run, calls_of
 from toolrt import Outcome, Registry, Runtime, Workspace, services
 from toolrt.processes import pause_before_restart
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import trio
-from _shells import calls_of
 
+from tests.services._shells import calls_of
 from toolrt import MemoryDisk, Outcome, Progress, Registry, Runtime, State, ToolCall, Workspace, services, sim
 from toolrt.errors import DefinitionRefused
 from toolrt.services import Recorded, RecordedShell

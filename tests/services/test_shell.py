@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import trio
-from _shells import Answer, Run, calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.services._shells import Answer, Run, calls_of
 from toolrt import (
     EVERYTHING,
     Allow,

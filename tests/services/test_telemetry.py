@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import trio
-from _observed import Keeper, wrong_with
-from _observed_batches import REGISTRY, in_short, run, sleep, write
 from trio.testing import MockClock
 
 import toolrt
+from tests.services._observed import Keeper, wrong_with
+from tests.services._observed_batches import REGISTRY, in_short, run, sleep, write
 from toolrt import Registry, Runtime, Services, ToolCall, ToolContext, sim
 from toolrt.invariants.workloads import WORKLOADS
 

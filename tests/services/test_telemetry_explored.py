@@ -10,7 +10,11 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _observed import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import toolrt
+from tests.services._observed import (
     Exported,
     Keeper,
     outcomes_of_results,
@@ -20,10 +24,6 @@ from _observed import (
     wrong_with,
     wrong_with_spans,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-import toolrt
 from toolrt import Registry, Runtime, ToolCall, ToolContext, sim
 from toolrt.invariants.script import AppendFile, Fail, Pause, ReadFile, Say, Scripted
 from toolrt.invariants.workloads import WORKLOADS

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import trio
-from _observed import Keeper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolrt
+from tests.services._observed import Keeper
 from toolrt import Registry, Runtime, ToolCall, ToolContext, sim
 from toolrt.errors import DefinitionRefused
 from toolrt.services.telemetry import JsonLines, Telemetry

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from _observed import (
+
+from tests.services._observed import (
     Exported,
     Keeper,
     outcomes_of_results,
@@ -17,7 +18,6 @@ from _observed import (
     wrong_with,
     wrong_with_spans,
 )
-
 from toolrt import probe, sim
 from toolrt.invariants.workloads import WORKLOADS
 from toolrt.runtime._observer import Clock

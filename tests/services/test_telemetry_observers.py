@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from _observed import Keeper, wrong_with
-from _observed_batches import REGISTRY, run
 
+from tests.services._observed import Keeper, wrong_with
+from tests.services._observed_batches import REGISTRY, run
 from toolrt import Runtime
 from toolrt.errors import DefinitionRefused, ObserverWarning
 from toolrt.services.telemetry import Counts, Telemetry

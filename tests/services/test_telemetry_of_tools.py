@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import trio
-from _observed import Keeper, wrong_with
-from _observed_batches import REGISTRY, run
 
 import toolrt
+from tests.services._observed import Keeper, wrong_with
+from tests.services._observed_batches import REGISTRY, run
 from toolrt import MemoryDisk, Registry, Runtime, Services, ToolCall, ToolContext, Workspace
 from toolrt.model import SILENT
 

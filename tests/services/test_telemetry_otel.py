@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import trio
-from _observed import Exported, tree, wrong_with_spans
 from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
@@ -18,6 +17,7 @@ from opentelemetry.trace import StatusCode
 from trio.testing import MockClock
 
 import toolrt
+from tests.services._observed import Exported, tree, wrong_with_spans
 from toolrt import WRITE, Claim, Registry, Runtime, ToolCall, ToolContext, ToolOutput, sim
 from toolrt.errors import MissingExtra
 from toolrt.services.telemetry import Counts, OtelMetrics, OtelSpans, Telemetry

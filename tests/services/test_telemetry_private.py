@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import trio
-from _observed import Exported, Keeper
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import toolrt
+from tests.services._observed import Exported, Keeper
 from toolrt import Registry, Runtime, State, ToolCall, ToolContext, ToolOutput, Workspace, services
 from toolrt.runtime import _telemetry
 from toolrt.services.telemetry import Counts, JsonLines, OtelMetrics, OtelSpans, Telemetry

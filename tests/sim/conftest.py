@@ -1,15 +1,12 @@
-"""What the tests of the simulator share; their folder is a place to import from."""
+"""What the tests of the simulator share."""
 
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

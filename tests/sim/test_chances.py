@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _programs import timed
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import timed
 from toolrt import sim
 from toolrt.errors import Deadlock, DefinitionRefused, ReplayDiverged
 from toolrt.workspace import MemoryDisk

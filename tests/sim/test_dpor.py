@@ -8,12 +8,12 @@ from types import ModuleType
 import pytest
 import trio
 import trio.testing
-from _programs import OPERATIONS, THINGS, program_of
-from _traces import TooMany, count_traces, reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import OPERATIONS, THINGS, program_of
+from tests.sim._traces import TooMany, count_traces, reduced
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _programs import OPERATIONS, THINGS, program_of, timed
-from _traces import InParts, TooMany, count_traces, outcome_of, reduced
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
+from tests.sim._programs import OPERATIONS, THINGS, program_of, timed
+from tests.sim._traces import InParts, TooMany, count_traces, outcome_of, reduced
 from toolrt import sim
 from toolrt.workspace import MemoryDisk
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import trio
-from _divided import STRATEGIES, fine, pid, reduced, shown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
+from tests.sim._divided import STRATEGIES, fine, pid, reduced, shown
 from toolrt import probe, sim
 from toolrt.errors import DefinitionRefused
 

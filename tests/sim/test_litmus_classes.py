@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from _traces import count_traces, reduced
 
+from tests.sim._traces import count_traces, reduced
 from toolrt.teaching.litmus import LITMUS, THEMES
 
 #: So many schedules can be compared step by step with each other.

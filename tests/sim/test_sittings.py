@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 import trio
-from _divided import STRATEGIES, fine, pid, shown
 from trio.lowlevel import checkpoint
 
+from tests.sim._divided import STRATEGIES, fine, pid, shown
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.sim.exploring import _divided, _workers

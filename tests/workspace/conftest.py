@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,6 @@ from toolrt.workspace import (
     Symlink,
     Workspace,
 )
-
-# The folder of these tests is a place to import from.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 class Tree:

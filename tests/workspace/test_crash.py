@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import _crash
 import pytest
 import trio
-from _crash import BEFORE, CHANGES, LONG, OLD, SHORT
 
+from tests.workspace import _crash
+from tests.workspace._crash import BEFORE, CHANGES, LONG, OLD, SHORT
 from toolrt import probe
 from toolrt.workspace import HardLink, MemoryDisk, RealDisk, Unsynced, User, Workspace, is_own
 

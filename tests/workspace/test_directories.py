@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from _everywhere import everywhere
 
+from tests.workspace._everywhere import everywhere
 from toolrt.workspace import Directory, HardLink, Symlink
 
 

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import _disk_machine
 import pytest
-from _disk_machine import DiskMachine, new_directory
+
+from tests.workspace import _disk_machine
+from tests.workspace._disk_machine import DiskMachine, new_directory
 
 #: How many sequences of operations are tried, of each kind.
 EXAMPLES = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import trio
-from _every_tool import patch_of
-from _everywhere import plant
 
+from tests.workspace._every_tool import patch_of
+from tests.workspace._everywhere import plant
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, Workspace, by_claims, parallel, sim
 from toolrt.invariants import check
 from toolrt.model import Outcome, Tool

@@ -8,11 +8,11 @@ from typing import Any
 
 import trio
 import trio.testing
-from _session import Session, as_call
 from hypothesis import given
 from hypothesis import strategies as st
 
 import toolrt
+from tests.workspace._session import Session, as_call
 from toolrt import State, sim
 from toolrt.workspace import Directory, Grant, Permissions, Permit, Question
 

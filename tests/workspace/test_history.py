@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 import trio
-from _hand import Hand, context
 
+from tests.workspace._hand import Hand, context
 from toolrt.model import WRITE, Claim, State
 from toolrt.workspace import (
     Directory,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import trio
-from _hand import Hand
-from _killed_call import LIMITS, killed_at
 
+from tests.workspace._hand import Hand
+from tests.workspace._killed_call import LIMITS, killed_at
 from toolrt import Registry, Runtime, ToolCall, Workspace, serial
 from toolrt.model import Outcome
 from toolrt.workspace import (

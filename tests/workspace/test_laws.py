@@ -19,12 +19,12 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _every_tool import FOLDED, calls_of, inputs_at, names_of
-from _everywhere import REPEATS, ROOT, plant
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolrt
+from tests.workspace._every_tool import FOLDED, calls_of, inputs_at, names_of
+from tests.workspace._everywhere import REPEATS, ROOT, plant
 from toolrt import Registry, Runtime, State, ToolCall, by_claims, by_safety, parallel, serial, sim
 from toolrt.invariants import require
 from toolrt.invariants.oracle import run_one_by_one

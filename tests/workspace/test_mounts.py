@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import _crash
 import attrs
 import pytest
 import trio
-from _everywhere import plant
 
 import toolrt
+from tests.workspace import _crash
+from tests.workspace._everywhere import plant
 from toolrt import READ, WRITE, Claim, State, ToolCall, sim
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.invariants import require

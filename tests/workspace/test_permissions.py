@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from _session import TREE, Session
 
 import toolrt
+from tests.workspace._session import TREE, Session
 from toolrt import Deny, MemoryDisk, Rewrite, ToolCall, ToolContext, Workspace
 from toolrt.errors import DefinitionRefused
 from toolrt.workspace import Directory, Folding, HardLink, Permissions, Permit, Question, Rule, Symlink

@@ -15,9 +15,9 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _every_tool import SPELLINGS, inputs_at
 
 import toolrt
+from tests.workspace._every_tool import SPELLINGS, inputs_at
 from toolrt import WRITE, Claim, Registry, Runtime, State, ToolCall, ToolOutput, sim
 from toolrt.workspace import Directory, HardLink, MemoryDisk, RealDisk, Special, Symlink, Workspace
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from _killed_writer import NEW, OLD, left_by
 
+from tests.workspace._killed_writer import NEW, OLD, left_by
 from toolrt.workspace import FileProblem, MemoryDisk, RealDisk, Workspace, state_directory
 
 #: What a forged copy would put in the place of its victim.

@@ -17,8 +17,8 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _every_tool import inputs_at, names_of
 
+from tests.workspace._every_tool import inputs_at, names_of
 from toolrt import Registry, Runtime, State, ToolCall, sim
 from toolrt.workspace import Directory, Kind, MemoryDisk, RealDisk, Special, Symlink, Workspace
 

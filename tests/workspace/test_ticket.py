@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import trio
-from _everywhere import Everywhere, everywhere
 
 import toolrt
+from tests.workspace._everywhere import Everywhere, everywhere
 from toolrt import WRITE, Registry, Runtime, State, ToolCall, sim
 from toolrt.workspace import HardLink, MemoryDisk, RealDisk, Symlink, Workspace
 

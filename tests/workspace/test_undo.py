@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import pytest
 import trio
-from _hand import Hand
 
 import toolrt
+from tests.workspace._hand import Hand
 from toolrt import sim
 from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Planted, Symlink, Workspace
 from toolrt.workspace.change._mutation import digest_of

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import trio
-from _everywhere import everywhere
 
 import toolrt
+from tests.workspace._everywhere import everywhere
 from toolrt import READ, Registry, Runtime, State, ToolCall, sim
 from toolrt.workspace import Directory, HardLink, MemoryDisk, Symlink, Wanted, Workspace
 
@@ -35,21 +35,21 @@ def lines(*names: str) -> str:
     return "".join(f"{name}\n" for name in names)
 
 
-def test_row_1_no_second_edit_replaces_the_first() -> None:
-    """earendil-works/pi #2327: of two parallel edits of one file only one survived."""
+def test_no_second_edit_replaces_the_first() -> None:
+    """1. earendil-works/pi #2327: of two parallel edits of one file only one survived."""
     ending = everywhere({"a.txt": lines("one", "two")}, edit("a.txt", "one", "1"), edit("a.txt", "two", "2"))
     assert ending.files["a.txt"] == b"1\n2\n"
 
 
-def test_row_2_no_edit_writes_back_what_it_read_too_early() -> None:
-    """google-gemini/gemini-cli #26731: an edit wrote back a file that it had read before its siblings changed it."""
+def test_no_edit_writes_back_what_it_read_too_early() -> None:
+    """2. google-gemini/gemini-cli #26731: an edit wrote back a file that it had read before its siblings changed it."""
     names = [f"line{number}" for number in range(5)]
     ending = everywhere({"a.txt": lines(*names)}, *[edit("a.txt", name, name.upper()) for name in names])
     assert ending.files["a.txt"] == lines(*names).upper().encode()
 
 
-def test_row_3_no_garbage_is_left_at_the_end() -> None:
-    """google-gemini/gemini-cli #8372: parallel replacements left the end of a longer version behind a shorter one."""
+def test_no_garbage_is_left_at_the_end() -> None:
+    """3. google-gemini/gemini-cli #8372: parallel replaces left the end of a longer version behind a shorter one."""
     long = "x" * 5_000
     ending = everywhere(
         {"a.txt": f"one {long} two {long} end"},
@@ -61,8 +61,8 @@ def test_row_3_no_garbage_is_left_at_the_end() -> None:
     assert ending.files["a.txt"] == b"1  2  end"
 
 
-def test_row_4_no_partial_content_can_be_seen_on_the_twin() -> None:
-    """google-gemini/gemini-cli PR #29244: 129 sizes of half-written files could be seen; here, at any step, two."""
+def test_no_partial_content_can_be_seen_on_the_twin() -> None:
+    """4. google-gemini/gemini-cli PR #29244: 129 sizes of half-written files could be seen; here, at any step, two."""
     versions = {letter * 3_000 for letter in "ab"}
 
     async def program() -> None:
@@ -85,8 +85,8 @@ def test_row_4_no_partial_content_can_be_seen_on_the_twin() -> None:
         assert execution.error is None, execution.error
 
 
-def test_row_4_no_partial_content_can_be_seen_on_a_real_disk(tmp_path: Path) -> None:
-    """The same with a thread that reads all the time."""
+def test_no_partial_content_can_be_seen_on_a_real_disk(tmp_path: Path) -> None:
+    """4. The same with a thread that reads all the time."""
     versions = [letter * 200_000 for letter in "ab"]
     (tmp_path / "a.txt").write_text(versions[0])
     workspace = Workspace(tmp_path)
@@ -110,8 +110,8 @@ def test_row_4_no_partial_content_can_be_seen_on_a_real_disk(tmp_path: Path) -> 
     assert seen <= {version.encode() for version in versions}
 
 
-def test_row_5_no_file_ends_in_the_middle_of_a_word() -> None:
-    """vybestack/llxprt-code #3239: a file ended mid-word, and both edits reported success."""
+def test_no_file_ends_in_the_middle_of_a_word() -> None:
+    """5. vybestack/llxprt-code #3239: a file ended mid-word, and both edits reported success."""
     text = "".join(f"word{number} " for number in range(2_000)) + "the end\n"
     ending = everywhere(
         {"a.txt": text}, edit("a.txt", "word0 ", ""), edit("a.txt", "the end", "THE END"), edit("a.txt", "word999 ", "")
@@ -122,8 +122,8 @@ def test_row_5_no_file_ends_in_the_middle_of_a_word() -> None:
     )
 
 
-def test_row_6_no_approval_makes_overlapping_paths_parallel() -> None:
-    """lijunzh/koda #437: whether calls could run in parallel depended on their approval, not on their paths."""
+def test_no_approval_makes_overlapping_paths_parallel() -> None:
+    """6. lijunzh/koda #437: whether calls could run in parallel depended on their approval, not on their paths."""
     ending = everywhere(
         {"a.txt": "<0>"},
         *[edit("a.txt", f"<{n}>", f"<{n + 1}>") for n in range(4)],
@@ -132,8 +132,8 @@ def test_row_6_no_approval_makes_overlapping_paths_parallel() -> None:
     assert ending.files["a.txt"] == b"<4>"
 
 
-def test_row_7_no_data_is_lost_between_edit_and_write() -> None:
-    """letta-ai/letta-code PR #377: edits and writes of one message ran at once and lost data."""
+def test_no_data_is_lost_between_edit_and_write() -> None:
+    """7. letta-ai/letta-code PR #377: edits and writes of one message ran at once and lost data."""
     ending = everywhere(
         {"a.txt": "old"}, edit("a.txt", "old", "newer"), write("a.txt", "whole"), edit("a.txt", "whole", "newest")
     )
@@ -141,16 +141,16 @@ def test_row_7_no_data_is_lost_between_edit_and_write() -> None:
     assert ending.files["a.txt"] == b"newest"
 
 
-def test_row_8_no_success_is_reported_for_an_edit_that_is_not_there() -> None:
-    """netease-lcap/wave-agent #1256: six parallel edits, six successes, one applied."""
+def test_no_success_is_reported_for_an_edit_that_is_not_there() -> None:
+    """8. netease-lcap/wave-agent #1256: six parallel edits, six successes, one applied."""
     names = [f"item{number}" for number in range(6)]
     ending = everywhere({"a.txt": lines(*names)}, *[edit("a.txt", f"{name}\n", f"{name}: done\n") for name in names])
     assert ending.outcomes == ["ok"] * 6
     assert ending.files["a.txt"] == lines(*[f"{name}: done" for name in names]).encode()
 
 
-def test_row_9_no_replacement_is_lost_silently() -> None:
-    """kirodotdev/Kiro #7814: of concurrent replacements some were lost and nobody was told."""
+def test_no_replacement_is_lost_silently() -> None:
+    """9. kirodotdev/Kiro #7814: of concurrent replacements some were lost and nobody was told."""
     ending = everywhere(
         {"a.txt": "one two three"},
         edit("a.txt", "one", "1"),
@@ -162,14 +162,14 @@ def test_row_9_no_replacement_is_lost_silently() -> None:
     assert ending.files["a.txt"] == b"1 2 3"
 
 
-def test_row_10_no_last_writer_wins_by_luck() -> None:
-    """netclaw-dev/netclaw #1057: which of several writers of a file won was decided by who came last."""
+def test_no_last_writer_wins_by_luck() -> None:
+    """10. netclaw-dev/netclaw #1057: which of several writers of a file won was decided by who came last."""
     ending = everywhere({}, *[write("a.txt", f"version {number}") for number in range(5)])
     assert ending.files["a.txt"] == b"version 4"
 
 
-def test_row_11_no_key_of_a_document_is_dropped() -> None:
-    """patchloom/patchloom #892: concurrent changes of one YAML file dropped keys, all of them "ok"."""
+def test_no_key_of_a_document_is_dropped() -> None:
+    """11. patchloom/patchloom #892: concurrent changes of one YAML file dropped keys, all of them "ok"."""
     keys = ["name", "version", "author", "license"]
     ending = everywhere(
         {"c.yaml": lines(*[f"{key}: ?" for key in keys]), "link.yaml": Symlink("c.yaml")},
@@ -182,8 +182,8 @@ def test_row_11_no_key_of_a_document_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.001, 1.0])
-def test_row_12_no_edit_shortly_after_another_is_lost(apart: float) -> None:
-    """fabro-sh/fabro PR #787: two edits a millisecond apart, and an import was gone."""
+def test_no_edit_shortly_after_another_is_lost(apart: float) -> None:
+    """12. fabro-sh/fabro PR #787: two edits a millisecond apart, and an import was gone."""
 
     async def program() -> bytes | str:
         workspace = Workspace(MemoryDisk({"a.go": "import (\n)\nfunc f() {\n}\n"}))
@@ -201,8 +201,8 @@ def test_row_12_no_edit_shortly_after_another_is_lost(apart: float) -> None:
         assert execution.value == b'import (\n\t"fmt"\n)\nfunc f() {\n\tfmt.Println()\n}\n', execution.error
 
 
-def test_row_13_no_two_mechanisms_corrupt_one_file() -> None:
-    """oraios/serena #1013: three edits by two mechanisms, each with a guard of its own, corrupted a file."""
+def test_no_two_mechanisms_corrupt_one_file() -> None:
+    """13. oraios/serena #1013: three edits by two mechanisms, each with a guard of its own, corrupted a file."""
 
     def other(workspace: Workspace) -> list[toolrt.Tool]:
         edit_file = next(tool for tool in workspace.tools() if tool.name == "edit_file")
@@ -224,8 +224,8 @@ def test_row_13_no_two_mechanisms_corrupt_one_file() -> None:
     assert ending.files["a.py"] == b"gg(gg(2))\n"
 
 
-def test_row_14_no_precondition_is_checked_before_its_turn() -> None:
-    """earendil-works/pi #6989: conditions were checked before the queue of the file, so of an old version."""
+def test_no_precondition_is_checked_before_its_turn() -> None:
+    """14. earendil-works/pi #6989: conditions were checked before the queue of the file, so of an old version."""
     ending = everywhere(
         {"a.txt": "one"},
         edit("a.txt", "one", "two"),
@@ -238,8 +238,8 @@ def test_row_14_no_precondition_is_checked_before_its_turn() -> None:
     assert ending.files == {"a.txt": b"three", "new.txt": b"two"}
 
 
-def test_row_15_no_missing_file_has_another_key_through_a_link() -> None:
-    """earendil-works/pi #7041 and #9389: a missing file had another key through a link, and one more once made."""
+def test_no_missing_file_has_another_key_through_a_link() -> None:
+    """15. earendil-works/pi #7041 and #9389: a missing file had another key through a link, and one more once made."""
     ending = everywhere(
         {"d": Directory(), "way": Symlink("d"), "far": Symlink("way")},
         write("way/new.txt", "<0>"),
@@ -252,8 +252,8 @@ def test_row_15_no_missing_file_has_another_key_through_a_link() -> None:
     assert ending.results[-1][1] == "<3>"
 
 
-def test_row_16_no_order_but_that_of_the_calls() -> None:
-    """Observal/Axl #18: one canonical path, the original order of the calls, and the file read again at their turn.
+def test_no_order_but_that_of_the_calls() -> None:
+    """16. Observal/Axl #18: one canonical path, the original order of the calls, and the file read again at their turn.
 
     Here the approvals are given in the reverse order.
     """
@@ -278,8 +278,8 @@ def test_row_16_no_order_but_that_of_the_calls() -> None:
     assert ending.files["a.txt"] == b"<5>"
 
 
-def test_row_17_no_guard_rejects_the_edits_of_siblings() -> None:
-    """anomalyco/opencode PR #4088: a guard against stale reads rejected the session's own parallel edits."""
+def test_no_guard_rejects_the_edits_of_siblings() -> None:
+    """17. anomalyco/opencode PR #4088: a guard against stale reads rejected the session's own parallel edits."""
     ending = everywhere(
         {"a.txt": "one two three"},
         read("a.txt"),
@@ -291,8 +291,8 @@ def test_row_17_no_guard_rejects_the_edits_of_siblings() -> None:
     assert ending.outcomes == ["ok"] * 5
 
 
-def test_row_18_no_call_is_left_without_its_result() -> None:
-    """link-assistant/hive-mind PR #1189: parallel edits failed in part, and calls without result ended the session."""
+def test_no_call_is_left_without_its_result() -> None:
+    """18. link-assistant/hive-mind PR #1189: parallel edits failed partly, calls without result ended the session."""
     calls = [edit("a.txt", "one", "1"), edit("a.txt", "one", "2"), edit("b.txt", "x", "y"), edit("a.txt", "two", "2")]
 
     async def program() -> list[tuple[Any, str]]:
@@ -306,8 +306,8 @@ def test_row_18_no_call_is_left_without_its_result() -> None:
         assert value == [("same id", outcome) for outcome in ("ok", "error", "error", "ok")]
 
 
-def test_row_19_no_review_misses_what_was_written_before_it() -> None:
-    """earendil-works/pi #2692: a review of a directory missed the file that was written before it in one message."""
+def test_no_review_misses_what_was_written_before_it() -> None:
+    """19. earendil-works/pi #2692: a review of a directory missed a file written before it in one message."""
 
     def reviewing(workspace: Workspace) -> list[toolrt.Tool]:
         def claims(input: Any, state: State) -> Any:
@@ -338,8 +338,8 @@ def test_row_19_no_review_misses_what_was_written_before_it() -> None:
 @pytest.mark.skipif(
     "list_dir" not in [tool.name for tool in Workspace(MemoryDisk()).tools()], reason="the workspace has no list_dir"
 )
-def test_row_19_no_listing_misses_what_was_written_before_it() -> None:
-    """The same with the workspace's own tools."""
+def test_no_listing_misses_what_was_written_before_it() -> None:
+    """19. The same with the workspace's own tools."""
     ending = everywhere(
         {"plans": Directory()},
         ("list_dir", {"path": "plans"}),
@@ -351,9 +351,3 @@ def test_row_19_no_listing_misses_what_was_written_before_it() -> None:
     seen = [str(content) for _, content, _ in ending.results][::2]
     assert ["a.md" in text for text in seen] == [False, True, True]
     assert ["b.md" in text for text in seen] == [False, False, True]
-
-
-def test_rows_are_all_there() -> None:
-    """Each of the nineteen has a test."""
-    rows = {int(name.split("_")[2]) for name in globals() if name.startswith("test_row_")}
-    assert rows == set(range(1, 20))

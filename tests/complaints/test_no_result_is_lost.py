@@ -15,8 +15,8 @@ async def delivered(batch: Any) -> list[int]:
     return [update.result.call_index async for update in batch if isinstance(update, ResultReady)]
 
 
-def test_row_31_no_result_is_serialised_in_completion_order(everywhere: Any, kit: Any) -> None:
-    """vercel/ai #16567: results in completion order broke the prompt cache."""
+def test_no_result_is_serialised_in_completion_order(everywhere: Any, kit: Any) -> None:
+    """31. vercel/ai #16567: results in completion order broke the prompt cache."""
 
     async def program() -> Any:
         runtime = kit.runtime(kit.sleeping("slow", 3), kit.sleeping("quick", 1))
@@ -27,8 +27,8 @@ def test_row_31_no_result_is_serialised_in_completion_order(everywhere: Any, kit
     assert everywhere(program) == expected
 
 
-def test_row_32_no_stream_collects_in_completion_order(everywhere: Any, kit: Any) -> None:
-    """strands-agents/harness-sdk #2112: the concurrent executor collected in completion order."""
+def test_no_stream_collects_in_completion_order(everywhere: Any, kit: Any) -> None:
+    """32. strands-agents/harness-sdk #2112: the concurrent executor collected in completion order."""
 
     async def program() -> Any:
         runtime = kit.runtime(*(kit.sleeping(f"t{seconds}", seconds) for seconds in (3, 1, 2)))
@@ -41,8 +41,8 @@ def test_row_32_no_stream_collects_in_completion_order(everywhere: Any, kit: Any
     assert everywhere(program) == [0, 1, 2]
 
 
-def test_row_33_no_byte_of_the_answer_depends_on_timing(everywhere: Any, kit: Any) -> None:
-    """langchain-ai/open-swe PR #2198: two swapped results made 25,274 tokens be filled in again."""
+def test_no_byte_of_the_answer_depends_on_timing(everywhere: Any, kit: Any) -> None:
+    """33. langchain-ai/open-swe PR #2198: two swapped results made 25,274 tokens be filled in again."""
 
     async def program() -> Any:
         runtime = kit.runtime(kit.sleeping("a", 1), kit.sleeping("b", 1), kit.failing("c", "no"))
@@ -52,8 +52,8 @@ def test_row_33_no_byte_of_the_answer_depends_on_timing(everywhere: Any, kit: An
     everywhere(program)
 
 
-def test_row_34_no_blocked_call_jumps_ahead(everywhere: Any, kit: Any) -> None:
-    """earendil-works/pi #3468: the result of a later call that was blocked came before those of earlier ones."""
+def test_no_blocked_call_jumps_ahead(everywhere: Any, kit: Any) -> None:
+    """34. earendil-works/pi #3468: the result of a later call that was blocked came before those of earlier ones."""
 
     async def program() -> Any:
         def approve(request: Any) -> Any:
@@ -70,8 +70,8 @@ def test_row_34_no_blocked_call_jumps_ahead(everywhere: Any, kit: Any) -> None:
     assert everywhere(program) == ([0, 1, 2], ["ok", "denied", "invalid"])
 
 
-def test_row_35_no_replay_differs_from_its_run(kit: Any) -> None:
-    """zenml-io/kitaru #306: the order differed from run to run, so nothing could be replayed or cached."""
+def test_no_replay_differs_from_its_run(kit: Any) -> None:
+    """35. zenml-io/kitaru #306: the order differed from run to run, so nothing could be replayed or cached."""
 
     async def program() -> Any:
         runtime = kit.runtime(*(kit.sleeping(name, 1) for name in "abc"))
@@ -83,8 +83,8 @@ def test_row_35_no_replay_differs_from_its_run(kit: Any) -> None:
         assert again.trace.to_json() == execution.trace.to_json()
 
 
-def test_row_36_no_benign_failure_cancels_its_siblings(everywhere: Any, kit: Any) -> None:
-    """anthropics/claude-code #64346, #22264: one benign failure cancelled 26 siblings."""
+def test_no_benign_failure_cancels_its_siblings(everywhere: Any, kit: Any) -> None:
+    """36. anthropics/claude-code #64346, #22264: one benign failure cancelled 26 siblings."""
 
     async def program() -> Any:
         runtime = kit.runtime(kit.failing("bad", "exit 1"), kit.sleeping("good", 2), limit=None)
@@ -94,8 +94,8 @@ def test_row_36_no_benign_failure_cancels_its_siblings(everywhere: Any, kit: Any
     assert everywhere(program, 15) == ["ok", "error"] + ["ok"] * 10
 
 
-def test_row_37_no_error_is_collateral(everywhere: Any, kit: Any) -> None:
-    """anthropics/claude-code #64237: 78 % of the errors of a session were collateral cancellations."""
+def test_no_error_is_collateral(everywhere: Any, kit: Any) -> None:
+    """37. anthropics/claude-code #64237: 78 % of the errors of a session were collateral cancellations."""
 
     async def program() -> Any:
         tools = [kit.failing("raises", "x", 1), kit.sleeping("late", 9, timeout=2), kit.sleeping("good", 3)]
@@ -105,8 +105,8 @@ def test_row_37_no_error_is_collateral(everywhere: Any, kit: Any) -> None:
     assert everywhere(program) == ["error", "ok", "timed_out", "ok", "invalid", "ok"]
 
 
-def test_row_38_no_skipped_call_looks_like_an_interrupted_one(everywhere: Any, kit: Any) -> None:
-    """anthropics/claude-code #64047: a sibling's cancellation could not be told from a user's interrupt."""
+def test_no_skipped_call_looks_like_an_interrupted_one(everywhere: Any, kit: Any) -> None:
+    """38. anthropics/claude-code #64047: a sibling's cancellation could not be told from a user's interrupt."""
 
     async def program() -> Any:
         tools = [
@@ -126,8 +126,8 @@ def test_row_38_no_skipped_call_looks_like_an_interrupted_one(everywhere: Any, k
     assert everywhere(program) == (["error", "skipped"], ["interrupted", "not_started"])
 
 
-def test_row_39_no_generic_text_replaces_the_error(everywhere: Any, kit: Any) -> None:
-    """anthropics/claude-code #25773: "sibling tool call errored" stood where the real error belonged."""
+def test_no_generic_text_replaces_the_error(everywhere: Any, kit: Any) -> None:
+    """39. anthropics/claude-code #25773: "sibling tool call errored" stood where the real error belonged."""
 
     async def program() -> Any:
         tools = [kit.failing("bad", "disk full at /x", stops_batch=True), kit.sleeping("next", 1, safe=False)]
@@ -140,8 +140,8 @@ def test_row_39_no_generic_text_replaces_the_error(everywhere: Any, kit: Any) ->
     assert "bad" in skipped
 
 
-def test_row_40_no_sibling_is_left_running_after_an_error(everywhere: Any, kit: Any) -> None:
-    """pydantic/pydantic-ai PR #4502: after an exception the siblings ran on as orphans."""
+def test_no_sibling_is_left_running_after_an_error(everywhere: Any, kit: Any) -> None:
+    """40. pydantic/pydantic-ai PR #4502: after an exception the siblings ran on as orphans."""
 
     async def program() -> Any:
         finished: list[str] = []
@@ -159,8 +159,8 @@ def test_row_40_no_sibling_is_left_running_after_an_error(everywhere: Any, kit: 
     assert everywhere(program) == (["good", "good"], True)
 
 
-def test_row_41_no_finished_sibling_is_dropped(everywhere: Any, kit: Any) -> None:
-    """pydantic/pydantic-ai #6370: what finished siblings had done was dropped when one call was deferred or failed."""
+def test_no_finished_sibling_is_dropped(everywhere: Any, kit: Any) -> None:
+    """41. pydantic/pydantic-ai #6370: what finished siblings had done was dropped when one was deferred or failed."""
 
     async def program() -> Any:
         change = kit.changing("change", lambda state: state.set("done", state.get("done", 0) + 1))
@@ -171,8 +171,8 @@ def test_row_41_no_finished_sibling_is_dropped(everywhere: Any, kit: Any) -> Non
     assert everywhere(program) == (2, ["ok", "error", "ok"])
 
 
-def test_row_42_no_unknown_name_breaks_the_batch(everywhere: Any, kit: Any) -> None:
-    """run-llama/llama_index PR #22298: an unknown tool name was a KeyError, and the siblings leaked."""
+def test_no_unknown_name_breaks_the_batch(everywhere: Any, kit: Any) -> None:
+    """42. run-llama/llama_index PR #22298: an unknown tool name was a KeyError, and the siblings leaked."""
 
     async def program() -> Any:
         runtime = kit.runtime(kit.sleeping("lookup", 1))
@@ -191,8 +191,8 @@ def test_row_42_no_unknown_name_breaks_the_batch(everywhere: Any, kit: Any) -> N
     assert "lookup" in error
 
 
-def test_row_43_no_failure_discards_the_results_of_others(kit: Any) -> None:
-    """huggingface/smolagents PR #2554: one failure discarded every result of the batch."""
+def test_no_failure_discards_the_results_of_others(kit: Any) -> None:
+    """43. huggingface/smolagents PR #2554: one failure discarded every result of the batch."""
 
     async def program() -> Any:
         runtime = kit.runtime(kit.sleeping("good", 1), kit.failing("bad", "x"))

@@ -14,8 +14,8 @@ from toolrt import WRITE, Claim, Progress, ResultReady, ToolCall, ToolOutput, To
 from toolrt.model import Outcome
 
 
-def test_row_56_no_call_is_skipped_for_its_id(everywhere: Any, kit: Any) -> None:
-    """huggingface/smolagents #2683: calls with missing or equal ids were silently skipped."""
+def test_no_call_is_skipped_for_its_id(everywhere: Any, kit: Any) -> None:
+    """56. huggingface/smolagents #2683: calls with missing or equal ids were silently skipped."""
 
     async def program() -> Any:
         ran = []
@@ -32,8 +32,8 @@ def test_row_56_no_call_is_skipped_for_its_id(everywhere: Any, kit: Any) -> None
     assert everywhere(program) == ([0, 1, 2, 3], [("", 0), ("x", 1), ("x", 2), ("", 3)])
 
 
-def test_row_57_no_error_hits_a_sibling_of_the_same_name(everywhere: Any, kit: Any) -> None:
-    """NousResearch/hermes-agent #93251, #84698: results of four calls or more were lost, errors keyed by name hit a
+def test_no_error_hits_a_sibling_of_the_same_name(everywhere: Any, kit: Any) -> None:
+    """57. NousResearch/hermes-agent #93251, #84698: results of four calls or more were lost, errors keyed by name hit a
     valid sibling.
     """
 
@@ -51,8 +51,8 @@ def test_row_57_no_error_hits_a_sibling_of_the_same_name(everywhere: Any, kit: A
     assert everywhere(program) == (["ok", "ok", "error", "ok", "ok", "invalid"], [0, 1, None, 3, 4, None])
 
 
-def test_row_58_no_tool_answers_for_a_sibling(everywhere: Any, kit: Any) -> None:
-    """langchain-ai/langgraph #7989: a tool could return a result bound to a sibling's call id."""
+def test_no_tool_answers_for_a_sibling(everywhere: Any, kit: Any) -> None:
+    """58. langchain-ai/langgraph #7989: a tool could return a result bound to a sibling's call id."""
 
     async def program() -> Any:
         async def forge(ctx: Any) -> ToolOutput:
@@ -65,8 +65,8 @@ def test_row_58_no_tool_answers_for_a_sibling(everywhere: Any, kit: Any) -> None
     assert everywhere(program) == ("id-0", 0, "id-1", "honest")
 
 
-def test_row_59_no_progress_lacks_its_call(everywhere: Any, kit: Any) -> None:
-    """zed-industries/codex-acp #154 and others: without the call in each message outputs crossed, ends were lost."""
+def test_no_progress_lacks_its_call(everywhere: Any, kit: Any) -> None:
+    """59. zed-industries/codex-acp #154 and others: without the call in a message outputs crossed, ends were lost."""
 
     async def program() -> Any:
         async def talk(ctx: Any) -> None:
@@ -90,8 +90,8 @@ def test_row_59_no_progress_lacks_its_call(everywhere: Any, kit: Any) -> None:
     assert everywhere(program) == {0: ["0.0", "0.1", "0.2", "end"], 1: ["1.0", "1.1", "1.2", "end"]}
 
 
-def test_row_60_no_fan_out_goes_beyond_the_limit(everywhere: Any, kit: Any) -> None:
-    """aaif-goose/goose #9136: unbounded fan-out ended in an out-of-memory kill."""
+def test_no_fan_out_goes_beyond_the_limit(everywhere: Any, kit: Any) -> None:
+    """60. aaif-goose/goose #9136: unbounded fan-out ended in an out-of-memory kill."""
 
     async def program() -> Any:
         running = most = 0
@@ -109,8 +109,8 @@ def test_row_60_no_fan_out_goes_beyond_the_limit(everywhere: Any, kit: Any) -> N
     assert everywhere(program, 8) == (4, 10)
 
 
-def test_row_61_no_pending_approval_stops_what_needs_none(everywhere: Any, kit: Any) -> None:
-    """mastra-ai/mastra #9704: with parallel calls, an agent that waited for a person could not be resumed."""
+def test_no_pending_approval_stops_what_needs_none(everywhere: Any, kit: Any) -> None:
+    """61. mastra-ai/mastra #9704: with parallel calls, an agent that waited for a person could not be resumed."""
 
     async def program() -> Any:
         async def approve(request: Any) -> bool:
@@ -131,8 +131,8 @@ def test_row_61_no_pending_approval_stops_what_needs_none(everywhere: Any, kit: 
     assert everywhere(program) == ({0: "queued", 1: "completed", 2: "completed"}, ["ok", "ok", "ok"])
 
 
-async def test_row_62_no_sync_tool_blocks_its_siblings(kit: Any) -> None:
-    """openai/openai-agents-python #2386: a sync tool blocked every parallel sibling."""
+async def test_no_sync_tool_blocks_its_siblings(kit: Any) -> None:
+    """62. openai/openai-agents-python #2386: a sync tool blocked every parallel sibling."""
     sibling_ran = threading.Event()
 
     def waits(ctx: Any) -> bool:
@@ -146,8 +146,8 @@ async def test_row_62_no_sync_tool_blocks_its_siblings(kit: Any) -> None:
     assert kit.outcomes(done.results) == ["ok", "ok"]
 
 
-def test_row_64_no_waiting_call_holds_a_slot(everywhere: Any, kit: Any) -> None:
-    """vllm-project/agentic-api PR #214: who waited for a lock held a slot, an ordered window blocked results."""
+def test_no_waiting_call_holds_a_slot(everywhere: Any, kit: Any) -> None:
+    """64. vllm-project/agentic-api PR #214: who waited for a lock held a slot, an ordered window blocked results."""
 
     async def program() -> Any:
         edit = kit.sleeping("edit", 2, safe=False, claims=[Claim("f", WRITE)])

@@ -11,8 +11,8 @@ import trio
 from toolrt import READ, WRITE, Claim, Outcome
 
 
-def test_row_44_no_answer_reaches_another_call_than_the_one_asked_about(everywhere: Any, kit: Any) -> None:
-    """langchain-ai/langgraph #6624, #6533: of parallel questions one came up, and answers reached the wrong tool."""
+def test_no_answer_reaches_another_call_than_the_one_asked_about(everywhere: Any, kit: Any) -> None:
+    """44. langchain-ai/langgraph #6624, #6533: of parallel questions one came up, answers reached the wrong tool."""
 
     async def program() -> Any:
         asked = []
@@ -32,8 +32,8 @@ def test_row_44_no_answer_reaches_another_call_than_the_one_asked_about(everywhe
     assert everywhere(program) == ([0, 1, 2], ["answer 0", "answer 1", "answer 2"])
 
 
-def test_row_45_no_cancelled_tool_blocks_the_stream(everywhere: Any, kit: Any) -> None:
-    """microsoft/autogen #7956: cancelling a tool in flight left the stream waiting for ever."""
+def test_no_cancelled_tool_blocks_the_stream(everywhere: Any, kit: Any) -> None:
+    """45. microsoft/autogen #7956: cancelling a tool in flight left the stream waiting for ever."""
 
     async def program() -> Any:
         runtime = kit.runtime(kit.sleeping("forever", float("inf")))
@@ -55,8 +55,8 @@ def test_row_45_no_cancelled_tool_blocks_the_stream(everywhere: Any, kit: Any) -
     assert everywhere(program) == (["ResultReady", "ResultReady", "StateMerged"], 1)
 
 
-def test_row_46_no_stalled_tool_hangs_the_batch(everywhere: Any, kit: Any) -> None:
-    """strands-agents/harness-sdk #4403: a stalled tool hung for ever and the executor never looked at cancel."""
+def test_no_stalled_tool_hangs_the_batch(everywhere: Any, kit: Any) -> None:
+    """46. strands-agents/harness-sdk #4403: a stalled tool hung for ever and the executor never looked at cancel."""
 
     async def program() -> Any:
         stalled, good = kit.sleeping("stalled", float("inf")), kit.sleeping("good", 1)
@@ -69,8 +69,8 @@ def test_row_46_no_stalled_tool_hangs_the_batch(everywhere: Any, kit: Any) -> No
     assert everywhere(program) == (["timed_out", "ok"], True, 8)
 
 
-def test_row_47_no_call_that_is_cancelled_by_itself_hangs_the_rest(everywhere: Any, kit: Any) -> None:
-    """vybestack/llxprt-code #2099: cancelling one of several parallel calls hung the subagent."""
+def test_no_call_that_is_cancelled_by_itself_hangs_the_rest(everywhere: Any, kit: Any) -> None:
+    """47. vybestack/llxprt-code #2099: cancelling one of several parallel calls hung the subagent."""
 
     async def program() -> Any:
         async def gives_up(ctx: Any) -> str:
@@ -87,8 +87,8 @@ def test_row_47_no_call_that_is_cancelled_by_itself_hangs_the_rest(everywhere: A
 
 
 @pytest.mark.parametrize("answers", [(0, 0, 0), (3, 2, 1), (1, 3, 2), (2, 2, 2)])
-def test_row_48_no_batch_of_approved_edits_waits_for_ever(everywhere: Any, kit: Any, answers: tuple[int, ...]) -> None:
-    """github/copilot-cli #569: parallel edits and rapid approvals waited "until the end of time"."""
+def test_no_batch_of_approved_edits_waits_for_ever(everywhere: Any, kit: Any, answers: tuple[int, ...]) -> None:
+    """48. github/copilot-cli #569: parallel edits and rapid approvals waited "until the end of time"."""
 
     async def program() -> Any:
         async def approve(request: Any) -> bool:
@@ -102,8 +102,8 @@ def test_row_48_no_batch_of_approved_edits_waits_for_ever(everywhere: Any, kit: 
     assert everywhere(program) == ["ok", "ok", "ok"]
 
 
-def test_row_49_no_tool_starts_after_a_cancel_while_it_waits_for_a_resource(everywhere: Any, kit: Any) -> None:
-    """OpenHands/software-agent-sdk #4777: a tool that waited for a resource started after the cancel."""
+def test_no_tool_starts_after_a_cancel_while_it_waits_for_a_resource(everywhere: Any, kit: Any) -> None:
+    """49. OpenHands/software-agent-sdk #4777: a tool that waited for a resource started after the cancel."""
 
     async def program() -> Any:
         started = []
@@ -124,8 +124,8 @@ def test_row_49_no_tool_starts_after_a_cancel_while_it_waits_for_a_resource(ever
     assert everywhere(program) == ([0], ["ok", "not_started", "not_started"])
 
 
-def test_row_50_no_call_runs_that_was_cancelled_while_it_was_checked(everywhere: Any, kit: Any) -> None:
-    """agentscope-ai/agentscope #2767: cancelled in a middleware, a safe tool was executed all the same."""
+def test_no_call_runs_that_was_cancelled_while_it_was_checked(everywhere: Any, kit: Any) -> None:
+    """50. agentscope-ai/agentscope #2767: cancelled in a middleware, a safe tool was executed all the same."""
 
     async def program() -> Any:
         ran = []
@@ -149,8 +149,8 @@ def test_row_50_no_call_runs_that_was_cancelled_while_it_was_checked(everywhere:
     assert everywhere(program) == ([], ["not_started"])
 
 
-async def test_row_51_no_sync_tool_outlives_its_batch(kit: Any) -> None:
-    """google/adk-python #2425: a sync tool ran on after the cancel, and its call had no response."""
+async def test_no_sync_tool_outlives_its_batch(kit: Any) -> None:
+    """51. google/adk-python #2425: a sync tool ran on after the cancel, and its call had no response."""
     running, release = threading.Event(), threading.Event()
     ended = []
 
@@ -175,8 +175,8 @@ async def test_row_51_no_sync_tool_outlives_its_batch(kit: Any) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 0.5, 1, 1.5, 2, 4])
-def test_rows_52_to_54_no_call_lacks_a_result_after_an_interrupt(everywhere: Any, kit: Any, after: float) -> None:
-    """openai/codex #394, anthropics/claude-code #1894 and #9346, LionSR/TeXRA #7163 and others: an interrupt left
+def test_no_call_lacks_a_result_after_an_interrupt(everywhere: Any, kit: Any, after: float) -> None:
+    """52 to 54. openai/codex #394, anthropics/claude-code #1894 and #9346, LionSR/TeXRA #7163: an interrupt left
     calls without a result, and the session could not go on.
     """
 
@@ -199,8 +199,8 @@ def test_rows_52_to_54_no_call_lacks_a_result_after_an_interrupt(everywhere: Any
     assert {"not_started", "interrupted"} & set(everywhere(program))
 
 
-def test_row_55_no_running_tool_is_reported_as_never_started(everywhere: Any, kit: Any) -> None:
-    """anthropics/claude-code #86001: an interrupted tool that had written was reported as "not written"."""
+def test_no_running_tool_is_reported_as_never_started(everywhere: Any, kit: Any) -> None:
+    """55. anthropics/claude-code #86001: an interrupted tool that had written was reported as "not written"."""
 
     async def program() -> Any:
         written = []

@@ -10,8 +10,8 @@ import trio
 from toolrt import READ, WRITE, Claim, State, ToolCall, ToolOutput
 
 
-def test_row_20_no_read_overtakes_the_write_before_it(everywhere: Any, kit: Any) -> None:
-    """microsoft/agent-framework #7386: calls of one message could not be ordered, a write and a read raced."""
+def test_no_read_overtakes_the_write_before_it(everywhere: Any, kit: Any) -> None:
+    """20. microsoft/agent-framework #7386: calls of one message could not be ordered, a write and a read raced."""
 
     async def program() -> Any:
         shelf: list[str] = []
@@ -33,8 +33,8 @@ def test_row_20_no_read_overtakes_the_write_before_it(everywhere: Any, kit: Any)
     assert everywhere(program) == ("", None, "written")
 
 
-def test_row_21_no_stale_state_for_who_depends_on_a_sibling(everywhere: Any, kit: Any) -> None:
-    """deepset-ai/haystack PR #11690: arguments were prepared up front, so a reader never saw a sibling's write."""
+def test_no_stale_state_for_who_depends_on_a_sibling(everywhere: Any, kit: Any) -> None:
+    """21. deepset-ai/haystack PR #11690: arguments were prepared up front, so a reader never saw a sibling's write."""
 
     async def program() -> Any:
         async def read(ctx: Any) -> Any:
@@ -50,8 +50,8 @@ def test_row_21_no_stale_state_for_who_depends_on_a_sibling(everywhere: Any, kit
     assert everywhere(program) == 7
 
 
-def test_row_22_no_list_value_is_overwritten_by_a_sibling(everywhere: Any, kit: Any) -> None:
-    """google/adk-python #5190: list values in parallel state deltas overwrote each other."""
+def test_no_list_value_is_overwritten_by_a_sibling(everywhere: Any, kit: Any) -> None:
+    """22. google/adk-python #5190: list values in parallel state deltas overwrote each other."""
 
     async def program() -> Any:
         def adding(item: str) -> Any:
@@ -64,8 +64,8 @@ def test_row_22_no_list_value_is_overwritten_by_a_sibling(everywhere: Any, kit: 
     assert everywhere(program) == ("a", "b", "c")
 
 
-def test_row_23_no_sibling_loses_its_change_of_the_state(everywhere: Any, kit: Any) -> None:
-    """google/adk-python #1153 and #1938: of parallel tools only one's state survived."""
+def test_no_sibling_loses_its_change_of_the_state(everywhere: Any, kit: Any) -> None:
+    """23. google/adk-python #1153 and #1938: of parallel tools only one's state survived."""
 
     async def program() -> Any:
         def setting(name: str) -> Any:
@@ -78,8 +78,8 @@ def test_row_23_no_sibling_loses_its_change_of_the_state(everywhere: Any, kit: A
     assert everywhere(program) == ("a", "b", "c")
 
 
-def test_row_24_no_completion_of_six_is_lost(everywhere: Any, kit: Any) -> None:
-    """can1357/oh-my-pi #6148: six parallel completions of a todo list, some lost, some items came back."""
+def test_no_completion_of_six_is_lost(everywhere: Any, kit: Any) -> None:
+    """24. can1357/oh-my-pi #6148: six parallel completions of a todo list, some lost, some items came back."""
 
     async def program() -> Any:
         async def complete(ctx: Any, item: int) -> ToolOutput:
@@ -93,8 +93,8 @@ def test_row_24_no_completion_of_six_is_lost(everywhere: Any, kit: Any) -> None:
     assert everywhere(program) == [6]
 
 
-def test_row_25_no_update_is_lost_through_a_shared_context(everywhere: Any, kit: Any) -> None:
-    """google-antigravity/antigravity-sdk-python #109: get and set on a shared context lost updates."""
+def test_no_update_is_lost_through_a_shared_context(everywhere: Any, kit: Any) -> None:
+    """25. google-antigravity/antigravity-sdk-python #109: get and set on a shared context lost updates."""
 
     async def program() -> Any:
         async def count(ctx: Any) -> ToolOutput:
@@ -110,8 +110,8 @@ def test_row_25_no_update_is_lost_through_a_shared_context(everywhere: Any, kit:
     assert everywhere(program) == (5, {0})
 
 
-def test_row_26_no_second_writer_is_rejected(everywhere: Any, kit: Any) -> None:
-    """langchain-ai/langchain PR #34403: parallel writers of one key were rejected as an invalid update."""
+def test_no_second_writer_is_rejected(everywhere: Any, kit: Any) -> None:
+    """26. langchain-ai/langchain PR #34403: parallel writers of one key were rejected as an invalid update."""
 
     async def program() -> Any:
         tools = [
@@ -124,8 +124,8 @@ def test_row_26_no_second_writer_is_rejected(everywhere: Any, kit: Any) -> None:
     assert everywhere(program) == ("second", ("ok", "ok"))
 
 
-def test_row_27_no_error_when_one_stateful_tool_is_called_twice(everywhere: Any, kit: Any) -> None:
-    """langchain-ai/langchain-sandbox #42: a stateful tool called twice in one turn ended in an error."""
+def test_no_error_when_one_stateful_tool_is_called_twice(everywhere: Any, kit: Any) -> None:
+    """27. langchain-ai/langchain-sandbox #42: a stateful tool called twice in one turn ended in an error."""
 
     async def program() -> Any:
         tool = kit.changing("run", lambda state: state.set("session", state.get("session", 0) + 1))
@@ -135,8 +135,8 @@ def test_row_27_no_error_when_one_stateful_tool_is_called_twice(everywhere: Any,
     assert everywhere(program) == (2, ("ok", "ok"))
 
 
-def test_row_28_no_command_of_several_is_dropped(everywhere: Any, kit: Any) -> None:
-    """langchain-ai/langgraph #7129: of several commands of one batch only one was kept."""
+def test_no_command_of_several_is_dropped(everywhere: Any, kit: Any) -> None:
+    """28. langchain-ai/langgraph #7129: of several commands of one batch only one was kept."""
 
     async def program() -> Any:
         async def command(ctx: Any) -> ToolOutput:
@@ -152,8 +152,8 @@ def test_row_28_no_command_of_several_is_dropped(everywhere: Any, kit: Any) -> N
     assert everywhere(program) == ("0a", "0b", "1a", "1b", "2a", "2b")
 
 
-def test_row_29_no_working_directory_leaks_between_siblings(everywhere: Any, kit: Any) -> None:
-    """anthropics/claude-code #82311, #75865, #43497: the working directory of one call leaked into its siblings."""
+def test_no_working_directory_leaks_between_siblings(everywhere: Any, kit: Any) -> None:
+    """29. anthropics/claude-code #82311, #75865, #43497: the working directory of one call leaked into its siblings."""
 
     async def program() -> Any:
         async def where(ctx: Any) -> str:
@@ -169,8 +169,8 @@ def test_row_29_no_working_directory_leaks_between_siblings(everywhere: Any, kit
     assert everywhere(program) == (["a", "b"], PurePosixPath("b"))
 
 
-def test_row_30_no_count_of_calls_is_too_low(everywhere: Any, kit: Any) -> None:
-    """pydantic/pydantic-ai PR #3133: a race undercounted how many tools were called."""
+def test_no_count_of_calls_is_too_low(everywhere: Any, kit: Any) -> None:
+    """30. pydantic/pydantic-ai PR #3133: a race undercounted how many tools were called."""
 
     async def program() -> Any:
         async def use(ctx: Any) -> ToolOutput:
