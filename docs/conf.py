@@ -19,7 +19,7 @@ language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinxcontrib_trio", "extension"]
 root_doc = "index"
-exclude_patterns = ["README.md", "examples/shop/**", "_site/**"]
+exclude_patterns = ["README.md", "changes/**", "examples/shop/**", "_site/**"]
 
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
