@@ -36,8 +36,6 @@ BATCH_TO_GO = 35
 #: Modules above 600 lines, each with the reason why it is not divided.
 LONG_MODULES = {
     "toolrt/runtime/_lane.py": "still to go",
-    "toolrt/workspace/disk/_disk.py": "every operation of a disk in the order of its port, as its twin has them",
-    "toolrt/workspace/disk/_memory.py": "the twin of the real disk, operation by operation",
 }
 
 

@@ -14,23 +14,8 @@ from toolrt.workspace.change._files import SIZE_LIMIT, CallContext, Files, Limit
 from toolrt.workspace.change._held import held
 from toolrt.workspace.change._revision import noted, noted_no_change
 from toolrt.workspace.change._version import Version
-from toolrt.workspace.disk._disk import (
-    EXACT,
-    Change,
-    Changed,
-    Disk,
-    Entry,
-    Folding,
-    Inseparable,
-    Kind,
-    NotRegular,
-    Revision,
-    Snapshot,
-    Stat,
-    TooLarge,
-    Unsynced,
-    is_own,
-)
+from toolrt.workspace.disk._disk import EXACT, Change, Disk, Entry, Folding, Kind, Revision, Snapshot, Stat, is_own
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced
 from toolrt.workspace.disk._memory import Fault, MemoryDisk
 from toolrt.workspace.disk._nodes import Directory, HardLink, Planted, Special, Symlink, User
 from toolrt.workspace.disk._real import RealDisk

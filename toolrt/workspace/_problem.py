@@ -10,7 +10,7 @@ import errno
 import os
 import re
 
-from toolrt.workspace.disk._disk import NotRegular, TooLarge
+from toolrt.workspace.disk._disk_errors import NotRegular, TooLarge
 
 __all__ = ["FileProblem", "from_os_error"]
 

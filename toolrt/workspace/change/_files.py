@@ -58,7 +58,8 @@ from toolrt.workspace.change._revision import (
     row_of,
 )
 from toolrt.workspace.change._version import Row, Store
-from toolrt.workspace.disk._disk import Changed, Disk, Entry, Kind, Snapshot, Stat, Unsynced
+from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
+from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on

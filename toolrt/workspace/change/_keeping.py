@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import in_thread
 from toolrt.workspace.change._version import Row, Store
-from toolrt.workspace.disk._disk import Disk, Entry, Kind, Unsynced
+from toolrt.workspace.disk._disk import Disk, Entry, Kind
+from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on
 

@@ -25,19 +25,8 @@ import trio
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem, from_os_error
 from toolrt.workspace.change._version import Number, Row, Standing, Store
-from toolrt.workspace.disk._disk import (
-    Changed,
-    Disk,
-    Entry,
-    InPlace,
-    Inseparable,
-    Kind,
-    NoTurn,
-    Snapshot,
-    Stat,
-    Survey,
-    Unsynced,
-)
+from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NoTurn, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._mounts import path_on
 

@@ -19,55 +19,59 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Self
 
 import attrs
 import trio
 
+from toolrt.errors import DefinitionRefused
 from toolrt.workspace.disk._disk import (
     BOXED,
     COPY,
-    DEEPEST,
+    EXACT,
     KEPT,
-    OWN,
+    NO_MOUNTS,
     PARTIAL,
     PATH_MAX,
     Change,
-    Changed,
     Entry,
+    Folding,
     InPlace,
-    Inseparable,
     Kind,
-    NotRegular,
     Revision,
     Snapshot,
     Stat,
     Survey,
-    TooLarge,
-    failure,
-    is_own,
+    parts_of,
 )
-from toolrt.workspace.disk._memory_rest import COPY_LIMIT, DiskAtRest, Fault
-from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE
-from toolrt.workspace.disk._nodes import Branch, File, Node, Other, RecoveryCopy, files_of, nodes_of
-from toolrt.workspace.disk._real_keep import IGNORING, tree_digest
-from toolrt.workspace.disk._real_recover import mixture
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, failure
+from toolrt.workspace.disk._memory_keep import put_in_box, surveyed
+from toolrt.workspace.disk._memory_planting import plant, plant_copy, planted_directory, set_planted_mode, uproot
+from toolrt.workspace.disk._memory_recover import recover, strangers
+from toolrt.workspace.disk._memory_tree import READ, SEARCH, SET_GROUP, WRITE, NodeTree, checked_parts, now_ns
+from toolrt.workspace.disk._nodes import Branch, File, HardLink, Other, Planted, RecoveryCopy, User, copied, nodes_of
+from toolrt.workspace.disk._real import RealDisk
 
 __all__ = ["COPY_LIMIT", "Fault", "MemoryDisk"]
 
+#: Called before each elementary effect with its name and the entry's path below the root; an OSError that it raises
+#: is what the disk does instead.  The names: "read", "look", "list"; "write" (a file of the disk's own), "overwrite"
+#: (a file in place, twice), "move", "remove", "make directory", "make link", "set mode".
+Fault = Callable[[str, str], None]
+
+#: The most bytes `MemoryDisk.copy_of` copies unless told otherwise: 256 MiB.
+COPY_LIMIT = 256 * 1024 * 1024
+
 #: The mode bits that a new file or directory does not get.
 _UMASK = 0o022
-
-#: A file's bits that let others run it as its owner, or in its group; the latter, on a directory, gives its group to
-#: what is made in it.
-_SET_USER, _SET_GROUP = 0o4000, 0o2000
 
 #: The bytes of a recovery copy's head.
 _HEAD = 4096
 
 
-class MemoryDisk(DiskAtRest):
+class MemoryDisk:
     """A disk in memory, with directories, symbolic and hard links, permission bits and folding of names.
 
     Args:
@@ -88,52 +92,186 @@ class MemoryDisk(DiskAtRest):
         disk = MemoryDisk({"a.txt": "one", "src": Directory(), "b.txt": Symlink("a.txt")})
     """
 
+    def __init__(
+        self,
+        content: Mapping[str, Planted] | None = None,
+        *,
+        root: str = "/workspace",
+        home: str | None = None,
+        fold: Folding = EXACT,
+        fault: Fault | None = None,
+        user: User | None = None,
+        capacity: int | None = None,
+    ) -> None:
+        if not root.startswith("/") or ".." in parts_of(root):
+            raise DefinitionRefused("MemoryDisk's root", "an absolute path without ..", root)
+        self._root = "/" + "/".join(part for part in parts_of(root) if part != ".")
+        self._below = parts_of(self._root)
+        self._home = home
+        self._fault = fault
+        self._tree = NodeTree(Branch(fold, 0o755, 1), self._below, fold == EXACT, user, capacity)
+        planted_directory(self._tree, self._below)
+        # Hard links last: their targets are planted by then.
+        for path, what in sorted((content or {}).items(), key=lambda item: isinstance(item[1], HardLink)):
+            self.put(path, what)
+
+    @classmethod
+    def copy_of(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        limit: int = COPY_LIMIT,
+        home: str | None = None,
+        fault: Fault | None = None,
+    ) -> Self:
+        """A twin of the real directory `path` as it is now, mounted where the real one is; `path` is only read.
+
+        Links are kept as they are, hard links among the copied files too; pipes, sockets and devices are left
+        out.
+
+        Args:
+            limit: the most bytes to copy.
+            home: the directory that ``~`` means there; None: it means nothing.
+            fault: what may fail, as of `MemoryDisk`.
+
+        Raises:
+            InputRefused: there is no directory at `path`, it has more than `limit` bytes of files, or a file
+                cannot be read.
+        """
+        real = RealDisk(path)
+        disk = cls(root=real.root, home=home, fold=real.folds(real.root), fault=fault)
+        plant_copy(disk._tree, real, os.fspath(path), limit)
+        return disk
+
+    def copy(self) -> Self:
+        """Another disk with the same content; what happens to one does not show in the other."""
+        made = self.crashed()
+        made._fault = self._fault
+        return made
+
+    def crashed(self) -> Self:
+        """Another disk, as this one would be found after a crash now: what was being done is left as it is.
+
+        It has no faults; whoever worked on this one is dead there, so `recover` mends what he left.
+        """
+        made = type(self)(root=self._root, home=self._home)
+        made._tree = attrs.evolve(self._tree, top=copied(self._tree.top, {}))
+        return made
+
+    def put(self, path: str, what: Planted, *, mode: int = 0o644, owner: tuple[int, int] | None = None) -> None:
+        """`what` stands at `path`, in place of whatever did; missing directories are made.
+
+        For setting up, and for playing somebody else who changes the disk: it happens at once, at any time, and
+        nothing binds it.
+
+        Args:
+            path: relative to the root, or absolute.
+            mode: permission bits of a file or a special file.
+            owner: the numbers of its user and its group; None: who works on the disk.
+
+        Raises:
+            DefinitionRefused: a file or link stands where a directory is needed, or a hard link's target is no
+                file.
+
+        Checkpoint: never.
+        """
+        plant(self._tree, path, what, mode, owner)
+
+    def drop(self, path: str) -> None:
+        """Nothing stands at `path`; a directory goes with all that is in it.  As `put`, it plays somebody else.
+
+        Raises:
+            FileNotFoundError: nothing stood there.
+
+        Checkpoint: never.
+        """
+        uproot(self._tree, path)
+
+    def chmod(self, path: str, mode: int) -> None:
+        """What stands at `path` has the permission bits `mode`.  As `put`, it plays somebody else.
+
+        Raises:
+            FileNotFoundError: nothing stands there.
+
+        Checkpoint: never.
+        """
+        set_planted_mode(self._tree, path, mode)
+
+    @property
+    def root(self) -> str:
+        """The path of the directory all entries are below."""
+        return self._root
+
+    @property
+    def mounts(self) -> Mapping[str, str]:
+        """None: it has one root."""
+        return NO_MOUNTS
+
+    @property
+    def home(self) -> str | None:
+        """What ``~`` stands for, or None."""
+        return self._home
+
+    @property
+    def time_step_ns(self) -> int:
+        """One nanosecond: two changes at one moment of the virtual clock show the same time."""
+        return 1
+
+    def now_ns(self) -> int:
+        """The virtual clock's time; 0 where no Trio runs."""
+        return now_ns()
+
+    def lstat(self, path: str) -> Stat:
+        """What `path` is, links not followed; see `Disk.lstat`."""
+        parts = checked_parts(path)
+        self._tree.touch_way(parts)
+        return self._tree.stat(self._tree.find(parts))
+
+    def readlink(self, path: str) -> str:
+        """The text of the symbolic link at `path`; see `Disk.readlink`."""
+        parts = checked_parts(path)
+        self._tree.touch_way(parts)
+        node = self._tree.find(parts)
+        if not isinstance(node, Other) or node.kind is not Kind.SYMLINK:
+            raise failure(errno.EINVAL)
+        return node.target
+
+    def listdir(self, path: str) -> list[str]:
+        """The names in the directory at `path`, sorted; see `Disk.listdir`."""
+        parts = checked_parts(path)
+        self._tree.touch_way(parts)
+        self._tree.touch_list(parts, made=False)
+        node = self._tree.find(parts)
+        if not isinstance(node, Branch):
+            raise failure(errno.ENOTDIR)
+        self._tree.require(node, READ)
+        return sorted(name for name, _ in node.names.values())
+
+    def folds(self, path: str) -> Folding:
+        """Which spellings the directory at `path` takes for the same name; see `Disk.folds`."""
+        parts = parts_of(path)
+        self._tree.touch_way(parts)
+        try:
+            node = self._tree.find(parts)
+        except OSError:
+            return EXACT
+        return node.folding if isinstance(node, Branch) else EXACT
+
+    def names_of(self, stat: Stat) -> int:
+        """How many names of a file stand below the root; see `Disk.names_of`."""
+        return self._tree.names_of(stat)
+
     def peek(self, entry: Entry) -> bytes:
         """The content of the file at `entry`; see `Disk.peek`."""
         return self._read(entry, None).content
 
     def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """What dead writers left is gone; see `Disk.recover`."""
-        done: list[str] = []
-        for entry in self._directories(()) if directories is None else sorted(set(directories)):
-            try:
-                above = self._tree.entered(entry)
-                self._tree.require(above, READ | SEARCH, entry)
-            except OSError:
-                continue
-            self._tree.touch_list((*self._below, *entry), made=False)
-            for name, node in sorted(above.names.values(), key=lambda found: found[0]):
-                if isinstance(node, Other) or node.held or node.made_as != (above.inode, name):
-                    continue
-                if not name.endswith((PARTIAL, COPY)):
-                    continue
-                if not self._may_remove(above, node, (*entry, name)):
-                    continue
-                mended = name
-                if isinstance(node, File) and name.endswith(COPY):
-                    put_back = self._put_back(above, entry, node.saved)
-                    if put_back is None:
-                        continue
-                    mended = put_back or name
-                self._take_away(above, (*entry, name))
-                done.append("/".join((*entry, mended)))
-        return sorted(done)
+        return recover(self._tree, directories)
 
     def strangers(self, directories: Iterable[Entry] | None = None) -> list[str]:
         """Names like the disk's own that it did not make; see `Disk.strangers`."""
-        found: list[str] = []
-        for entry in self._directories(()) if directories is None else sorted(set(directories)):
-            try:
-                above = self._tree.entered(entry)
-                self._tree.require(above, READ | SEARCH, entry)
-            except OSError:
-                continue
-            self._tree.touch_list((*self._below, *entry), made=False)
-            for name, node in above.names.values():
-                ours = not isinstance(node, Other) and node.made_as == (above.inode, name)
-                if is_own(name) and not ours:
-                    found.append("/".join((*entry, name)))
-        return sorted(found)
+        return strangers(self._tree, directories)
 
     async def look(self, entry: Entry) -> Stat:
         """What stands at `entry`; see `Disk.look`."""
@@ -210,8 +348,8 @@ class MemoryDisk(DiskAtRest):
                 continue
             self._tree.touch(parts, write=True)
             self._tree.require(above, WRITE | SEARCH, made)
-            uid, gid = self._new_owner(above)
-            mode = 0o777 & ~_UMASK | above.mode & _SET_GROUP
+            uid, gid = self._tree.new_owner(above)
+            mode = 0o777 & ~_UMASK | above.mode & SET_GROUP
             branch = Branch(above.folding, mode, self._tree.next_inode(), uid, gid)
             above.names[above.folding.fold(made[-1])] = (made[-1], branch)
             self._tree.touch_list(parts[:-1], made=True)
@@ -229,7 +367,7 @@ class MemoryDisk(DiskAtRest):
             raise failure(errno.EEXIST, entry)
         self._tree.touch(parts, write=True)
         self._tree.require(above, WRITE | SEARCH, entry)
-        uid, gid = self._new_owner(above)
+        uid, gid = self._tree.new_owner(above)
         link = Other(Kind.SYMLINK, text, self._tree.next_inode(), uid, gid)
         above.names[above.folding.fold(entry[-1])] = (entry[-1], link)
         self._tree.touch_list(parts[:-1], made=True)
@@ -247,7 +385,7 @@ class MemoryDisk(DiskAtRest):
         if user is not None and user.uid != node.uid:
             raise failure(errno.EPERM, entry)
         # Nobody gives away the right to run as a group that he is not in.
-        node.mode = mode if user is None or node.gid in user.gids else mode & ~_SET_GROUP
+        node.mode = mode if user is None or node.gid in user.gids else mode & ~SET_GROUP
         self._tree.touch((*self._below, *entry), write=True)
         if isinstance(node, File):
             node.changed(self.now_ns())
@@ -266,7 +404,7 @@ class MemoryDisk(DiskAtRest):
             self._tree.touch_list((*self._below, *entry), made=False)
             if node.names:
                 raise failure(errno.ENOTEMPTY, entry)
-        self._take_away(above, entry)
+        self._tree.take_away(above, entry)
 
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
@@ -276,20 +414,20 @@ class MemoryDisk(DiskAtRest):
         above, node = self._tree.standing(entry)
         if not isinstance(node, Branch):
             self._tree.require_removable(above, node, entry)
-            self._take_away(above, entry)
+            self._tree.take_away(above, entry)
             return
-        self._require_all_removable(node, entry)
+        self._tree.require_all_removable(node, entry)
         self._tree.require_removable(above, node, entry)
-        aside = self._free_name(above, entry[-1], PARTIAL)
+        aside = self._tree.free_name(above, entry[-1], PARTIAL)
         node.held = True
-        self._rename(above, entry, above, (*entry[:-1], aside))
+        self._tree.rename(above, entry, above, (*entry[:-1], aside))
         node.made_as = (above.inode, aside)
         try:
             await self._effect("remove", entry, shielded=True)
         except OSError:
             node.held = False
         else:
-            self._take_away(above, (*entry[:-1], aside))
+            self._tree.take_away(above, (*entry[:-1], aside))
 
     def kept_for(self, entry: Entry) -> Entry:
         """A new entry for what is to be kept; see `Disk.kept_for`."""
@@ -297,86 +435,27 @@ class MemoryDisk(DiskAtRest):
             raise failure(errno.EBUSY, entry)
         root = self._tree.entered(())
         told = hashlib.sha256("/".join(entry).encode(errors="surrogateescape")).hexdigest()[:16]
-        return (self._free_name(root, told, KEPT), BOXED)
+        return (self._tree.free_name(root, told, KEPT), BOXED)
 
     async def survey(self, entry: Entry) -> Survey:
         """What stands at `entry` with all that is in it; see `Disk.survey`."""
         await self._effect("read", entry)
-        return self._surveyed(entry)
+        return surveyed(self._tree, entry)
 
     async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
         await self._effect("read", entry)
-        surveyed = self._surveyed(entry)
+        found = surveyed(self._tree, entry)
         await self._effect("move", entry)
-        if self._surveyed(entry).number != surveyed.number:
+        if surveyed(self._tree, entry).number != found.number:
             raise Changed
-        above, node = self._tree.standing(entry)
-        area = self._tree.entered(kept[:-2])
-        self._tree.require(area, WRITE | SEARCH, entry)
-        if kept[-2] in area.names:
-            raise failure(errno.EEXIST, entry)
-        shared = {id(file): file for file in files_of(node) if file.links > 1}
-        self._tree.require_room(sum(len(file.content) for file in shared.values()), 0, entry)
-        if isinstance(node, Branch):
-            self._tree.require(node, WRITE, entry)  # it gets another directory above it, the box
-        begin(surveyed)
-        uid, gid = self._new_owner(area)
-        box = Branch(area.folding, 0o700, self._tree.next_inode(), uid, gid, made_as=(area.inode, kept[-2]))
-        for name in IGNORING:
-            box.names[name] = (name, File(b"*\n", 0o600, self._tree.next_inode(), uid, gid, mtime_ns=self.now_ns()))
-        area.names[area.folding.fold(kept[-2])] = (kept[-2], box)
-        self._tree.touch((*self._below, *kept[:-1]), write=True)
-        self._tree.touch_list((*self._below, *kept[:-2]), made=True)
-        self._rename(above, entry, box, kept)
-        self._part(box, kept)
+        put_in_box(self._tree, entry, kept, lambda: begin(found))
 
     async def give_back(self, kept: Entry, entry: Entry) -> None:
         """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
         await self.move(kept, entry)
         area = self._tree.entered(kept[:-2])
-        self._take_away(area, kept[:-1])
-
-    def _surveyed(self, entry: Entry) -> Survey:
-        if not entry:
-            raise failure(errno.EBUSY, entry)
-        above, node = self._tree.standing(entry)
-        if isinstance(node, Branch):
-            self._require_all_removable(node, entry)
-        self._tree.require(above, WRITE | SEARCH, entry)
-        digest, size = self._digest(node, entry)
-        stat = self._tree.stat(node)
-        return Survey(stat.kind, stat.mode, digest, size, (stat.device, stat.inode))
-
-    def _digest(self, node: Node, entry: Entry) -> tuple[bytes, int]:
-        self._tree.touch((*self._below, *entry), write=False)
-        if isinstance(node, File):
-            self._tree.require(node, READ, entry)
-            self._tree.touch_content((*self._below, *entry), node, write=False)
-            return hashlib.sha256(node.content).digest(), len(node.content)
-        if isinstance(node, Other):
-            text = os.fsencode(node.target) if node.kind is Kind.SYMLINK else node.kind.name.encode()
-            return hashlib.sha256(text).digest(), 0
-        self._tree.require(node, READ, entry)
-        self._tree.touch_list((*self._below, *entry), made=False)
-        parts, size = [], 0
-        for name, below in node.names.values():
-            digest, more = self._digest(below, (*entry, name))
-            stat = self._tree.stat(below)
-            parts.append((os.fsencode(name), stat.kind, stat.mode, digest))
-            size += more
-        return tree_digest(parts), size
-
-    def _part(self, above: Branch, entry: Entry) -> None:
-        """No other name leads to a file that is kept."""
-        for key, (name, node) in list(above.names.items()):
-            if isinstance(node, Branch):
-                self._part(node, (*entry, name))
-            elif isinstance(node, File) and node.links > 1:
-                copy = attrs.evolve(node, inode=self._tree.next_inode(), links=1, shared=False, changes=0)
-                self._tree.touch_content((*self._below, *entry, name), node, write=True)
-                self._tree.unnamed(above, key, self.now_ns())
-                above.names[key] = (name, copy)
+        self._tree.take_away(area, kept[:-1])
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
@@ -401,7 +480,7 @@ class MemoryDisk(DiskAtRest):
         self._tree.require(there, WRITE | SEARCH, target)
         if isinstance(node, Branch) and here is not there:
             self._tree.require(node, WRITE, source)
-        self._rename(here, source, there, target)
+        self._tree.rename(here, source, there, target)
 
     async def _effect(self, name: str, entry: Entry, *, shielded: bool = False) -> None:
         """The instant before an elementary effect: anything may happen here, a fault too."""
@@ -440,7 +519,7 @@ class MemoryDisk(DiskAtRest):
             await self._effect("move", seen.entry)
             self._require_same(seen)
             written.held = False
-            self._rename(seen.above, (*seen.entry[:-1], name), seen.above, seen.entry)
+            self._tree.rename(seen.above, (*seen.entry[:-1], name), seen.above, seen.entry)
         return written
 
     async def _write_in_place(self, seen: _Seen, file: File, content: bytes) -> None:
@@ -453,36 +532,23 @@ class MemoryDisk(DiskAtRest):
             self._require_same(seen)
             copy.saved = RecoveryCopy(seen.entry[-1], file.inode, old, content)
             whole = name.removesuffix(PARTIAL) + COPY
-            self._rename(seen.above, (*seen.entry[:-1], name), seen.above, (*seen.entry[:-1], whole))
+            self._tree.rename(seen.above, (*seen.entry[:-1], name), seen.above, (*seen.entry[:-1], whole))
             copy.made_as = (seen.above.inode, whole)
             half = len(content) // 2
             try:
-                self._overwrite(seen, file, content[:half] + old[half:])
+                self._tree.overwrite(seen.entry, file, content[:half] + old[half:])
                 await self._effect("overwrite", seen.entry, shielded=True)
-                self._overwrite(seen, file, content)
+                self._tree.overwrite(seen.entry, file, content)
                 await self._effect("remove", seen.entry, shielded=True)
             except BaseException:
-                self._overwrite(seen, file, old)
+                self._tree.overwrite(seen.entry, file, old)
                 raise
             finally:
-                self._take_away(seen.above, (*seen.entry[:-1], whole))
+                self._tree.take_away(seen.above, (*seen.entry[:-1], whole))
             user = self._tree.user
             if user is None or user.uid == file.uid:
                 # Nobody gives away the right to run as a group that he is not in.
-                file.mode = mode if user is None or file.gid in user.gids else mode & ~_SET_GROUP
-
-    def _overwrite(self, seen: _Seen, file: File, content: bytes) -> None:
-        self._tree.require_room(len(content), len(file.content), seen.entry)
-        file.content = content
-        file.mtime_ns = self.now_ns()
-        file.changed(file.mtime_ns)
-        user = self._tree.user
-        if user is not None:
-            # Who writes takes away the bits that let others run it as its owner.
-            file.mode &= ~_SET_USER
-            if file.mode & 0o010 or file.gid not in user.gids:
-                file.mode &= ~_SET_GROUP
-        self._tree.touch_content((*self._below, *seen.entry), file, write=True)
+                file.mode = mode if user is None or file.gid in user.gids else mode & ~SET_GROUP
 
     @contextmanager
     def _own(self, seen: _Seen, content: bytes) -> Iterator[tuple[str, File]]:
@@ -490,20 +556,19 @@ class MemoryDisk(DiskAtRest):
         above, entry = seen.above, seen.entry
         self._tree.require(above, WRITE | SEARCH, entry)
         self._tree.require_room(len(content), 0, entry)
-        name = self._free_name(above, entry[-1], PARTIAL)
-        uid, gid = self._new_owner(above)
+        name = self._tree.free_name(above, entry[-1], PARTIAL)
+        uid, gid = self._tree.new_owner(above)
         mode, inode, now = 0o666 & ~_UMASK, self._tree.next_inode(), self.now_ns()
         file = File(content, mode, inode, uid, gid, mtime_ns=now, ctime_ns=now, held=True)
         file.made_as = (above.inode, name)
         beside = (*entry[:-1], name)
         above.names[above.folding.fold(name)] = (name, file)
-        self._tree.touch((*self._below, *beside), write=True)
-        self._tree.touch_list((*self._below, *entry[:-1]), made=True)
+        self._tree.touch_name((*self._below, *beside))
         try:
             yield name, file
         finally:
             if above.names.get(above.folding.fold(name), ("", None))[1] is file:
-                self._take_away(above, beside)
+                self._tree.take_away(above, beside)
 
     def _require_there(self, seen: _Seen) -> None:
         """Refuse a directory that is not the one that was looked into."""
@@ -517,97 +582,6 @@ class MemoryDisk(DiskAtRest):
         now = self._tree.named(seen.above, seen.entry[-1], seen.entry)
         if now is not seen.file or (seen.file is not None and seen.file.changes != seen.changes):
             raise Changed
-
-    def _put_back(self, above: Branch, entry: Entry, saved: RecoveryCopy | None) -> str | None:
-        """Make whole the file that a recovery copy is of; see `_real_recover`."""
-        if saved is None:
-            return ""
-        names = sorted(name for name, _ in above.names.values())
-        for name in (saved.name, *names):
-            key = above.folding.fold(name)
-            file = above.names.get(key, ("", None))[1]
-            if not isinstance(file, File) or file.inode != saved.inode:
-                continue
-            if file.content in (saved.old, saved.new):
-                return ""
-            if not self._tree.allows(file, READ | WRITE) or not mixture(file.content, saved.old, saved.new):
-                return None
-            self._overwrite(_Seen((*entry, name), above, file, 0), file, saved.old)
-            return name
-        return None
-
-    # Names
-
-    def _rename(self, here: Branch, source: Entry, there: Branch, target: Entry) -> None:
-        """Move a name, in place of whatever stands at `target`."""
-        node = here.names.pop(here.folding.fold(source[-1]))[1]
-        key = there.folding.fold(target[-1])
-        # A name that is taken over stays as it was spelled.
-        name = there.names[key][0] if key in there.names else target[-1]
-        self._tree.unnamed(there, key, self.now_ns())
-        there.names[key] = (name, node)
-        if isinstance(node, File):
-            node.changed(self.now_ns())
-        for entry in (source, target):
-            self._tree.touch((*self._below, *entry), write=True)
-            self._tree.touch_list((*self._below, *entry[:-1]), made=True)
-
-    def _take_away(self, above: Branch, entry: Entry) -> None:
-        self._tree.unnamed(above, above.folding.fold(entry[-1]), self.now_ns())
-        self._tree.touch((*self._below, *entry), write=True)
-        self._tree.touch_list((*self._below, *entry[:-1]), made=True)
-
-    def _require_all_removable(self, node: Branch, entry: Entry) -> None:
-        """Refuse a tree in which something may not be removed."""
-        self._tree.touch_list((*self._below, *entry), made=False)
-        self._tree.require(node, READ, entry)
-        if not node.names:
-            return
-        self._tree.require(node, WRITE | SEARCH, entry)
-        if len(entry) >= DEEPEST:
-            raise failure(errno.ENAMETOOLONG, entry)
-        for name, below in sorted(node.names.values(), key=lambda named: named[0]):
-            self._tree.touch((*self._below, *entry, name), write=False)
-            self._tree.require_removable(node, below, entry)
-            if isinstance(below, Branch):
-                self._require_all_removable(below, (*entry, name))
-
-    def _may_remove(self, above: Branch, node: File | Branch, entry: Entry) -> bool:
-        """Whether a dead writer's name can be taken away by us."""
-        try:
-            if isinstance(node, Branch):
-                self._require_all_removable(node, entry)
-            elif not (self._tree.allows(node, READ) or self._tree.allows(node, WRITE)):
-                return False
-            self._tree.require_removable(above, node, entry)
-        except OSError:
-            return False
-        return True
-
-    def _new_owner(self, above: Branch) -> tuple[int, int]:
-        uid, gid = self._tree.owner()
-        return uid, above.gid if above.mode & _SET_GROUP else gid
-
-    def _free_name(self, above: Branch, name: str, suffix: str) -> str:
-        """A name of the disk's own that is free: the same in every execution, and another for every target."""
-        serial = 0
-        while True:
-            candidate = above.folding.fold(f"{OWN}{serial}-{name[:40]}{suffix}")
-            if candidate not in above.names:
-                return candidate
-            serial += 1
-
-    def _directories(self, entry: Entry) -> Iterator[Entry]:
-        """Every directory from `entry` on that can be looked into."""
-        yield entry
-        try:
-            directory = self._tree.entered(entry)
-            self._tree.require(directory, READ | SEARCH, entry)
-        except OSError:
-            return
-        for name, node in list(directory.names.values()):
-            if isinstance(node, Branch):
-                yield from self._directories((*entry, name))
 
 
 @attrs.frozen

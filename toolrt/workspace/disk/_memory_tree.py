@@ -23,27 +23,24 @@ import os
 import zlib
 
 import attrs
+import trio
 
 from toolrt import probe
-from toolrt.workspace.disk._disk import (
-    NAME_MAX,
-    PATH_MAX,
-    Entry,
-    Kind,
-    NotRegular,
-    Stat,
-    failure,
-    parts_of,
-)
+from toolrt.workspace.disk._disk import DEEPEST, NAME_MAX, OWN, PATH_MAX, Entry, Kind, Stat, is_own, parts_of
+from toolrt.workspace.disk._disk_errors import NotRegular, failure
 from toolrt.workspace.disk._nodes import Branch, File, Node, Other, User, files_of
 
-__all__ = ["READ", "SEARCH", "STICKY", "WRITE", "NodeTree", "checked_parts"]
+__all__ = ["READ", "SEARCH", "SET_GROUP", "WRITE", "NodeTree", "checked_parts", "now_ns"]
 
 #: What may be asked for, as permission bits say it.
 READ, WRITE, SEARCH = 4, 2, 1
 
 #: Of a directory: only owners remove what is in it.
-STICKY = 0o1000
+_STICKY = 0o1000
+
+#: A file's bits that let others run it as its owner, or in its group; the latter, on a directory, gives its group to
+#: what is made in it.
+SET_USER, SET_GROUP = 0o4000, 0o2000
 
 #: A file takes whole blocks of this size, and an empty one none (as on tmpfs).
 BLOCK = 4096
@@ -140,6 +137,20 @@ class NodeTree:
             raise failure(errno.ELOOP, entry) if node.kind is Kind.SYMLINK else NotRegular(node.kind)
         return node
 
+    def names_of(self, stat: Stat) -> int:
+        """How many names of a file stand below the root."""
+        found = 0
+        pending = [self.find(self.below)] if stat.device == self.device else []
+        while pending:
+            above = pending.pop()
+            for name, node in above.names.values() if isinstance(above, Branch) else ():
+                if isinstance(node, Branch):
+                    pending.append(node)
+                elif node.inode == stat.inode and not is_own(name):
+                    self.stat(node)  # which reports that its names were looked at
+                    found += 1
+        return found
+
     # Permission
 
     def allows(self, node: Node, wanted: int) -> bool:
@@ -163,7 +174,7 @@ class NodeTree:
     def require_removable(self, above: Branch, node: Node, entry: Entry) -> None:
         """Refuse to take `node` out of `above` to who may not."""
         self.require(above, WRITE | SEARCH, entry)
-        if above.mode & STICKY and self.user is not None and self.user.uid not in (above.uid, node.uid):
+        if above.mode & _STICKY and self.user is not None and self.user.uid not in (above.uid, node.uid):
             raise failure(errno.EPERM, entry)
 
     def may_give(self, file: File) -> bool:
@@ -212,23 +223,88 @@ class NodeTree:
             resource = self._resource(parts)
             probe.sink.access(resource if resource == _OUTSIDE else (*resource, "/"), not made)
 
+    def touch_name(self, parts: Entry) -> None:
+        """Report that a name came to be at `parts`, or went."""
+        self.touch(parts, write=True)
+        self.touch_list(parts[:-1], made=True)
+
     def touch_content(self, parts: Entry, file: File, *, write: bool) -> None:
         """Report an access to a file's content."""
         self.touch(parts, write=write)
         if file.shared and probe.sink is not None:
             probe.sink.access(_file(file), write)
 
-    def unnamed(self, directory: Branch, key: str, now_ns: int) -> None:
+    def unnamed(self, directory: Branch, key: str) -> None:
         """Take a name out of `directory`, if it is there; the files behind it have one name less from now on."""
         before = directory.names.pop(key, None)
         if before is not None:
             for file in files_of(before[1]):
                 file.links -= 1
-                file.changed(now_ns)
+                file.changed(now_ns())
                 if file.shared and probe.sink is not None:
                     probe.sink.access(_file(file), True)
             if self.capacity is not None and probe.sink is not None:
                 probe.sink.access(_ROOM, True)
+
+    # Changing
+
+    def rename(self, here: Branch, source: Entry, there: Branch, target: Entry) -> None:
+        """Move a name, in place of whatever stands at `target`."""
+        node = here.names.pop(here.folding.fold(source[-1]))[1]
+        key = there.folding.fold(target[-1])
+        # A name that is taken over stays as it was spelled.
+        name = there.names[key][0] if key in there.names else target[-1]
+        self.unnamed(there, key)
+        there.names[key] = (name, node)
+        if isinstance(node, File):
+            node.changed(now_ns())
+        for entry in (source, target):
+            self.touch_name((*self.below, *entry))
+
+    def take_away(self, above: Branch, entry: Entry) -> None:
+        self.unnamed(above, above.folding.fold(entry[-1]))
+        self.touch_name((*self.below, *entry))
+
+    def require_all_removable(self, node: Branch, entry: Entry) -> None:
+        """Refuse a tree in which something may not be removed."""
+        self.touch_list((*self.below, *entry), made=False)
+        self.require(node, READ, entry)
+        if not node.names:
+            return
+        self.require(node, WRITE | SEARCH, entry)
+        if len(entry) >= DEEPEST:
+            raise failure(errno.ENAMETOOLONG, entry)
+        for name, below in sorted(node.names.values(), key=lambda named: named[0]):
+            self.touch((*self.below, *entry, name), write=False)
+            self.require_removable(node, below, entry)
+            if isinstance(below, Branch):
+                self.require_all_removable(below, (*entry, name))
+
+    def new_owner(self, above: Branch) -> tuple[int, int]:
+        uid, gid = self.owner()
+        return uid, above.gid if above.mode & SET_GROUP else gid
+
+    def free_name(self, above: Branch, name: str, suffix: str) -> str:
+        """A name of the disk's own that is free: the same in every execution, and another for every target."""
+        serial = 0
+        while True:
+            candidate = above.folding.fold(f"{OWN}{serial}-{name[:40]}{suffix}")
+            if candidate not in above.names:
+                return candidate
+            serial += 1
+
+    def overwrite(self, entry: Entry, file: File, content: bytes) -> None:
+        self.require_room(len(content), len(file.content), entry)
+        file.content = content
+        file.mtime_ns = now_ns()
+        file.changed(file.mtime_ns)
+        user = self.user
+        if user is not None:
+            # Who writes takes away the bits that let others run it as its owner.
+            file.mode &= ~SET_USER
+            if file.mode & 0o010 or file.gid not in user.gids:
+                file.mode &= ~SET_GROUP
+        self.touch_content((*self.below, *entry), file, write=True)
 
     def _resource(self, parts: Entry) -> probe.Resource:
         """The name of the entry at `parts` as accesses report it."""
@@ -248,6 +324,14 @@ class NodeTree:
                 node = found[1] if found is not None else None
             keys.append(folding.fold(part))
         return tuple(keys)
+
+
+def now_ns() -> int:
+    """The virtual clock's time; 0 where no Trio runs."""
+    try:
+        return int(trio.current_time() * 1_000_000_000)
+    except RuntimeError:
+        return 0
 
 
 def _file(file: File) -> probe.Resource:

@@ -36,13 +36,12 @@ from toolrt.workspace.disk._disk import (
     Entry,
     Folding,
     InPlace,
-    NoTurn,
     Revision,
     Snapshot,
     Stat,
     Survey,
-    failure,
 )
+from toolrt.workspace.disk._disk_errors import NoTurn, failure
 from toolrt.workspace.disk._process_lock import HeldElsewhere, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
 from toolrt.workspace.disk._real_keep import boxes, give_back, keep, kept_for, survey

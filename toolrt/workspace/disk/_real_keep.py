@@ -21,7 +21,8 @@ import os
 import stat
 from collections.abc import Callable
 
-from toolrt.workspace.disk._disk import BOXED, KEPT, OWN, Changed, Entry, Kind, Survey, failure, is_boxed
+from toolrt.workspace.disk._disk import BOXED, KEPT, OWN, Entry, Kind, Survey, is_boxed
+from toolrt.workspace.disk._disk_errors import Changed, failure
 from toolrt.workspace.disk._real_remove import delete_tree, require_removable
 from toolrt.workspace.disk._real_walk import (
     LISTED,

@@ -25,7 +25,8 @@ import stat
 import struct
 from collections.abc import Callable
 
-from toolrt.workspace.disk._disk import DEEPEST, OWN, PARTIAL, Changed, Entry, Kind, Stat, failure
+from toolrt.workspace.disk._disk import DEEPEST, OWN, PARTIAL, Entry, Kind, Stat
+from toolrt.workspace.disk._disk_errors import Changed, failure
 from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, shown_as, stat_of
 from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
 from toolrt.workspace.disk._seal import Seal

@@ -16,22 +16,8 @@ from types import TracebackType
 
 import attrs
 
-from toolrt.workspace.disk._disk import (
-    DEVICE,
-    KIND_OF_TYPE,
-    TYPE_BITS,
-    Changed,
-    Entry,
-    Inseparable,
-    Kind,
-    NotRegular,
-    Snapshot,
-    Stat,
-    TooLarge,
-    Unsynced,
-    failure,
-    is_plain,
-)
+from toolrt.workspace.disk._disk import DEVICE, KIND_OF_TYPE, TYPE_BITS, Entry, Kind, Snapshot, Stat, is_plain
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced, failure
 
 __all__ = [
     "HELD",

@@ -35,21 +35,8 @@ import stat
 import sys
 from collections.abc import Callable
 
-from toolrt.workspace.disk._disk import (
-    COPY,
-    OWN,
-    PARTIAL,
-    Change,
-    Changed,
-    Entry,
-    InPlace,
-    Inseparable,
-    Revision,
-    Snapshot,
-    Stat,
-    Unsynced,
-    failure,
-)
+from toolrt.workspace.disk._disk import COPY, OWN, PARTIAL, Change, Entry, InPlace, Revision, Snapshot, Stat
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, Unsynced, failure
 from toolrt.workspace.disk._real_links import names_of
 from toolrt.workspace.disk._real_walk import (
     HELD,

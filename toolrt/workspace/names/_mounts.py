@@ -32,9 +32,9 @@ from toolrt.workspace.disk._disk import (
     Snapshot,
     Stat,
     Survey,
-    failure,
     is_own,
 )
+from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._state_place import contains
 
