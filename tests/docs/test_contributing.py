@@ -93,3 +93,24 @@ def test_conftests_leave_the_path_of_imports_alone() -> None:
     """What tests share is imported by its whole name, so no two folders can mean different files by one name."""
     changed = [file for file in ROOT.joinpath("tests").rglob("conftest.py") if "sys.path" in file.read_text()]
     assert changed == []
+
+
+def test_newcomers_test_has_true_answers() -> None:
+    """The four answers take ten lines at most, and each file has what the answer finds there."""
+    section = PAGES[0].read_text(encoding="utf-8").split("## The newcomer's test")[1].split("\n## ")[0]
+    answers = section[section.index("- (a)") :].strip()
+    assert re.findall(r"^- \((.)\)", answers, re.MULTILINE) == ["a", "b", "c", "d"]
+    assert len(answers.splitlines()) <= 10
+    there = {
+        "toolrt/model/_call.py": "class Outcome(",
+        "toolrt/sim/policies/_policy.py": "class Policy(",
+        "toolrt/interop/_format.py": "Format",
+        "toolrt/interop/_shape.py": "def format_of(",
+        "toolrt/interop/_response.py": "def read_response(",
+        "toolrt/interop/_render.py": "def render_results(",
+        "toolrt/cli/experiment/_variation.py": "_FAULTS = (",
+        "toolrt/workspace/disk/_memory.py": "self._fault(",
+    }
+    files = set(re.findall(r"`(toolrt/[\w/]+\.py)`", answers))
+    assert files == there.keys()
+    assert [file for file, text in there.items() if text not in (ROOT / file).read_text(encoding="utf-8")] == []

@@ -22,7 +22,7 @@ TERMS = """ツール実行ランタイム 並列 直列 進捗 結果順序 完�
 @pytest.fixture
 def rows(root: Path) -> list[list[str]]:
     """The table's rows: word, meaning, Japanese, names."""
-    text = (root / "docs/glossary.md").read_text(encoding="utf-8")
+    text = (root / "docs/glossary.md").read_text(encoding="utf-8").split("## Public classes")[0]
     lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| word")]
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
@@ -40,3 +40,44 @@ def test_terms_of_the_seeds_stand_beside_the_english_ones(rows: list[list[str]])
     japanese = " ".join(row[2] for row in rows)
     assert [term for term in TERMS.split() if term not in japanese] == []
     assert not re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", " ".join(row[0] + row[1] for row in rows))
+
+
+@pytest.fixture
+def covered(root: Path) -> dict[str, list[str]]:
+    """The public classes that stand beside each word, in the last table."""
+    text = (root / "docs/glossary.md").read_text(encoding="utf-8").split("## Public classes")[1]
+    rows = re.findall(r"^\| ([^|`]+) \| (`.*) \|$", text, re.MULTILINE)
+    return {word: re.findall(r"`([\w.*]+)`", classes) for word, classes in rows}
+
+
+@pytest.fixture
+def public(root: Path) -> dict[str, set[str]]:
+    """The classes of each room, as the text of public names has them (test_public_names.py holds it)."""
+    found: dict[str, set[str]] = {}
+    for line in (root / "tests/docs/public_names.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("toolrt"):
+            room = found.setdefault(line, set())
+        elif line.startswith("    class "):
+            room.add(re.split(r"\W", line.strip())[1])
+    return found
+
+
+def test_public_classes_stand_beside_a_word(covered: dict[str, list[str]], public: dict[str, set[str]]) -> None:
+    """Each has a word that says what kind of thing it is; a module that has one word for all stands as `module.*`."""
+    named = {name for names in covered.values() for name in names}
+    whole = {name.removesuffix(".*") for name in named if name.endswith(".*")}
+    missing = {room: classes - named for room, classes in public.items() if room not in whole}
+    assert {room: classes for room, classes in missing.items() if classes} == {}
+
+
+def test_classes_of_the_glossary_exist(covered: dict[str, list[str]], public: dict[str, set[str]]) -> None:
+    """Each once, and each word has its own row above."""
+    named = [name for names in covered.values() for name in names]
+    assert sorted(named) == sorted(set(named))
+    exist = {*(f"{room}.*" for room in public), *set().union(*public.values())}
+    assert set(named) - exist == set()
+
+
+def test_words_beside_classes_have_a_meaning(rows: list[list[str]], covered: dict[str, list[str]]) -> None:
+    """What a class belongs to is defined on the same page."""
+    assert covered.keys() - {row[0] for row in rows} == set()
