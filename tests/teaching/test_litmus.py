@@ -12,6 +12,7 @@ from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import LAWS
 from toolrt.teaching.litmus import LITMUS, THEMES, Count, Litmus, in_order, method_of, verify
+from toolrt.teaching.litmus._litmus import gallery
 
 LOST_UPDATE = LITMUS["lost_update_3x1"]
 
@@ -167,3 +168,9 @@ def test_program_is_shown(name: str) -> None:
 def test_source_says_what_a_program_was_made_with() -> None:
     """The numbers that tell programs of one make apart come first."""
     assert LITMUS["lost_update_3x2"].source.startswith("rounds = 2\ntasks = 3\nasync def program() -> int:\n")
+
+
+def test_gallery_refuses_a_row_without_a_program() -> None:
+    """A table and its programs name the same ones."""
+    with pytest.raises(DefinitionRefused, match="a program for each row, got \\['absent'\\]"):
+        gallery("\n    program | right | wrong | schedules | classes\n    absent | 1 | | 1 | 1\n    ")

@@ -6,11 +6,9 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, together
+from toolrt.teaching.litmus._litmus import Program, gallery, one_step, together
 
 __all__ = ["CANCELLED_IN_LINE"]
-
-_DEADLOCK = "Deadlock"
 
 
 def _between_lock_and_try(inside: bool) -> Program:
@@ -156,70 +154,46 @@ def _writer_gives_up(tells: bool) -> Program:
 
 
 #: Cancellation of those who hold or wait.
-CANCELLED_IN_LINE: tuple[Litmus, ...] = (
-    Litmus(
-        "between_lock_and_try",
+CANCELLED_IN_LINE = gallery(
+    """
+    program                | right                  | wrong                | schedules | classes
+    between_lock_and_try   | "got the lock"         | "the lock is broken" | 50        | 37
+    lock_in_a_with         | "got the lock"         |                      | 40        | 29
+    cancelled_in_line      | "a got it"             |                      | 71        | 37
+    notified_and_cancelled | "the other is through" | "Deadlock"           | 1,491     | 862
+    notified_and_passed_on | "the other is through" |                      | 1,509     | 876
+    writer_gives_up        | "both read"            | "Deadlock"           | 3,777     | 1,819
+    writer_says_so         | "both read"            |                      | 3,810     | 1,844
+    """,
+    between_lock_and_try=(
+        _between_lock_and_try(inside=False),
         "A lock is taken, something is awaited, and only then does the try begin whose finally gives it back. A cancel"
         " in between leaves the lock with a task that has ended.",
-        _between_lock_and_try(inside=False),
-        right={"got the lock"},
-        wrong={"the lock is broken"},
-        interleavings=Count(50),
-        classes=Count(37),
     ),
-    Litmus(
-        "lock_in_a_with",
-        "The same with `async with lock`: there is nothing in between.",
+    lock_in_a_with=(
         _between_lock_and_try(inside=True),
-        right={"got the lock"},
-        interleavings=Count(40),
-        classes=Count(29),
+        "The same with `async with lock`: there is nothing in between.",
     ),
-    Litmus(
-        "cancelled_in_line",
+    cancelled_in_line=(
+        _cancelled_in_line,
         "A task that waits for a lock is cancelled, perhaps in the step in which the lock is handed to it. The lock is"
         " not lost: the other task gets it in every schedule.",
-        _cancelled_in_line,
-        right={"a got it"},
-        interleavings=Count(71),
-        classes=Count(37),
     ),
-    Litmus(
-        "notified_and_cancelled",
+    notified_and_cancelled=(
+        _notified_and_cancelled(passes_on=False),
         "Two tasks wait for a door to open; who is woken goes through and wakes the next. The one that is notified is"
         " cancelled before it has the lock again: its notification is lost, and the other sleeps before an open door"
         " (anyio issue 1075, CPython issue 112202).",
-        _notified_and_cancelled(passes_on=False),
-        right={"the other is through"},
-        wrong={_DEADLOCK},
-        interleavings=Count(1491),
-        classes=Count(862),
     ),
-    Litmus(
-        "notified_and_passed_on",
-        "The same, where a waiter that is cancelled notifies the next one.",
+    notified_and_passed_on=(
         _notified_and_cancelled(passes_on=True),
-        right={"the other is through"},
-        interleavings=Count(1509),
-        classes=Count(876),
+        "The same, where a waiter that is cancelled notifies the next one.",
     ),
-    Litmus(
-        "writer_gives_up",
+    writer_gives_up=(
+        _writer_gives_up(tells=False),
         "A reader holds a fair lock, a writer waits for it, and a second reader waits behind the writer. The writer is"
         " cancelled, and nobody tells the second reader: it waits for a writer that is not there, and the first reader"
         " waits for it (tricycle's RWLock; .NET, dotnet/corefx issue 3364).",
-        _writer_gives_up(tells=False),
-        right={"both read"},
-        wrong={_DEADLOCK},
-        interleavings=Count(3777),
-        classes=Count(1819),
     ),
-    Litmus(
-        "writer_says_so",
-        "The same, where a writer that gives up wakes whoever waits.",
-        _writer_gives_up(tells=True),
-        right={"both read"},
-        interleavings=Count(3810),
-        classes=Count(1844),
-    ),
+    writer_says_so=(_writer_gives_up(tells=True), "The same, where a writer that gives up wakes whoever waits."),
 )

@@ -6,7 +6,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, together
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, together
 
 __all__ = ["CANCELLING"]
 
@@ -197,104 +197,68 @@ async def _cancel_twice() -> str:
 
 
 #: Cancellation races.
-CANCELLING: tuple[Litmus, ...] = (
-    Litmus(
-        "cancel_or_result",
-        "A result arrives as its waiter is cancelled: the waiter has one or the other, never both and never neither.",
+CANCELLING = gallery(
+    """
+    program              | right                                      | wrong             | schedules | classes
+    cancel_or_result     | "cancelled", "the result"                  |                   | 10        | 9
+    taken_and_lost       | "handled", "still there"                   | "lost"            | 4         | 4
+    taken_and_kept       | "handled", "still there"                   |                   | 3         | 3
+    timeout_tie          | "timed out"                                |                   | 1         | 1
+    timeout_or_event     | "timed out"                                |                   | 4         | 4
+    nested_timeouts      | "inner False, outer True"                  |                   | 1         | 1
+    cleanup              | "all cleaned up"                           | "half cleaned up" | 4         | 4
+    cleanup_shielded     | "all cleaned up"                           |                   | 4         | 4
+    send_or_time_out     | "timed out, 0 received"                    |                   | 4         | 4
+    cancel_or_send       | "not sent, 0 received", "sent, 1 received" |                   | 21        | 16
+    first_step           | "one step"                                 |                   | 1         | 1
+    two_files            | "new new"                                  | "new old"         | 4         | 4
+    cancel_inside_cancel | "between after", "between", "nothing"      |                   | 5         | 5
+    """,
+    cancel_or_result=(
         _cancel_or_result,
-        right={"the result", "cancelled"},
-        interleavings=Count(10),
-        classes=Count(9),
+        "A result arrives as its waiter is cancelled: the waiter has one or the other, never both and never neither.",
     ),
-    Litmus(
-        "taken_and_lost",
+    taken_and_lost=(
+        _taken_and_lost(at_once=False),
         "A worker takes an item out of a channel, and handles it after a checkpoint. A cancel in between loses the"
         " item.",
-        _taken_and_lost(at_once=False),
-        right={"handled", "still there"},
-        wrong={"lost"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "taken_and_kept",
-        "The same without the checkpoint: receive() either gives the item or leaves it there.",
+    taken_and_kept=(
         _taken_and_lost(at_once=True),
-        right={"handled", "still there"},
-        interleavings=Count(3),
-        classes=Count(3),
+        "The same without the checkpoint: receive() either gives the item or leaves it there.",
     ),
-    Litmus(
-        "timeout_tie",
+    timeout_tie=(
+        _timeout_tie,
         "A sleep of one second within a timeout of one second. Both end at the same instant, and the timeout wins: Trio"
         " expires both deadlines before anybody steps, and the outer cancel goes through the inner scope.",
-        _timeout_tie,
-        right={"timed out"},
-        interleavings=Count(1),
-        classes=Count(1),
     ),
-    Litmus(
-        "timeout_or_event",
+    timeout_or_event=(
+        _timeout_or_event,
         "An event is set at the very instant at which its waiter times out. The timeout wins here too: the setter still"
         " has to take its step.",
-        _timeout_or_event,
-        right={"timed out"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "nested_timeouts",
-        "Two timeouts of the same length, one inside the other: the outer one catches.",
-        _nested_timeouts,
-        right={"inner False, outer True"},
-        interleavings=Count(1),
-        classes=Count(1),
-    ),
-    Litmus(
-        "cleanup",
+    nested_timeouts=(_nested_timeouts, "Two timeouts of the same length, one inside the other: the outer one catches."),
+    cleanup=(
+        _clean_up(shielded=False),
         "A cleanup of two steps in a finally. Inside a cancelled scope its first checkpoint raises again, and half of"
         " it is left undone.",
-        _clean_up(shielded=False),
-        right={"all cleaned up"},
-        wrong={"half cleaned up"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "cleanup_shielded",
-        "The same behind a shield.",
-        _clean_up(shielded=True),
-        right={"all cleaned up"},
-        interleavings=Count(4),
-        classes=Count(4),
-    ),
-    Litmus(
-        "send_or_time_out",
+    cleanup_shielded=(_clean_up(shielded=True), "The same behind a shield."),
+    send_or_time_out=(
+        _send_or_time_out,
         "A sender gives up after a second; the receiver comes at that very second. What the sender believes and what"
         " the receiver has agree.",
-        _send_or_time_out,
-        right={"timed out, 0 received"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "cancel_or_send",
-        "A sender is cancelled while it sends to a channel without a buffer: sent and received, or neither.",
+    cancel_or_send=(
         _cancel_or_send,
-        right={"sent, 1 received", "not sent, 0 received"},
-        interleavings=Count(21),
-        classes=Count(16),
+        "A sender is cancelled while it sends to a channel without a buffer: sent and received, or neither.",
     ),
-    Litmus(
-        "first_step",
+    first_step=(
+        _first_step,
         "A task spawned into a cancelled nursery runs all the same, up to its first checkpoint: its first act should be"
         " to look whether it is still wanted.",
-        _first_step,
-        right={"one step"},
-        interleavings=Count(1),
-        classes=Count(1),
     ),
-    Litmus(
+    swallowed_cancel=Litmus(
         "swallowed_cancel",
         "A worker catches Cancelled and goes on: it is raised again at every checkpoint, so nothing is done any more,"
         " and the scope never learns that it was obeyed.",
@@ -304,23 +268,14 @@ CANCELLING: tuple[Litmus, ...] = (
         interleavings=Count(5),
         classes=Count(5),
     ),
-    Litmus(
-        "two_files",
+    two_files=(
+        _effect_between,
         "Two files are written, with a checkpoint after each; a cancel leaves none, one or both changed. Interrupted"
         " must be told apart from not started.",
-        _effect_between,
-        right={"new new"},
-        wrong={"new old"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "cancel_inside_cancel",
+    cancel_inside_cancel=(
+        _cancel_twice,
         "An inner scope cancels itself while the outer one is cancelled by somebody else: what comes between the two"
         " runs unless the outer cancel was first.",
-        _cancel_twice,
-        right={"between after", "between", "nothing"},
-        interleavings=Count(5),
-        classes=Count(5),
     ),
 )

@@ -6,7 +6,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, orders, together
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, orders, together
 
 __all__ = ["CELLS"]
 
@@ -231,64 +231,55 @@ _ROOM = (
 )
 
 #: Races on shared memory.
-CELLS: tuple[Litmus, ...] = (
-    Litmus(
-        "lost_update_2x1",
+CELLS = gallery(
+    """
+    program               | right                    | wrong         | schedules   | classes
+    lost_update_2x1       | 2                        | 1             | steps 2 2   | 4
+    lost_update_3x1       | 3                        | 1, 2          | steps 2 2 2 | 36
+    lost_update_3x2       | 6                        | 2, 3, 4, 5    | steps 3 3 3 | 762
+    store_buffering       | (0, 1), (1, 0), (1, 1)   |               | steps 2 2   | 3: 4 orders, less the cycle
+    message_passing       | (0, 0), (0, 1), (1, 1)   |               | steps 2 2   | 3: 4 orders, less the cycle
+    load_buffering        | (0, 0), (0, 1), (1, 0)   |               | steps 2 2   | 3: 4 orders, less the cycle
+    overdraw              | 0                        | -100          | 6           | 4
+    account               | "paid"                   | "refused"     | steps 1 1 1 | 5: audit and refusal only look
+    aba                   | "sound"                  | "in use"      | 10          | 10
+    lazy_init             | 1                        | 2             | 6           | 4
+    lazy_init_locked      | 1                        |               | 6           | 4
+    peterson              | "1 entered", "2 entered" |               | 88          | 24
+    peterson_swapped      | "1 entered", "2 entered" | "both inside" | 70          | 20
+    both_give_way         | "1 entered", "2 entered" | "0 entered"   | 14          | 5
+    look_before_you_enter | "2 entered"              | "both inside" | 6           | 6
+    """,
+    lost_update_2x1=(
+        _lost_update(2, 1),
         "Two tasks add one to a counter: read, checkpoint, write. When both read before either writes, one addition is"
         " lost. One preemption is enough.",
-        _lost_update(2, 1),
-        right={2},
-        wrong={1},
-        interleavings=orders(2, 2),
-        classes=Count(4),
     ),
-    Litmus(
-        "lost_update_3x1",
-        "Three tasks add one to a counter, once each. All three may read the same value.",
+    lost_update_3x1=(
         _lost_update(3, 1),
-        right={3},
-        wrong={1, 2},
-        interleavings=orders(2, 2, 2),
-        classes=Count(36),
+        "Three tasks add one to a counter, once each. All three may read the same value.",
     ),
-    Litmus(
-        "lost_update_3x2",
+    lost_update_3x2=(
+        _lost_update(3, 2),
         "Three tasks add one to a counter, twice each. The counter may end at 2 though six additions were made: a task"
         " that read early writes last. It never ends at 1, since each writes twice.",
-        _lost_update(3, 2),
-        right={6},
-        wrong={2, 3, 4, 5},
-        interleavings=orders(3, 3, 3),
-        classes=Count(762),
     ),
-    Litmus(
-        "store_buffering",
+    store_buffering=(
+        _pair("x=1 y", "y=1 x"),
         "Each of two tasks sets its own cell and reads the other's. On one thread at least one sees the other's"
         " value; both reading 0 is what a processor with store buffers shows, and no schedule of Trio.",
-        _pair("x=1 y", "y=1 x"),
-        right={(0, 1), (1, 0), (1, 1)},
-        interleavings=orders(2, 2),
-        classes=Count(3, "2 pairs of accesses, each in two orders, less the cycle"),
     ),
-    Litmus(
-        "message_passing",
+    message_passing=(
+        _pair("x=1 y=1", "y x"),
         "One task writes data, then a flag; the other reads the flag, then the data. Whoever sees the flag sees the"
         " data: (1, 0) never comes.",
-        _pair("x=1 y=1", "y x"),
-        right={(0, 0), (0, 1), (1, 1)},
-        interleavings=orders(2, 2),
-        classes=Count(3, "2 pairs of accesses, each in two orders, less the cycle"),
     ),
-    Litmus(
-        "load_buffering",
+    load_buffering=(
+        _pair("x y=1", "y x=1"),
         "Each of two tasks reads one cell and sets the other. Both reading 1 would need each to read what comes"
         " later: no schedule has it.",
-        _pair("x y=1", "y x=1"),
-        right={(0, 0), (0, 1), (1, 0)},
-        interleavings=orders(2, 2),
-        classes=Count(3, "2 pairs of accesses, each in two orders, less the cycle"),
     ),
-    Litmus(
+    independent_reads=Litmus(
         "independent_reads",
         "Two tasks set a cell each, two others read both in opposite order. All 16 combinations but one: the readers"
         " never disagree about which cell was set first, (1, 0, 1, 0).",
@@ -299,87 +290,38 @@ CELLS: tuple[Litmus, ...] = (
         interleavings=orders(1, 1, 2, 2),
         classes=Count(15, "one for each outcome"),
     ),
-    Litmus(
-        "overdraw",
+    overdraw=(
+        _overdraw,
         "Two withdrawals check the balance, and take the money after a checkpoint: the time of check is not the time"
         " of use.",
-        _overdraw,
-        right={0},
-        wrong={-100},
-        interleavings=Count(6),
-        classes=Count(4),
     ),
-    Litmus(
-        "account",
+    account=(
+        _account,
         "A deposit, a withdrawal and an audit, each in one step. Nothing is torn, and yet the withdrawal may come too"
         " early: an order nobody asked for is a bug of depth one.",
-        _account,
-        right={"paid"},
-        wrong={"refused"},
-        interleavings=orders(1, 1, 1),
-        classes=Count(5, "enumerated; the audit and a refusal only look"),
     ),
-    Litmus(
-        "aba",
+    aba=(
+        _aba,
         "A task reads the top of a stack and what is below it; meanwhile another pops two nodes and pushes the first"
         " one back. The top looks as if nothing had happened, and the stack now begins with a node that was freed.",
-        _aba,
-        right={"sound"},
-        wrong={"in use"},
-        interleavings=Count(10),
-        classes=Count(10),
     ),
-    Litmus(
-        "lazy_init",
-        "Two tasks make an instance when there is none; making it takes a checkpoint.",
-        _lazily(locked=False),
-        right={1},
-        wrong={2},
-        interleavings=Count(6),
-        classes=Count(4),
-    ),
-    Litmus(
-        "lazy_init_locked",
-        "As lazy_init, with the check and the making under a lock: one instance in every schedule.",
+    lazy_init=(_lazily(locked=False), "Two tasks make an instance when there is none; making it takes a checkpoint."),
+    lazy_init_locked=(
         _lazily(locked=True),
-        right={1},
-        interleavings=Count(6),
-        classes=Count(4),
+        "As lazy_init, with the check and the making under a lock: one instance in every schedule.",
     ),
-    Litmus(
-        "peterson",
-        f"{_ROOM} They are never both inside.",
-        _mutual_exclusion("want yield"),
-        right={"1 entered", "2 entered"},
-        interleavings=Count(88),
-        classes=Count(24),
-    ),
-    Litmus(
-        "peterson_swapped",
-        f"{_ROOM} Here they give the turn away before they say that they want in; that is enough to let both in.",
+    peterson=(_mutual_exclusion("want yield"), f"{_ROOM} They are never both inside."),
+    peterson_swapped=(
         _mutual_exclusion("yield want"),
-        right={"1 entered", "2 entered"},
-        wrong={"both inside"},
-        interleavings=Count(70),
-        classes=Count(20),
+        f"{_ROOM} Here they give the turn away before they say that they want in; that is enough to let both in.",
     ),
-    Litmus(
-        "both_give_way",
+    both_give_way=(
+        _both_give_way,
         "Two tasks say that they want in, then look at the other's wish, and give way if there is one (Dekker's first"
         " attempts, in Dijkstra, 1965). They are never both inside, but both may give way, and nobody enters.",
-        _both_give_way,
-        right={"1 entered", "2 entered"},
-        wrong={"0 entered"},
-        interleavings=Count(14),
-        classes=Count(5),
     ),
-    Litmus(
-        "look_before_you_enter",
-        "Two tasks enter when nobody seems to be inside, and say nothing before. Looking is not holding.",
+    look_before_you_enter=(
         _mutual_exclusion(""),
-        right={"2 entered"},
-        wrong={"both inside"},
-        interleavings=Count(6),
-        classes=Count(6),
+        "Two tasks enter when nobody seems to be inside, and say nothing before. Looking is not holding.",
     ),
 )

@@ -6,11 +6,9 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, together
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, together
 
 __all__ = ["CHANNELS"]
-
-_DEADLOCK = "Deadlock"
 
 
 async def _close_or_receive() -> str:
@@ -213,26 +211,30 @@ async def _order_of_tasks() -> str:
 
 
 #: Programs on channels and nurseries.
-CHANNELS: tuple[Litmus, ...] = (
-    Litmus(
-        "close_or_receive",
+CHANNELS = gallery(
+    """
+    program                   | right                                   | wrong      | schedules | classes
+    close_or_receive          | "an item", "closed"                     |            | 21        | 21
+    close_before_send         | "broken", "sent"                        |            | 24        | 24
+    work_queue                | "0 + 2", "1 + 1", "2 + 0"               |            | 40        | 40
+    channel_keeps_order       | "abc"                                   |            | 76        | 76
+    ask_each_other            |                                         | "Deadlock" | 2         | 1
+    first_failure             | "IndexError", "KeyError"                |            | 6         | 6
+    failure_while_cleaning_up | "IndexError and KeyError", "IndexError" |            | 10        | 10
+    result_beside_failure     | "no result"                             | "a result" | 10        | 10
+    started_or_failed         | "refused", "serving"                    |            | 4         | 4
+    """,
+    close_or_receive=(
+        _close_or_receive,
         "One task receives, one sends, one closes the receiving end. The receiver gets the item or is told that its"
         " end is closed; it never hangs.",
-        _close_or_receive,
-        right={"an item", "closed"},
-        interleavings=Count(21),
-        classes=Count(21),
     ),
-    Litmus(
-        "close_before_send",
+    close_before_send=(
+        _close_before_send,
         "A consumer takes one of two items and leaves. Whether the producer hears of it depends on whether the second"
         " item found room in the buffer before: sent is not received.",
-        _close_before_send,
-        right={"broken", "sent"},
-        interleavings=Count(24),
-        classes=Count(24),
     ),
-    Litmus(
+    shared_sender=Litmus(
         "shared_sender",
         "Two producers share one end of a channel, and each closes it when it is done. Who is first closes it under the"
         " other's hands.",
@@ -242,68 +244,35 @@ CHANNELS: tuple[Litmus, ...] = (
         interleavings=Count(648),
         classes=Count(648),
     ),
-    Litmus(
-        "work_queue",
-        "Two workers and two items: any share may fall to each, one may get all.",
-        _work_queue,
-        right={"0 + 2", "1 + 1", "2 + 0"},
-        interleavings=Count(40),
-        classes=Count(40),
-    ),
-    Litmus(
-        "channel_keeps_order",
-        "Three items through a channel with room for one come out in the order in which they went in.",
+    work_queue=(_work_queue, "Two workers and two items: any share may fall to each, one may get all."),
+    channel_keeps_order=(
         _channel_keeps_order,
-        right={"abc"},
-        interleavings=Count(76),
-        classes=Count(76),
+        "Three items through a channel with room for one come out in the order in which they went in.",
     ),
-    Litmus(
-        "ask_each_other",
-        "Two tasks each send to the other before they receive, over channels without a buffer.",
+    ask_each_other=(
         _ask_each_other,
-        right=(),
-        wrong={_DEADLOCK},
-        interleavings=Count(2),
-        classes=Count(1),
+        "Two tasks each send to the other before they receive, over channels without a buffer.",
     ),
-    Litmus(
-        "first_failure",
+    first_failure=(
+        _first_failure,
         "Two children fail after a checkpoint. Who fails first cancels the other, which then never gets to its own"
         " failure: which of the two is reported is a matter of timing.",
-        _first_failure,
-        right={"KeyError", "IndexError"},
-        interleavings=Count(6),
-        classes=Count(6),
     ),
-    Litmus(
-        "failure_while_cleaning_up",
-        "One child fails, the other fails whatever happens, in its cleanup: the group has one failure or both.",
+    failure_while_cleaning_up=(
         _failure_while_cleaning_up,
-        right={"IndexError", "IndexError and KeyError"},
-        interleavings=Count(10),
-        classes=Count(10),
+        "One child fails, the other fails whatever happens, in its cleanup: the group has one failure or both.",
     ),
-    Litmus(
-        "result_beside_failure",
+    result_beside_failure=(
+        _result_beside_failure,
         "One child fails while the other computes. Whether there is a result depends on timing: what a caller may rely"
         " on must not.",
-        _result_beside_failure,
-        right={"no result"},
-        wrong={"a result"},
-        interleavings=Count(10),
-        classes=Count(10),
     ),
-    Litmus(
-        "started_or_failed",
+    started_or_failed=(
+        _started_or_failed,
         "nursery.start() of a server that finds its resource open or closed: the caller gets the value or the failure,"
         " never neither.",
-        _started_or_failed,
-        right={"serving", "refused"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
+    order_of_tasks=Litmus(
         "order_of_tasks",
         "Three tasks of one nursery, one step each. Trio starts them in any order: whoever needs call order has to fix"
         " it before the tasks exist.",

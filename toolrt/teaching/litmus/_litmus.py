@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from ast import literal_eval
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from math import factorial
 from textwrap import dedent
@@ -14,7 +15,7 @@ import trio
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["Count", "Litmus", "Program", "one_step", "orders", "outcome_of", "together"]
+__all__ = ["Count", "Litmus", "Program", "gallery", "one_step", "orders", "outcome_of", "together"]
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -138,3 +139,40 @@ def orders(*steps: int) -> Count:
         number //= factorial(count)
     below = " ".join(f"{count}!" for count in steps)
     return Count(number, f"{sum(steps)}! / ({below})")
+
+
+def gallery(table: str, **programs: Litmus | tuple[Program, str]) -> tuple[Litmus, ...]:
+    """Make litmus programs from a table of what can come of them.
+
+    Args:
+        table: a header, then a row for each program: its name, its right and its wrong outcomes as Python literals, the
+            number of its schedules (``steps 2 2``: as `orders`), the number of its classes and how that is known.
+        programs: by name the program and its story, or a `Litmus` that has no row.
+    """
+    rows = {
+        name: facts for name, *facts in ([cell.strip() for cell in row.split("|")] for row in table.splitlines()[2:-1])
+    }
+    made = []
+    for name, entry in programs.items():
+        if isinstance(entry, Litmus):
+            made.append(entry)
+            continue
+        right, wrong, schedules, classes = rows.pop(name)
+        program, story = entry
+        made.append(
+            Litmus(name, story, program, _outcomes(right), _outcomes(wrong), _count(schedules), _count(classes))
+        )
+    if rows:
+        raise DefinitionRefused("gallery(table)", "a program for each row", sorted(rows))
+    return tuple(made)
+
+
+def _outcomes(cell: str) -> tuple[Any, ...]:
+    return literal_eval(f"({cell},)") if cell else ()
+
+
+def _count(cell: str) -> Count:
+    if cell.startswith("steps "):
+        return orders(*map(int, cell.split()[1:]))
+    number, _, how = cell.partition(": ")
+    return Count(int(number.replace(",", "")), how or "enumerated")

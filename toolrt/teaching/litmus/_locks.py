@@ -6,11 +6,9 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, together
+from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, together
 
 __all__ = ["LOCKS"]
-
-_DEADLOCK = "Deadlock"
 
 
 def _dining(guests: int, last_one_turns: bool = False) -> Program:
@@ -194,84 +192,70 @@ def _polite(tries: int) -> Program:
     return program
 
 
-#: Programs on locks.
-LOCKS: tuple[Litmus, ...] = (
+_DINING = (
     Litmus(
-        "lock_2",
+        f"dining_{guests}",
+        f"{guests} philosophers take the left fork, then the right one. When each holds the left one nobody ever"
+        " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
+        " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
+        " held is one, so that who waited for whom is told apart.",
+        _dining(guests),
+        right={"all ate"},
+        wrong={"Deadlock"},
+        interleavings=interleavings,
+        classes=Count(classes, "run by DPOR"),
+        proof="all end, or all wait in a circle: who waits holds a left fork, and a circle needs all of them",
+    )
+    for guests, interleavings, classes in (
+        (2, Count(8), 5),
+        (3, Count(285), 37),
+        (4, Count(26_744), 185),
+        (5, None, 841),
+    )
+)
+
+#: Programs on locks.
+LOCKS = gallery(
+    """
+    program            | right                     | wrong      | schedules | classes
+    lock_2             | 2                         |            | 6         | 4
+    lock_3             | 3                         |            | 72        | 30
+    dining_3_one_turns | "all ate"                 |            | 218       | 36
+    two_locks          | "moved both"              | "Deadlock" | 22        | 12
+    two_stages         | "all or nothing"          |            | 10        | 8
+    two_stages_apart   | "all or nothing"          | "half"     | 18        | 12
+    order_of_waiting   | "as asked"                |            | 636       | 636
+    upgrade            | "both wrote"              | "Deadlock" | 28        | 28
+    readers_and_writer | "00 00", "00 11", "11 11" |            | 206       | 40
+    livelock           | "1 ate", "2 ate"          | "0 ate"    | 730       | 68
+    """,
+    lock_2=(
+        _under_lock(2),
         "The lost update, under a lock: no addition is lost. A task that finds the lock held is parked, and is handed"
         " the lock when it is released; nobody barges in between.",
-        _under_lock(2),
-        right={2},
-        interleavings=Count(6),
-        classes=Count(4),
     ),
-    Litmus(
-        "lock_3",
-        "As lock_2, with three tasks.",
-        _under_lock(3),
-        right={3},
-        interleavings=Count(72),
-        classes=Count(30),
-    ),
-    *(
-        Litmus(
-            f"dining_{guests}",
-            f"{guests} philosophers take the left fork, then the right one. When each holds the left one nobody ever"
-            " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
-            " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
-            " held is one, so that who waited for whom is told apart.",
-            _dining(guests),
-            right={"all ate"},
-            wrong={_DEADLOCK},
-            interleavings=interleavings,
-            classes=Count(classes, "run by DPOR"),
-            proof="all end, or all wait in a circle: who waits holds a left fork, and a circle needs all of them",
-        )
-        for guests, interleavings, classes in (
-            (2, Count(8), 5),
-            (3, Count(285), 37),
-            (4, Count(26_744), 185),
-            (5, None, 841),
-        )
-    ),
-    Litmus(
-        "dining_3_one_turns",
+    lock_3=(_under_lock(3), "As lock_2, with three tasks."),
+    **{one.name: one for one in _DINING},
+    dining_3_one_turns=(
+        _dining(3, last_one_turns=True),
         "As dining_3, but the last one takes the right fork first: the locks have an order, and nobody waits in a"
         " circle.",
-        _dining(3, last_one_turns=True),
-        right={"all ate"},
-        interleavings=Count(218),
-        classes=Count(36),
     ),
-    Litmus(
-        "two_locks",
-        "Two transfers in opposite directions, each under the locks of both accounts, the source's first.",
+    two_locks=(
         _two_locks,
-        right={"moved both"},
-        wrong={_DEADLOCK},
-        interleavings=Count(22),
-        classes=Count(12),
+        "Two transfers in opposite directions, each under the locks of both accounts, the source's first.",
     ),
-    Litmus(
-        "two_stages",
+    two_stages=(
+        _two_stages(between=False),
         "A writer draws under one lock and copies under another; a reader looks at both, lock by lock. As published"
         " this is a bug. On Trio it is none: a free lock is taken before the checkpoint, so giving back the first and"
         " taking the second are one step.",
-        _two_stages(between=False),
-        right={"all or nothing"},
-        interleavings=Count(10),
-        classes=Count(8),
     ),
-    Litmus(
-        "two_stages_apart",
-        "As two_stages, with a checkpoint between the stages (a tool call, say): now the reader may see half.",
+    two_stages_apart=(
         _two_stages(between=True),
-        right={"all or nothing"},
-        wrong={"half"},
-        interleavings=Count(18),
-        classes=Count(12),
+        "As two_stages, with a checkpoint between the stages (a tool call, say): now the reader may see half.",
     ),
-    Litmus(
+    two_stages_6=Litmus(
         "two_stages_6",
         "As two_stages_apart, with three writers and three readers.",
         _two_stages(between=True, writers=3, readers=3),
@@ -279,40 +263,22 @@ LOCKS: tuple[Litmus, ...] = (
         wrong={"half"},
         proof="a reader between two stages of a writer, or not; two_stages_apart has both",
     ),
-    Litmus(
-        "order_of_waiting",
-        "Three tasks take a StrictFIFOLock: they get it in the order in which they asked, whatever that is.",
+    order_of_waiting=(
         _order_of_waiting,
-        right={"as asked"},
-        interleavings=Count(636),
-        classes=Count(636),
+        "Three tasks take a StrictFIFOLock: they get it in the order in which they asked, whatever that is.",
     ),
-    Litmus(
-        "upgrade",
-        "Two readers each wait to be the only one, so as to write. When both are in, neither will ever be.",
+    upgrade=(
         _upgrade,
-        right={"both wrote"},
-        wrong={_DEADLOCK},
-        interleavings=Count(28),
-        classes=Count(28),
+        "Two readers each wait to be the only one, so as to write. When both are in, neither will ever be.",
     ),
-    Litmus(
-        "readers_and_writer",
+    readers_and_writer=(
+        _readers_and_writer,
         "Two readers and a writer of two steps, under the textbook's lock (Courtois, Heymans, Parnas, 1971): readers"
         " see the page before or after, never between.",
-        _readers_and_writer,
-        right={"00 00", "00 11", "11 11"},
-        interleavings=Count(206),
-        classes=Count(40),
     ),
-    Litmus(
-        "livelock",
+    livelock=(
+        _polite(2),
         "Two polite eaters take their own spoon, and put it down when the other's is taken. Each is always busy, and in"
         " some schedules none ever eats: after two tries they give up here. Trio never tires of it.",
-        _polite(2),
-        right={"2 ate", "1 ate"},
-        wrong={"0 ate"},
-        interleavings=Count(730),
-        classes=Count(68),
     ),
 )

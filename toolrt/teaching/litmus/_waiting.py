@@ -6,11 +6,9 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt.sim import Cell
-from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, together
+from toolrt.teaching.litmus._litmus import Program, gallery, one_step, together
 
 __all__ = ["WAITING"]
-
-_DEADLOCK = "Deadlock"
 
 
 async def _event_set_before_wait() -> str:
@@ -239,154 +237,97 @@ _BUFFER = (
 )
 
 #: Programs that wait.
-WAITING: tuple[Litmus, ...] = (
-    Litmus(
-        "event_set_before_wait",
-        "One task sets an event, the other waits for it. An event remembers: the order does not matter.",
+WAITING = gallery(
+    """
+    program                  | right       | wrong               | schedules | classes
+    event_set_before_wait    | "heard"     |                     | 2         | 2
+    event_after_data         | 1           |                     | 3         | 2
+    event_before_data        | 1           | 0                   | 5         | 4
+    lost_wakeup              | "woken"     | "Deadlock"          | 4         | 4
+    wakeup_with_predicate    | "woken"     |                     | 4         | 4
+    stolen_wakeup            | "all taken" | "below zero"        | 46        | 46
+    bounded_buffer_1p2c      | "empty"     |                     | 50        | 50
+    bounded_buffer_2p2c      | "empty"     | "Deadlock"          | 480       | 480
+    bounded_buffer_2p2c_all  | "empty"     |                     | 480       | 480
+    rendezvous               | "met"       |                     | 4         | 4
+    rendezvous_backwards     |             | "Deadlock"          | 2         | 1
+    barrier                  | "together"  |                     | 4         | 4
+    barrier_used_again       | "together"  |                     | 16        | 16
+    barrier_used_again_apart | "together"  | "Deadlock", "apart" | 1,168     | 1,168
+    at_most_2                | 1, 2        |                     | 852       | 366
+    sleep_order              | "1 2"       |                     | 2         | 2
+    sleep_tie                | "ab", "ba"  |                     | 4         | 4
+    """,
+    event_set_before_wait=(
         _event_set_before_wait,
-        right={"heard"},
-        interleavings=Count(2),
-        classes=Count(2),
+        "One task sets an event, the other waits for it. An event remembers: the order does not matter.",
     ),
-    Litmus(
-        "event_after_data",
-        "Data is written, then an event is set; whoever waits for the event finds the data.",
+    event_after_data=(
         _event_with_data(data_first=True),
-        right={1},
-        interleavings=Count(3),
-        classes=Count(2),
+        "Data is written, then an event is set; whoever waits for the event finds the data.",
     ),
-    Litmus(
-        "event_before_data",
-        "The event is set before the data is there, and a waiter may look too early.",
+    event_before_data=(
         _event_with_data(data_first=False),
-        right={1},
-        wrong={0},
-        interleavings=Count(5),
-        classes=Count(4),
+        "The event is set before the data is there, and a waiter may look too early.",
     ),
-    Litmus(
-        "lost_wakeup",
+    lost_wakeup=(
+        _lost_wakeup,
         "One task waits for a condition, another notifies. A condition does not remember: a notification that nobody"
         " waits for is gone, and who comes later waits for ever.",
-        _lost_wakeup,
-        right={"woken"},
-        wrong={_DEADLOCK},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "wakeup_with_predicate",
-        "As lost_wakeup, with a fact that is written down under the lock and looked at before waiting.",
+    wakeup_with_predicate=(
         _wakeup_with_predicate,
-        right={"woken"},
-        interleavings=Count(4),
-        classes=Count(4),
+        "As lost_wakeup, with a fact that is written down under the lock and looked at before waiting.",
     ),
-    Litmus(
-        "stolen_wakeup",
+    stolen_wakeup=(
+        _stolen_wakeup,
         "Two consumers look once (if, not while) whether there is an item, and wait when there is none. Both are woken"
         " for the one item, and the second takes what is not there.",
-        _stolen_wakeup,
-        right={"all taken"},
-        wrong={"below zero"},
-        interleavings=Count(46),
-        classes=Count(46),
     ),
-    Litmus(
-        "bounded_buffer_1p2c",
+    bounded_buffer_1p2c=(
+        _bounded_buffer(1, 2, 1, wake_all=False),
         f"{_BUFFER} With one producer and two consumers other systems deadlock; Trio hands the lock to the first in"
         " line, and no schedule of it does.",
-        _bounded_buffer(1, 2, 1, wake_all=False),
-        right={"empty"},
-        interleavings=Count(50),
-        classes=Count(50),
     ),
-    Litmus(
-        "bounded_buffer_2p2c",
-        f"{_BUFFER} With two of each, a consumer's notification may wake the other consumer, and all sleep.",
+    bounded_buffer_2p2c=(
         _bounded_buffer(2, 2, 1, wake_all=False),
-        right={"empty"},
-        wrong={_DEADLOCK},
-        interleavings=Count(480),
-        classes=Count(480),
+        f"{_BUFFER} With two of each, a consumer's notification may wake the other consumer, and all sleep.",
     ),
-    Litmus(
-        "bounded_buffer_2p2c_all",
-        "As bounded_buffer_2p2c, but everyone is woken and looks again: no schedule deadlocks.",
+    bounded_buffer_2p2c_all=(
         _bounded_buffer(2, 2, 1, wake_all=True),
-        right={"empty"},
-        interleavings=Count(480),
-        classes=Count(480),
+        "As bounded_buffer_2p2c, but everyone is woken and looks again: no schedule deadlocks.",
     ),
-    Litmus(
-        "rendezvous",
-        "Two tasks each open the other's gate, then wait at their own: they meet in every schedule.",
+    rendezvous=(
         _rendezvous(release_first=True),
-        right={"met"},
-        interleavings=Count(4),
-        classes=Count(4),
+        "Two tasks each open the other's gate, then wait at their own: they meet in every schedule.",
     ),
-    Litmus(
-        "rendezvous_backwards",
-        "The same with the two lines swapped: each waits for what the other does after waiting. No schedule is right.",
+    rendezvous_backwards=(
         _rendezvous(release_first=False),
-        right=(),
-        wrong={_DEADLOCK},
-        interleavings=Count(2),
-        classes=Count(1),
+        "The same with the two lines swapped: each waits for what the other does after waiting. No schedule is right.",
     ),
-    Litmus(
-        "barrier",
+    barrier=(
+        _barrier(1, checked=False),
         "Two tasks count themselves at a barrier of one semaphore; who comes last opens it for both. Used"
         " once it holds.",
-        _barrier(1, checked=False),
-        right={"together"},
-        interleavings=Count(4),
-        classes=Count(4),
     ),
-    Litmus(
-        "barrier_used_again",
+    barrier_used_again=(
+        _barrier(3, checked=False),
         "As barrier, three times over. A permit that is released goes to whoever waits, at once: on Trio nobody can"
         " snatch it.",
-        _barrier(3, checked=False),
-        right={"together"},
-        interleavings=Count(16),
-        classes=Count(16),
     ),
-    Litmus(
-        "barrier_used_again_apart",
+    barrier_used_again_apart=(
+        _barrier(3, checked=True),
         "As barrier_used_again, with a checkpoint between counting and waiting. A fast task comes round and takes the"
         " permit that was meant for the slow one, which does not wait yet.",
-        _barrier(3, checked=True),
-        right={"together"},
-        wrong={"apart", _DEADLOCK},
-        interleavings=Count(1168),
-        classes=Count(1168),
     ),
-    Litmus(
-        "at_most_2",
+    at_most_2=(
+        _at_most(2, 3),
         "Three tasks under a CapacityLimiter of two: never more than two inside, and some schedule has no more than"
         " one.",
-        _at_most(2, 3),
-        right={1, 2},
-        interleavings=Count(852),
-        classes=Count(366),
     ),
-    Litmus(
-        "sleep_order",
-        "Two sleeps of different length end in order: virtual time moves only when nothing can run.",
+    sleep_order=(
         _sleep_order,
-        right={"1 2"},
-        interleavings=Count(2),
-        classes=Count(2),
+        "Two sleeps of different length end in order: virtual time moves only when nothing can run.",
     ),
-    Litmus(
-        "sleep_tie",
-        "Two sleeps that end at the same instant end in either order.",
-        _sleep_tie,
-        right={"ab", "ba"},
-        interleavings=Count(4),
-        classes=Count(4),
-    ),
+    sleep_tie=(_sleep_tie, "Two sleeps that end at the same instant end in either order."),
 )
