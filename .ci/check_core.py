@@ -16,8 +16,9 @@ import trio
 import toolrt
 from toolrt import invariants, sim
 from toolrt.errors import MissingExtra
-from toolrt.interop import mcp, record
-from toolrt.services import telemetry
+from toolrt.interop import record
+from toolrt.plugins import mcp
+from toolrt.plugins import otel as telemetry
 from toolrt.teaching import lab
 
 #: What toolrt asks for, what that asks for in turn, and what an empty environment has.
@@ -25,8 +26,8 @@ EXPECTED = {"toolrt", "trio", "attrs", "idna", "outcome", "sniffio", "sortedcont
 #: The same on Windows.
 EXPECTED |= {"cffi", "pycparser"}
 EXTRAS = ["cyclopts", "hypothesis", "jsonschema_rs", "mcp", "msgspec", "opentelemetry", "pytest", "rich"]
-ROOMS = ["errors", "interop", "invariants", "model", "order", "probe", "processes", "runtime", "services"]
-ROOMS += ["sim", "teaching", "trace", "view", "workspace"]
+ROOMS = ["errors", "events", "interop", "invariants", "model", "order", "plugins", "probe", "processes", "runtime"]
+ROOMS += ["services", "sim", "teaching", "trace", "view", "workspace"]
 
 SCHEMA = {
     "type": "object",

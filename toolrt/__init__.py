@@ -108,7 +108,19 @@ __all__ = [
 
 #: The rooms that `__all__` comes from, from the ground up: each imports those before it in any case.
 _SOURCES = ("model", "order", "runtime", "workspace", "interop")
-_ROOMS = ("interop", "invariants", "lab", "services", "sim", "teaching", "testing", "trace", "view", "workspace")
+_ROOMS = (
+    "interop",
+    "invariants",
+    "lab",
+    "plugins",
+    "services",
+    "sim",
+    "teaching",
+    "testing",
+    "trace",
+    "view",
+    "workspace",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -44,11 +44,11 @@ import trio
 from _tree import linked, ms, python_files, ratio, timed, told
 
 from toolrt import Registry, Runtime, State, ToolCall, Workspace
-from toolrt.services.code import LANGUAGES, CodeIndex
-from toolrt.services.code._parsing import PARSED_MOST, Grammars
-from toolrt.services.code._reading import facts_of
-from toolrt.services.code._resolve import Python
-from toolrt.services.code._tree import Tree
+from toolrt.plugins.code import LANGUAGES, CodeIndex
+from toolrt.plugins.code._parsing import PARSED_MOST, Grammars
+from toolrt.plugins.code._reading import facts_of
+from toolrt.plugins.code._resolve import Python
+from toolrt.plugins.code._tree import Tree
 
 #: Words that are searched for: rare and common, one and several.
 QUERIES = ("parse config file", "getLogger", "connection pool", "retry backoff", "token")

@@ -35,8 +35,8 @@ from _tree import linked, python_files, told
 
 from toolrt import FileChanged, LaneChanges, Workspace
 from toolrt.model import FileChange
+from toolrt.plugins.lsp import LanguageServer, LanguageServers
 from toolrt.services._environment import environment_of
-from toolrt.services.lsp import LanguageServer, LanguageServers
 
 SERVERS = {
     "ruff": (

@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import toolrt
-from toolrt.services.telemetry import Counts, JsonLines, OtelSpans, Telemetry
+from toolrt.plugins.otel import Counts, JsonLines, OtelSpans, Telemetry
 
 Timed = Callable[[], Awaitable[float]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-#: A row with its tests elsewhere: it is about MCP clients (tests/interop).
+#: A row with its tests elsewhere: it is about MCP clients (tests/plugins/mcp).
 ELSEWHERE = {63}
 
 

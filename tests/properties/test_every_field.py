@@ -31,13 +31,14 @@ from toolrt import (
     ToolContext,
     ToolOutput,
     Workspace,
+    plugins,
     services,
     sim,
 )
-from toolrt.interop import mcp
 from toolrt.invariants import require
+from toolrt.plugins import mcp
+from toolrt.plugins.otel import Telemetry
 from toolrt.services import Recorded, RecordedShell
-from toolrt.services.telemetry import Telemetry
 from toolrt.trace import Trace
 
 ROOT = Path(__file__).parents[2]
@@ -191,7 +192,7 @@ def twin_program(checkout: Path) -> Callable[[], Any]:
     }
 
     async def program() -> Ending:
-        workspace = Workspace(disk.copy(), skeleton=services.code.skeleton)
+        workspace = Workspace(disk.copy(), skeleton=plugins.code.skeleton)
         shell = services.shell_tool(workspace, shell=RecordedShell(RECORD))
         offered = mcp.Offered("add", schema, "The sum.", mcp.Hints(read_only=True))
         record = mcp.RecordedServer([offered], {"add": lambda given: str(given["a"] + given["b"])})
@@ -253,11 +254,11 @@ def test_every_field_at_once_on_the_real_checkout(checkout: Path, tmp_path: Path
     shutil.copytree(checkout, root)
     server = mcp.McpServer(
         "sums",
-        [sys.executable, str(ROOT / "tests/interop/mcp_servers/proper.py")],
+        [sys.executable, str(ROOT / "tests/plugins/mcp/servers/proper.py")],
         only=["add"],
         trusted=True,
     )
-    workspace = Workspace(root, skeleton=services.code.skeleton)
+    workspace = Workspace(root, skeleton=plugins.code.skeleton)
     updates: list[Any] = []
     with toolrt.record() as recorder:
         ending = trio.run(run, workspace, services.shell_tool(workspace), [server], Telemetry(), updates)
@@ -287,7 +288,7 @@ def test_every_option_of_toolrt_run_at_once(checkout: Path, tmp_path: Path) -> N
     known = [call for call in CALLS if call[0] != "survey"] + looking
     response = tmp_path / "calls.json"
     response.write_text(json.dumps([{"name": name, "input": input} for name, input in known]))
-    server = f"sums={sys.executable} {ROOT / 'tests/interop/mcp_servers/proper.py'}"
+    server = f"sums={sys.executable} {ROOT / 'tests/plugins/mcp/servers/proper.py'}"
     options = ["--shell", "--context-budget", "10000", "--mcp", server, "--mcp-trust", "sums", "--format", "json"]
     options += ["--code", "--lsp", "ruff"]
     files = ["--trace", str(tmp_path / "trace.json"), "--telemetry", str(tmp_path / "told.jsonl")]

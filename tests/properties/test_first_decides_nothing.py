@@ -25,9 +25,9 @@ from toolrt import (
     sim,
 )
 from toolrt.invariants import MUTANTS
+from toolrt.plugins.code import CodeIndex
+from toolrt.plugins.lsp import LanguageServer, LanguageServers, RecordedServer
 from toolrt.services import Recorded, RecordedShell, parallel_edit_tool, shell_tool
-from toolrt.services.code import CodeIndex
-from toolrt.services.lsp import LanguageServer, LanguageServers, RecordedServer
 
 #: Made once, and never changed.
 FIXED = """

@@ -11,19 +11,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.services._shells import Answer, Left, Run, calls_of
+from tests.services._shells import Answer, Left, Run, calls_of, processes_in, small_tree
 from toolrt import BatchOutcome, Registry, Runtime, State, Workspace, services
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A directory with two files in it, and a directory beside it."""
-    root = tmp_path.resolve() / "work"
-    (root / "src").mkdir(parents=True)
-    (root / "a.txt").write_text("one\ntwo\n")
-    (root / "src" / "app.py").write_text("import os\n")
-    (root.parent / "outside").mkdir()
-    return root
+    return small_tree(tmp_path)
 
 
 @pytest.fixture
@@ -37,17 +32,7 @@ def left(root: Path) -> Left:
     if not sys.platform.startswith("linux") or shutil.which("bash") is None:
         pytest.skip("processes are counted in /proc, and started by bash")
 
-    def left() -> list[int]:
-        found = []
-        for name in os.listdir("/proc"):
-            try:
-                if name.isdecimal() and Path(os.readlink(f"/proc/{name}/cwd")).is_relative_to(root):
-                    found.append(int(name))
-            except OSError:
-                continue
-        return found
-
-    return left
+    return lambda: processes_in(root)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Ways in and out: provider formats, MCP servers, sync and asyncio callers, recording a production run.
+"""Ways in and out: provider formats, sync and asyncio callers, recording a production run.
 
 Formats lead from a model's response to calls, and from results to the message that answers it.  They work on plain
-JSON values; no provider's SDK is needed, and an SDK's request types are plain dictionaries that fit.
+JSON values; no provider's SDK is needed, and an SDK's request types are plain dictionaries that fit.  Tools of MCP
+servers are a plugin (`toolrt.plugins.mcp`); its former path, `toolrt.interop.mcp`, gives the same names.
 """
 
 import importlib
@@ -36,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`toolrt.interop.mcp`, when it is first asked for: few programs need it."""
+    """Import the plugin that stood here at its first use."""
     if name == "mcp":
-        return importlib.import_module("toolrt.interop.mcp")
+        return importlib.import_module("toolrt.plugins.mcp")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,7 +44,7 @@ class Runtime:
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
         services: what every tool is given beside its input.  What is None there, a tool has from its owner (of a
             workspace: its files and their history), and one that nobody owns from the only owner, if there is one.
-        telemetry: who is told what happens, such as `toolrt.services.telemetry.Telemetry`; None is that of `services`.
+        telemetry: who is told what happens, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.

@@ -44,9 +44,9 @@ from toolrt.cli.screen._styles import STYLES
 from toolrt.errors import InputRefused, asks_to_exit
 from toolrt.interop import record, render_results
 from toolrt.model import State, ToolCall, ToolResult
+from toolrt.plugins.code import skeleton
+from toolrt.plugins.otel import JsonLines, Telemetry
 from toolrt.runtime import Batch, Runtime
-from toolrt.services.code import skeleton
-from toolrt.services.telemetry import JsonLines, Telemetry
 from toolrt.workspace import head_and_tail
 
 __all__ = ["Performed", "perform", "run"]

@@ -19,7 +19,7 @@ import attrs
 
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.services import lsp
+from toolrt.plugins import lsp
 
 __all__ = ["language_servers_of"]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.interop import mcp
 from toolrt.model import Tool
+from toolrt.plugins import mcp
 from toolrt.workspace import Workspace
 
 __all__ = ["connected", "servers_of"]

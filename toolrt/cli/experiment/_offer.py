@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Sequence
 import attrs
 
 from toolrt.cli.experiment._mcp import connected
-from toolrt.interop import mcp
 from toolrt.model import Registry, Services, Tool
-from toolrt.services import code, lsp, parallel_edit_tool, shell_tool
+from toolrt.plugins import code, lsp, mcp
+from toolrt.services import parallel_edit_tool, shell_tool
 from toolrt.workspace import Workspace
 
 __all__ = ["Offer", "ToolOptions", "file_tools", "offered"]

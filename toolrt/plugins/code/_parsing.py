@@ -1,0 +1,160 @@
+"""Parsing within bounds: a tree and what a query finds in it, or None.
+
+Rules.  No content makes this endless or large: a file above `PARSED_MOST` bytes, a large one of long lines, or one with
+too many operators in a statement is not parsed; a parse ends after so much work that no ordinary file makes; a query
+looks no deeper than `_DEEPEST`, and at no tree with an error that is too wide.  Work is counted, not timed: whether a
+file is parsed follows from its content.
+
+Theory.  tree-sitter says now and then that it is at work, about once for a hundred of its steps: in 1,285 files of
+installed packages and system headers some 5 times for a thousand bytes, at most 17 times.  It asks for the text piece
+by piece, and again when it looks back: less than 9 times for each piece there.  A query is quadratic in the depth of a
+tree (100,000 nested calls took 111 s without a bound) and in how many nodes an error has directly below it, because
+only there they are a plain list (100,000 braces took 21 s).
+
+A file that ends in the middle of an expression of many operators, each of which is wrong where it stands, takes memory
+that is quadratic in their number, all of it in one step at the end (tree-sitter 0.26.1; 6,000 bytes took 1.4 GB).
+
+Limits.  Within these bounds the worst that was found takes some nine seconds, in a worker thread, but for the skeleton
+that ``read_file`` answers with (``tests/benchmarks/code.py --only hostile``).  Memory is bounded against the operators
+for which that was found, not against every content that somebody could make for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from toolrt.plugins.code._languages import Grammar, Language, grammar_of
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+__all__ = ["PARSED_MOST", "Grammars", "captures", "matches", "parsed"]
+
+#: The most bytes of a file that is parsed.
+PARSED_MOST = 256 * 1024
+
+#: From how many bytes on the lines of a file may not be long, and how many bytes a line may have then, on average.
+#: What a program wrote in one line takes a parser up to 50 microseconds a byte, and ordinary code 0.3.
+_LONG_FROM = 64 * 1024
+_LINE_LONGEST = 300
+
+#: How many operators one statement may have of those that pile up where they are wrong; 1,000 of them take 400 MB.
+_PILED_MOST = 400
+_PILING_UP = re.compile(rb"=>|<-|[*/%<]+")
+#: What begins or ends a comment, or a line of one, where that is no operator.
+_COMMENTS = re.compile(rb"/\*|\*/|//|^[ \t]*\*+(?=\s)", re.MULTILINE)
+#: What a line ends or begins with that goes on with the statement of the line before it.
+_GOES_ON = frozenset(b"*/%<>=-([")
+
+#: How deep below the root a query looks.
+_DEEPEST = 400
+
+#: How many nodes may be directly below an error.
+_WIDEST_ERROR = 2000
+
+#: How many reports a parse may make up to a place: these, and one for so many bytes before it.
+_REPORTS = 1500
+_BYTES_PER_REPORT = 25
+
+#: For how many a report counts that is made after an error.
+_AFTER_ERROR = 2
+
+#: How many bytes the parser is handed at a time, and how often it may ask: so often, and so often for each piece.
+_PIECE = 2048
+_ASKED = 200
+_ASKED_PER_PIECE = 20
+
+
+class Grammars:
+    """The grammars of one thread, loaded as they are needed."""
+
+    def __init__(self) -> None:
+        self._grammars: dict[str, Grammar] = {}
+
+    def of(self, language: Language) -> Grammar:
+        """The grammar of that language.
+
+        Raises:
+            MissingExtra: the ``code`` extra is not installed.
+        """
+        grammar = self._grammars.get(language.name)
+        if grammar is None:
+            grammar = self._grammars[language.name] = grammar_of(language)
+        return grammar
+
+
+def parsed(grammar: Grammar, content: bytes) -> tree_sitter.Tree | None:
+    """The tree of `content`; None: it is too large, or too much work."""
+    size = len(content)
+    if size > PARSED_MOST or (size > _LONG_FROM and size > _LINE_LONGEST * (content.count(b"\n") + 1)):
+        return None
+    if _piles_up(content, grammar.language):
+        return None
+    reports = 0
+    asks_left = _ASKED + _ASKED_PER_PIECE * (len(content) // _PIECE + 1)
+
+    def enough(place: int, has_error: bool) -> bool:
+        nonlocal reports
+        reports += _AFTER_ERROR if has_error else 1
+        return reports > _REPORTS + place // _BYTES_PER_REPORT or asks_left < 0
+
+    def piece(offset: int, _: object) -> bytes:
+        nonlocal asks_left
+        asks_left -= 1
+        # From there on the file ends here, whatever is asked for, and what is made of it is dropped.
+        return content[offset : offset + _PIECE] if asks_left >= 0 else b""
+
+    try:
+        tree = grammar.parser.parse(piece, progress_callback=enough)
+    except ValueError:
+        grammar.parser.reset()
+        return None
+    return None if asks_left < 0 or _is_wide(tree.root_node) else tree
+
+
+def _piles_up(content: bytes, language: str) -> bool:
+    """Whether a statement, as far as lines tell, has too many operators."""
+    if len(_PILING_UP.findall(content)) <= _PILED_MOST:
+        return False
+    if language not in ("python", "ruby"):
+        content = _COMMENTS.sub(b" ", content)
+    count, goes_on = 0, False
+    for line in content.split(b"\n"):
+        text = line.strip()
+        if text:
+            count = len(_PILING_UP.findall(text)) + (count if goes_on or text[0] in _GOES_ON else 0)
+            if count > _PILED_MOST:
+                return True
+            goes_on = text[-1] in _GOES_ON
+    return False
+
+
+def _is_wide(root: tree_sitter.Node) -> bool:
+    """Whether an error in the tree is too wide for a query."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.has_error:
+            if node.is_error and node.child_count > _WIDEST_ERROR:
+                return True
+            pending += [child for child in node.children if child.has_error]
+    return False
+
+
+def captures(grammar: Grammar, tree: tree_sitter.Tree) -> dict[str, list[tree_sitter.Node]]:
+    """What the query captures, by name."""
+    return _cursor(grammar).captures(tree.root_node)
+
+
+def matches(grammar: Grammar, tree: tree_sitter.Tree) -> list[dict[str, list[tree_sitter.Node]]]:
+    """What each match of the query captures."""
+    return [found for _, found in _cursor(grammar).matches(tree.root_node)]
+
+
+def _cursor(grammar: Grammar) -> tree_sitter.QueryCursor:
+    import tree_sitter
+
+    cursor = tree_sitter.QueryCursor(grammar.query)
+    cursor.set_max_start_depth(_DEEPEST)
+    return cursor

@@ -1,0 +1,542 @@
+"""The tools that a model asks about code.
+
+Rules.  What is shown can be given to the other tools as it is: paths are relative to the working directory.  An answer
+that is cut short says by how much.  Each tool only reads.  One that is about a single file claims that file, each other
+one READ on all of the workspace: so in one lane it sees exactly what calls of a lower index changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from toolrt.model import READ, Claim, State, Tool
+from toolrt.plugins.code._facts import Facts
+from toolrt.plugins.code._graph import Edge, Graph, Place
+from toolrt.plugins.code._languages import LANGUAGES, language_of
+from toolrt.plugins.code._reading import facts_of
+from toolrt.plugins.code._resolve import Target
+from toolrt.plugins.code._search import Hit, References, is_below, references, searched
+from toolrt.plugins.code._skeleton import grammars_of_thread, outline
+from toolrt.plugins.code._tree import Tree
+from toolrt.workspace import (
+    CallContext,
+    FileProblem,
+    Identity,
+    Wanted,
+    held,
+    path_on,
+    shown_path,
+    withheld_note,
+    withholding,
+)
+
+if TYPE_CHECKING:
+    from toolrt.plugins.code._code import CodeIndex
+
+__all__ = ["code_tools"]
+
+T = TypeVar("T")
+
+#: The most lines that any of them shows, whatever its limit.
+_LIMIT_MOST = 1000
+
+#: How deep a change is followed.
+_DEPTH_MOST = 10
+
+_LINE_LONGEST = 300
+
+
+class _Context(CallContext, Protocol):
+    """What the tools use of the runtime's context."""
+
+    def progress(self, message: Any) -> None: ...
+
+
+async def list_symbols(code: CodeIndex, ctx: _Context, path: str) -> str:
+    """List the classes, functions and other symbols of a source file, each with its line and its signature.
+
+    Symbols inside of others are indented. Known are Python, JavaScript, TypeScript, Go, Rust, Java, C, C++ and Ruby.
+    """
+    identity = held(code.workspace, ctx, path, READ)
+    facts = await _facts_of_file(code, ctx, identity)
+    if not facts.symbols:
+        return f"{identity.path} has no symbols{f' ({facts.note})' if facts.note else ''}"
+    return "\n".join(outline(facts)[0])
+
+
+async def read_symbol(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None) -> str:
+    """Read the whole text of one function, class or other symbol.
+
+    symbol is its name, or Class.method. path is the file it is in; without path it is looked for everywhere, and must
+    be the only one of that name.
+    """
+    if path is None:
+        target_path, _ = await _asked(code, ctx, lambda _, graph: _only(code, ctx, graph, symbol, None).path)
+        identity = code.workspace.identify(f"./{shown_path(target_path)}")
+        if identity.problem is not None:
+            raise identity.problem
+    else:
+        identity = held(code.workspace, ctx, path, READ)
+    facts = await _facts_of_file(code, ctx, identity)
+    found = [one for one in facts.symbols if one.qualified == symbol or one.qualified.endswith(f".{symbol}")]
+    found = [one for one in found if one.qualified == symbol] or found
+    if not found:
+        names = ", ".join(dict.fromkeys(one.qualified for one in facts.symbols)) or "nothing"
+        raise FileProblem(
+            identity.path, f"a symbol {symbol!r}", f"none of that name; it defines {names[:500]}", "Check the name."
+        )
+    content = (await code.workspace.files.scan(ctx, identity)).content
+    shown = _shown_path(code, ctx, "/".join(identity.entry))
+    parts = []
+    for one in found:
+        text = content[one.start : one.end].decode("utf-8", "replace")
+        begin = content.rfind(b"\n", 0, one.start) + 1
+        lead = content[begin : one.start].decode("utf-8", "replace")
+        parts.append(
+            f"{shown}:{one.line}-{one.end_line} {one.kind} {one.qualified}\n{lead if not lead.strip() else ''}{text}"
+        )
+    return "\n\n".join(parts)
+
+
+async def find_references(code: CodeIndex, ctx: _Context, name: str, path: str = ".", limit: int = 100) -> str:
+    """Find every place where a name stands in the code, told apart: definitions, imports, calls, other uses.
+
+    name is one word, such as read_file; path narrows to a directory or a file. At most limit places are shown.
+    """
+    _check_limit(limit)
+    if not name.replace("_", "").replace("$", "").isalnum():
+        raise FileProblem(
+            "name", "one word: letters, digits and underscores", repr(name[:40]), "Use search for others."
+        )
+    below = _below(code, ctx, path)
+    (found, unread), notes = await _asked(
+        code,
+        ctx,
+        lambda connection, graph: (
+            references(connection, graph.tree, name, below, limit),
+            _unread(graph.tree, below),
+        ),
+    )
+    return _show_references(code, ctx, found, limit, name, [*unread, *notes])
+
+
+async def search_code(code: CodeIndex, ctx: _Context, query: str, path: str = ".", limit: int = 20) -> str:
+    """Search the code for what it is about, and return the best places: definitions first, then usages.
+
+    query is some words or names; parts of names are found too, so "user name" finds getUserName and user_name. path
+    narrows to a directory or a file. For an exact text or a regular expression use search.
+    """
+    _check_limit(limit)
+    if not any(letter.isalnum() for letter in query):
+        raise FileProblem("query", "words to look for", repr(query[:40]), "Say what the code is about.")
+    below = _below(code, ctx, path)
+    note = None
+    vector = None
+    try:
+        vector = await code.vector_of(query)
+    except Exception as error:
+        note = f"search by meaning failed ({type(error).__name__}); these are found by words alone"
+    (hits, unread), notes = await _asked(
+        code,
+        ctx,
+        lambda connection, graph: (
+            searched(connection, graph.tree, query, below, limit, vector),
+            _unread(graph.tree, below),
+        ),
+    )
+    return _show_hits(code, ctx, hits, [*([note] if note else ()), *unread, *notes])
+
+
+async def find_callers(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None, limit: int = 100) -> str:
+    """Find who calls a function, a method or a class: each call, with the symbol it is in.
+
+    symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
+    of the same name whose receiver is not known are listed apart.
+    """
+    _check_limit(limit)
+
+    def asked(graph: Graph) -> str:
+        target = _only(code, ctx, graph, symbol, _file(code, ctx, path))
+        known, possible = graph.callers(target)
+        lines = [_title(code, ctx, "callers of", graph.place(target), len(known))]
+        lines += [_call_line(code, ctx, edge) for edge in known[:limit]]
+        lines += _more(len(known), limit)
+        if possible:
+            lines.append(f"maybe: {len(possible)} calls of that name whose receiver is not known")
+            lines += [_call_line(code, ctx, edge) for edge in possible[: max(0, limit - len(known))]]
+        return "\n".join(lines)
+
+    return await _ask(code, ctx, asked)
+
+
+async def find_callees(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None, limit: int = 100) -> str:
+    """Find what a function, a method or a class calls: each call, with what it leads to.
+
+    symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
+    that lead out of the workspace, or nobody knows where, are named at the end.
+    """
+    _check_limit(limit)
+
+    def asked(graph: Graph) -> str:
+        target = _only(code, ctx, graph, symbol, _file(code, ctx, path))
+        edges = graph.callees(target)
+        known = [edge for edge in edges if edge.callee is not None]
+        unknown = dict.fromkeys(edge.written for edge in edges if edge.callee is None)
+        lines = [_title(code, ctx, "calls of", graph.place(target), len(known))]
+        for edge in known[:limit]:
+            where = "" if edge.callee is None else _where(code, ctx, edge.callee)
+            lines.append(f"line {edge.line}: {edge.written} -> {where}{_by_name(edge)}")
+        lines += _more(len(known), limit)
+        if unknown:
+            names = list(unknown)
+            more = f" and {len(names) - 50} more" if len(names) > 50 else ""
+            lines.append(f"not known: {', '.join(names[:50])}{more}")
+        return "\n".join(lines)
+
+    return await _ask(code, ctx, asked)
+
+
+async def find_call_path(
+    code: CodeIndex,
+    ctx: _Context,
+    source: str,
+    target: str,
+    source_path: str | None = None,
+    target_path: str | None = None,
+) -> str:
+    """Find the shortest way of calls from one symbol to another.
+
+    source and target are names, or Class.method; source_path and target_path are the files that define them, where
+    there are several of that name.
+    """
+
+    def asked(graph: Graph) -> str:
+        first = _only(code, ctx, graph, source, _file(code, ctx, source_path))
+        last = _only(code, ctx, graph, target, _file(code, ctx, target_path))
+        steps, complete = graph.way(first, last)
+        if steps is None:
+            whole = "" if complete else "; not all calls were followed, there are too many"
+            return f"no way of known calls leads from {source} to {target}{whole}"
+        lines = []
+        for place, line in steps:
+            lines.append(_where(code, ctx, place) + (f", which calls at line {line}" if line else ""))
+        return "\n".join(lines)
+
+    return await _ask(code, ctx, asked)
+
+
+async def file_dependencies(code: CodeIndex, ctx: _Context, path: str) -> str:
+    """List which files of the workspace a source file imports, which import it, and what it imports from elsewhere."""
+    file = _file(code, ctx, path)
+
+    def asked(graph: Graph) -> str:
+        if file is None or file not in graph.tree.files:
+            raise FileProblem(
+                shown_path(file or path),
+                "a source file that is known here",
+                "none",
+                "Check the name; what .gitignore leaves out is not.",
+            )
+        lines = []
+        for title, found in (("imports", graph.imports(file)), ("is imported by", graph.importers(file))):
+            lines.append(f"{_shown_path(code, ctx, file)} {title} {_count(len(found), 'file')}")
+            lines += [f"  {_shown_path(code, ctx, other)} (line {line})" for other, line in found[:_LIMIT_MOST]]
+            lines += _more(len(found), _LIMIT_MOST)
+        outside = graph.outside(file)
+        if outside:
+            lines.append(f"from elsewhere: {', '.join(outside[:100])}")
+        return "\n".join(lines)
+
+    return await _ask(code, ctx, asked)
+
+
+async def blast_radius(
+    code: CodeIndex, ctx: _Context, symbol: str | None = None, path: str | None = None, depth: int = 3, limit: int = 100
+) -> str:
+    """Find what a change of a symbol, or of a whole file, may reach: callers, their callers, classes that inherit.
+
+    Give symbol (a name, or Class.method), or path for all that a file defines, or both. depth is how many calls away is
+    looked.
+    """
+    _check_limit(limit)
+    if not 1 <= depth <= _DEPTH_MOST:
+        raise FileProblem("depth", f"1 to {_DEPTH_MOST}", str(depth)[:20], "Say how far to look.")
+    file = _file(code, ctx, path)
+    if symbol is None and file is None:
+        raise FileProblem("symbol", "a symbol or a path", "neither", "Name what is to change.")
+
+    def asked(graph: Graph) -> str:
+        if symbol is not None:
+            starts = [_only(code, ctx, graph, symbol, file)]
+            what = graph.place(starts[0]).name
+        else:
+            assert file is not None
+            if file not in graph.tree.files:
+                raise FileProblem(shown_path(file), "a source file that is known here", "none", "Check the name.")
+            starts = [Target(file, one.ordinal) for one in graph.tree.facts(file).symbols]
+            what = _shown_path(code, ctx, file)
+        found, complete = graph.reached(starts, depth)
+        files = dict.fromkeys(place.path for _, place, _ in found)
+        lines = [
+            f"a change of {what} may reach {_count(len(found), 'symbol')} in {_count(len(files), 'file')}, "
+            f"{_count(depth, 'call')} away or less"
+        ]
+        for away, place, through in found[:limit]:
+            lines.append(f"{away}  {_where(code, ctx, place)}, through {through.name or 'the file'}")
+        lines += _more(len(found), limit)
+        if not complete:
+            lines.append("(too many to follow all: there are more)")
+        if symbol is None and file is not None:
+            importers = graph.importers(file)
+            lines.append(
+                f"{_count(len(importers), 'file')} import it: "
+                + ", ".join(_shown_path(code, ctx, one) for one, _ in importers[:50])
+            )
+        return "\n".join(lines)
+
+    return await _ask(code, ctx, asked)
+
+
+#: All of them, in the order that models are shown them.
+_TOOLS: tuple[Callable[..., Any], ...] = (
+    list_symbols,
+    read_symbol,
+    search_code,
+    find_references,
+    find_callers,
+    find_callees,
+    find_call_path,
+    file_dependencies,
+    blast_radius,
+)
+
+
+def code_tools(code: CodeIndex) -> list[Tool]:
+    """The tools of one index."""
+    return [
+        Tool(
+            name=function.__name__,
+            function=functools.partial(function, code),
+            safe=True,
+            claims=functools.partial(_claims, code, function.__name__),
+            description=inspect.getdoc(function) or "",
+            schema=_schema(function),
+            owner=code.workspace,
+            leaves_out=True,
+        )
+        for function in _TOOLS
+    ]
+
+
+_OF_ONE_FILE = ("list_symbols", "read_symbol")
+
+
+def _claims(code: CodeIndex, name: str, input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
+    """READ on all of the workspace, or on the one file."""
+    workspace = code.workspace
+    claims: dict[Claim, None] = {}
+    path = input.get("path")
+    if path is not None:
+        claims.update(dict.fromkeys(workspace.claims(path, state, READ, wanted=_wanted(name))))
+    if name in _OF_ONE_FILE and path is not None:
+        return tuple(claims)
+    whole = workspace.claims(workspace.disk.root, State(), READ, wanted=Wanted.DIRECTORY, subtree=True)
+    return tuple(dict.fromkeys((*whole, *claims)))
+
+
+def _wanted(name: str) -> Wanted:
+    return Wanted.DIRECTORY if name in ("search_code", "find_references") else Wanted.FILE
+
+
+_JSON_TYPES = {"str": "string", "int": "integer", "None": "null"}
+
+
+def _schema(function: Callable[..., Any]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    required = []
+    for parameter in list(inspect.signature(function).parameters.values())[2:]:
+        kinds = [{"type": _JSON_TYPES[kind]} for kind in str(parameter.annotation).split(" | ")]
+        part: dict[str, Any] = {"anyOf": kinds} if len(kinds) > 1 else dict(kinds[0])
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+        else:
+            part["default"] = parameter.default
+        properties[parameter.name] = part
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+# What they have in common
+
+
+async def _ask(code: CodeIndex, ctx: _Context, question: Callable[[Graph], str]) -> str:
+    answer, notes = await _asked(code, ctx, lambda connection, graph: question(graph))
+    return "\n".join([answer, *_noted(notes)])
+
+
+async def _asked(code: CodeIndex, ctx: _Context, question: Callable[[Any, Graph], T]) -> tuple[T, list[str]]:
+    """The answer to `question`, by what the call may know, and what is to be said of the rest."""
+    disk = code.workspace.disk
+    rules = withholding(disk, ctx, code.workspace.identify("./", None, Wanted.DIRECTORY))
+    left_out: list[str] = []
+
+    def known(path: str) -> bool:
+        entry = tuple(path.split("/"))
+        try:
+            stat = disk.lstat(path_on(disk, entry))
+        except OSError:
+            return False
+        if rules is None or rules.why(entry, stat) is None:
+            return True
+        left_out.append(path)
+        return False
+
+    answer = await code.ask(question, lambda building: ctx.progress(str(building)), None if rules is None else known)
+    return answer, [*code.notes, *([withheld_note(len(left_out))] if left_out else [])]
+
+
+def _unread(tree: Tree, below: str) -> list[str]:
+    """What a search says of the files below a directory whose text it does not have."""
+    found: dict[str, list[str]] = {}
+    for path, row in tree.files.items():
+        if row.note in _UNREAD and is_below(path, below):
+            found.setdefault(_UNREAD[row.note], []).append(path)
+    return [
+        f"{_count(len(paths), 'file')} {why}: {', '.join(map(shown_path, paths[:_NAMED]))}"
+        + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
+        for why, paths in sorted(found.items())
+    ]
+
+
+#: What is said of files by the note that the index has of them; so many of them are named.
+_UNREAD = {"no text": "not searched, binary data", "not UTF-8": "searched as UTF-8, in another encoding"}
+_NAMED = 5
+
+
+def _noted(notes: Sequence[str]) -> list[str]:
+    return [f"({note})" for note in notes]
+
+
+async def _facts_of_file(code: CodeIndex, ctx: _Context, identity: Identity) -> Facts:
+    """The facts of one file, read now; no other file is looked at."""
+    found = await code.workspace.files.scan(ctx, identity)
+    language = language_of("/".join(identity.entry))
+    if language is None:
+        names = ", ".join(sorted(LANGUAGES))
+        raise FileProblem(identity.path, f"a file in a known language ({names})", "another one", "Use read_file.")
+    return await code._index.in_thread(lambda: facts_of(grammars_of_thread(), language, found.content))
+
+
+def _file(code: CodeIndex, ctx: _Context, path: str | None) -> str | None:
+    return None if path is None else "/".join(held(code.workspace, ctx, path, READ).entry)
+
+
+def _below(code: CodeIndex, ctx: _Context, path: str) -> str:
+    """The directory or file that a search is narrowed to, from the root; "" is the root."""
+    identity = code.workspace.identify(path, ctx.state, Wanted.DIRECTORY)
+    if identity.key is None and identity.problem is not None:
+        raise identity.problem
+    if identity.found is None:
+        raise FileProblem(identity.path, "a directory or a file", "nothing of that name", "Check the name.")
+    return "/".join(identity.entry)
+
+
+def _only(code: CodeIndex, ctx: _Context, graph: Graph, wanted: str, path: str | None) -> Target:
+    """The one symbol that is called so.
+
+    Raises:
+        FileProblem: there is none, or there are several.
+    """
+    found = graph.found(wanted.replace("::", ".").replace("#", "."), path)
+    if not found:
+        where = "" if path is None else f" in {path}"
+        raise FileProblem(
+            "symbol",
+            f"the name of a symbol{where}",
+            f"{wanted[:80]!r}, which nothing is called",
+            "Search for it with search_code.",
+        )
+    if len(found) > 1:
+        places = [_where(code, ctx, graph.place(one)) for one in found[:20]]
+        more = "" if len(found) <= 20 else f" and {len(found) - 20} more"
+        raise FileProblem(
+            "symbol", "one symbol", f"{len(found)} of that name: {'; '.join(places)}{more}",
+            "Say Class.method, or give path.",
+        )  # fmt: skip
+    return found[0]
+
+
+def _shown_path(code: CodeIndex, ctx: _Context, path: str) -> str:
+    here = code.workspace.identify(".", ctx.state, Wanted.DIRECTORY)
+    return shown_path(posixpath.relpath("/" + path, "/" + "/".join(here.entry)))
+
+
+def _where(code: CodeIndex, ctx: _Context, place: Place) -> str:
+    name = f" {place.kind} {place.name}" if place.name else ""
+    return f"{_shown_path(code, ctx, place.path)}:{place.line}{name}"
+
+
+def _title(code: CodeIndex, ctx: _Context, what: str, place: Place, count: int) -> str:
+    return f"{what} {_where(code, ctx, place)}: {count}"
+
+
+def _by_name(edge: Edge) -> str:
+    return " (the only one of that name)" if edge.by_name else ""
+
+
+def _call_line(code: CodeIndex, ctx: _Context, edge: Edge) -> str:
+    inside = edge.caller.name or "the file itself"
+    return f"{_shown_path(code, ctx, edge.path)}:{edge.line} in {inside}: {edge.written}{_by_name(edge)}"
+
+
+def _more(count: int, limit: int) -> list[str]:
+    return [f"({count - limit} more are not shown)"] if count > limit else []
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= _LIMIT_MOST:
+        raise FileProblem("limit", f"1 to {_LIMIT_MOST}", str(limit)[:20], "Say how many lines to show at most.")
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LINE_LONGEST else f"{line[:_LINE_LONGEST]} ..."
+
+
+def _show_hits(code: CodeIndex, ctx: _Context, hits: Sequence[Hit], notes: Sequence[str]) -> str:
+    lines = []
+    for title, is_definition in (("definitions:", True), ("usages:", False)):
+        chosen = [hit for hit in hits if hit.is_definition is is_definition]
+        if chosen:
+            lines.append(title)
+        for hit in chosen:
+            where = f"{_shown_path(code, ctx, hit.path)}:{hit.line}"
+            if is_definition:
+                lines.append(f"{where}: {hit.kind} {hit.name} | {_cut(hit.text)}")
+            else:
+                lines.append(f"{where}{f' in {hit.name}' if hit.name else ''}: {_cut(hit.text)}")
+    lines = lines or ["nothing is found"]
+    return "\n".join([*lines, *_noted(notes)])
+
+
+def _show_references(
+    code: CodeIndex, ctx: _Context, found: References, limit: int, name: str, notes: Sequence[str]
+) -> str:
+    lines = []
+    for kind in ("definition", "import", "call", "use"):
+        chosen = [one for one in found.places if one.kind == kind]
+        if chosen:
+            lines.append(f"{kind}s:")
+        for one in chosen:
+            inside = f" in {one.inside}" if one.inside and kind != "definition" else ""
+            lines.append(f"{_shown_path(code, ctx, one.path)}:{one.line}{inside}: {_cut(one.text)}")
+    lines = lines or [f"{name} stands nowhere"]
+    if found.cut_short:
+        lines.append(f"(only the first {limit} places are shown; narrow it by path)")
+    return "\n".join([*lines, *_noted(notes)])

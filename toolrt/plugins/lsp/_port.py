@@ -1,0 +1,70 @@
+"""Who speaks with a language server, and what is known of that.
+
+Rules.  A message is a JSON object.  Sending never waits; what is received is handed over at once, in the order in which
+it came, to somebody who does not wait either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import attrs
+
+from toolrt.processes import ProgramNotes
+
+if TYPE_CHECKING:
+    from toolrt.plugins.lsp._server import LanguageServer
+
+__all__ = ["Channel", "Lost", "Message", "Notes", "Peer", "Talk"]
+
+#: One message of the protocol.
+Message = dict[str, Any]
+
+
+class Lost(Exception):
+    """There is no connection, or none any more; the text says why, in words for a model."""
+
+
+class Channel(Protocol):
+    """One connection."""
+
+    def send(self, message: Message) -> None:
+        """Have `message` sent, after all before it; nothing where the connection is lost.
+
+        Checkpoint: never.
+        """
+
+    def listen(self, take: Callable[[Message], None]) -> None:
+        """Hand what is received to `take` from now on."""
+
+    def give_up(self, problem: str) -> None:
+        """The connection is lost; `problem` says why."""
+
+
+#: What is done with a connection; it is cancelled when that is lost.
+Talk = Callable[[Channel], Awaitable[None]]
+
+
+@runtime_checkable
+class Peer(Protocol):
+    """Somebody to connect to: a program, or a record."""
+
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: Notes) -> None:
+        """Connect, and `talk` until it returns or the connection is lost; then nothing of it is left.
+
+        Raises:
+            Lost: there was no connection at all.
+
+        Checkpoint: always.  Also when it is cancelled, nothing is left on return; that is bounded.
+        """
+
+
+@attrs.define(eq=False)
+class Notes(ProgramNotes):
+    """What is known of one connection beside its findings; for people, not for models."""
+
+    #: Messages that nobody waited for or that were none of the protocol; they were dropped.
+    dropped: int = 0
+    #: Requests of the server's own that were answered.
+    asked: int = 0

@@ -1,0 +1,131 @@
+"""Which language server, for which files, and how long it is waited for."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from toolrt.errors import DefinitionRefused
+from toolrt.plugins.lsp._port import Peer
+
+__all__ = ["LanguageServer"]
+
+_NAME = re.compile(r"[A-Za-z0-9_.+-]{1,32}")
+
+#: What LSP calls the language of a file with such an end; what is not here is called by its end.
+_LANGUAGES = {
+    ".c": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".h": "c",
+    ".hpp": "cpp",
+    ".js": "javascript",
+    ".jsx": "javascriptreact",
+    ".md": "markdown",
+    ".py": "python",
+    ".pyi": "python",
+    ".rb": "ruby",
+    ".rs": "rust",
+    ".sh": "shellscript",
+    ".ts": "typescript",
+    ".tsx": "typescriptreact",
+    ".yml": "yaml",
+}
+
+
+def _seconds(instance: LanguageServer, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
+        raise DefinitionRefused(f"language server {instance.name!r}: {attribute.name}", "seconds above 0", value)
+
+
+def _words(value: Sequence[str] | None) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+@attrs.frozen
+class LanguageServer:
+    """A language server to ask about files.
+
+    Raises:
+        DefinitionRefused: a value is out of range, or there is not exactly one of `command` and `server`.
+
+    Example::
+
+        LanguageServer("ruff", ["ruff", "server"], suffixes=[".py", ".pyi"], reads="file")
+    """
+
+    #: What it is known by: 1 to 32 letters, digits, ``_``, ``.``, ``+`` and ``-``.
+    name: str
+    #: The program that speaks LSP over its standard streams, and its arguments; no shell reads them.
+    command: Sequence[str] | None = attrs.field(default=None, converter=_words)
+    #: The ends of the names of the files that it is asked about, each with its dot.
+    suffixes: Sequence[str] = attrs.field(kw_only=True, converter=_words)
+    #: Instead of a program: a `RecordedServer`.
+    server: Peer | None = attrs.field(default=None, kw_only=True, repr=False)
+    #: What its findings on a file depend on: "file" is that file, and settings as of the lane's start; "workspace" is
+    #: anything in it.  The first lets a lane go on beside it; the second has each question run alone.
+    reads: Literal["file", "workspace"] = attrs.field(default="workspace", kw_only=True)
+    #: What it is answered when it asks for its configuration, by section: ``{"ty": {"diagnosticMode": "workspace"}}``.
+    settings: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
+    #: What it is given as ``initializationOptions``.
+    options: Any = attrs.field(default=None, kw_only=True, repr=False)
+    #: What the program is told beside what every command is (`toolrt.services.INHERITED` and `FIXED`).
+    env: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
+    #: Seconds that one question waits, a start or restart included; then the answer says that it is not there yet.
+    wait: float = attrs.field(default=10.0, kw_only=True, validator=_seconds)
+    #: Seconds in which a program that was started has to be usable.
+    start_timeout: float = attrs.field(default=30.0, kw_only=True, validator=_seconds)
+    #: How many times in a row it may be started anew without one answer between; then it is given up.
+    restarts: int = attrs.field(default=3, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
+            raise DefinitionRefused("a language server's name", "1 to 32 letters, digits and _.+-", self.name)
+        what = f"language server {self.name!r}"
+        if (self.command is None) == (self.server is None):
+            raise DefinitionRefused(what, "either a command or a server", "neither" if self.command is None else "both")
+        if self.command is not None and not _is_command(self.command):
+            expected = 'a program and its arguments, one each: ["ruff", "server"]'
+            raise DefinitionRefused(f"{what}: command", expected, self.command)
+        if self.server is not None and not callable(getattr(self.server, "serve", None)):
+            raise DefinitionRefused(f"{what}: server", "a RecordedServer", self.server)
+        if not isinstance(self.suffixes, tuple) or not self.suffixes or not all(map(_is_suffix, self.suffixes)):
+            expected = 'the ends of names, each with its dot: [".py", ".pyi"]'
+            raise DefinitionRefused(f"{what}: suffixes", expected, self.suffixes)
+        if self.reads not in ("file", "workspace"):
+            raise DefinitionRefused(f"{what}: reads", '"file" or "workspace"', self.reads)
+        for name in ("settings", "env"):
+            given = getattr(self, name)
+            if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+                raise DefinitionRefused(f"{what}: {name}", "values by name", given)
+        if not all(isinstance(value, str) for value in self.env.values()):
+            raise DefinitionRefused(f"{what}: env", "texts by name", sorted(self.env))
+        if isinstance(self.restarts, bool) or not isinstance(self.restarts, int) or self.restarts < 0:
+            raise DefinitionRefused(f"{what}: restarts", "a whole number, 0 or more", self.restarts)
+
+    def is_for(self, path: str) -> bool:
+        """Whether it is asked about the file at `path`, by its name."""
+        return path.endswith(tuple(self.suffixes))
+
+    def language_of(self, path: str) -> str:
+        """What LSP calls the language of the file at `path`."""
+        suffix = os.path.splitext(path)[1].lower()
+        return _LANGUAGES.get(suffix, suffix[1:] or "plaintext")
+
+
+def _is_command(command: object) -> bool:
+    return (
+        isinstance(command, tuple)
+        and bool(command)
+        and all(isinstance(word, str) and "\0" not in word for word in command)
+        and bool(command[0])
+    )
+
+
+def _is_suffix(suffix: object) -> bool:
+    return isinstance(suffix, str) and len(suffix) > 1 and suffix.startswith(".") and "/" not in suffix

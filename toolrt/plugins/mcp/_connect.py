@@ -1,0 +1,255 @@
+"""From servers to the tools they offer, for as long as they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, cast, overload
+
+import attrs
+import trio
+
+from toolrt import probe
+from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra, NotSimulated
+from toolrt.model import Tool
+from toolrt.plugins.mcp._connection import Connection
+from toolrt.plugins.mcp._names import chosen, named
+from toolrt.plugins.mcp._port import Hints, Notes, Offered, Peer, Unanswered
+from toolrt.plugins.mcp._recorded import RecordedServer
+from toolrt.plugins.mcp._server import McpServer
+from toolrt.plugins.mcp._tools import believed, tool_of
+
+__all__ = ["Connecting", "McpTools", "ServerStatus", "connect"]
+
+
+@attrs.frozen
+class ServerStatus:
+    """What is known of a server beside its answers: for people, not for models."""
+
+    #: The server's name.
+    name: str
+    #: How many times it was started, the first time included.
+    starts: int
+    #: How the present connection ended, or the last one: "it ended with exit status 3"; None: it stands.
+    ended: str | None
+    #: The end of what the present program, or the last one, wrote to its error output.
+    stderr: str
+    #: Bytes that it wrote there altogether.
+    stderr_bytes: int
+    #: Lines of its standard output that were no messages, and were dropped.
+    garbage: int
+
+
+class McpTools(Sequence[Tool]):
+    """The tools of the connected servers, in the servers' order and in each server's own.
+
+    They stay what they are: a server that offers others later is heard (`changed`), and asked anew by `relist`.
+    """
+
+    def __init__(self, connections: Sequence[Connection], owner: Any) -> None:
+        self._connections = tuple(connections)
+        self._owner = owner
+        self._tools: tuple[Tool, ...] = ()
+        self._offered: dict[str, tuple[Connection, Offered]] = {}
+
+    @overload
+    def __getitem__(self, place: int) -> Tool: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Tool]: ...
+    def __getitem__(self, place: int | slice) -> Tool | Sequence[Tool]:
+        return self._tools[place]
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools)
+
+    def __repr__(self) -> str:
+        return f"McpTools({', '.join(tool.name for tool in self)})"
+
+    def hints(self, name: str) -> Hints:
+        """What is believed of a tool: what a trusted server says of it, and the worst of any other.
+
+        Args:
+            name: as models call it.
+
+        Raises:
+            KeyError: it is no tool of these servers.
+        """
+        connection, offered = self._offered[name]
+        return believed(connection.server.trusted, offered)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The names of the servers that said that their tools have changed, and were not asked since."""
+        return tuple(connection.server.name for connection in self._connections if connection.changed)
+
+    @property
+    def servers(self) -> Mapping[str, ServerStatus]:
+        """How each server is, by its name."""
+        return {one.server.name: _status(one, one.notes) for one in self._connections}
+
+    async def relist(self) -> McpTools:
+        """The tools that the servers offer now, over the same connections; make a new `Registry` of them.
+
+        Raises:
+            InputRefused: as `connect`.
+
+        Checkpoint: always.
+        """
+        tools = McpTools(self._connections, self._owner)
+        for connection in self._connections:
+            connection.ask_anew()
+        await tools._fill()
+        return tools
+
+    async def _fill(self) -> None:
+        """Ask each server what it offers, and make tools of that."""
+        found: dict[str, tuple[Offered, ...] | InputRefused] = {}
+
+        async def ask(connection: Connection) -> None:
+            name = connection.server.name
+            try:
+                found[name] = await connection.offers()
+            except Unanswered as error:
+                found[name] = _failed(connection, str(error))
+
+        async with trio.open_nursery() as nursery:
+            for connection in self._connections:
+                nursery.start_soon(ask, connection)
+        offers: list[tuple[Connection, Offered]] = []
+        for connection in self._connections:
+            offered = found[connection.server.name]
+            if isinstance(offered, InputRefused):
+                raise offered from connection.error
+            offers.extend((connection, tool) for tool in chosen(connection.server, offered))
+        names = named((connection.server, tool) for connection, tool in offers)
+        self._offered = dict(zip(names, offers, strict=True))
+        self._tools = tuple(tool_of(*offer, name, self._owner) for name, offer in self._offered.items())
+
+
+def _status(connection: Connection, notes: Notes) -> ServerStatus:
+    name = connection.server.name
+    return ServerStatus(name, connection.starts, notes.ended, notes.stderr, notes.stderr_bytes, notes.garbage)
+
+
+#: Characters of a server's error output that an error shows.
+_SHOWN = 2_000
+
+
+def _failed(connection: Connection, why: str) -> InputRefused:
+    notes = connection.notes
+    also = [] if notes.ended is None or notes.ended == why else [notes.ended]
+    if notes.garbage:
+        also.append(f"{notes.garbage:,} lines of its standard output were no messages")
+    if notes.stderr.strip():
+        also.append(f"the end of its error output: {notes.stderr.strip()[-_SHOWN:]}")
+    return InputRefused(
+        f"MCP server {connection.server.name!r}",
+        "; ".join((why, *also)),
+        "Run its command by hand to see what it says, or do without it.",
+    )
+
+
+class Connecting:
+    """What `connect` gives: entered, it is the tools; left, nothing of the servers is left."""
+
+    def __init__(self, servers: Sequence[McpServer], owner: Any) -> None:
+        self._servers = servers
+        self._owner = owner
+        self._nursery_manager: Any = None
+        self._nursery: trio.Nursery
+        self._connections: list[Connection] = []
+
+    async def __aenter__(self) -> McpTools:
+        """Start the servers, and give their tools.
+
+        Checkpoint: always.
+        """
+        peers = [_peer_of(server) for server in self._servers]
+        self._nursery_manager = trio.open_nursery()
+        nursery = self._nursery = await self._nursery_manager.__aenter__()
+        self._connections = [
+            Connection(server, peer, nursery) for server, peer in zip(self._servers, peers, strict=True)
+        ]
+        tools = McpTools(self._connections, self._owner)
+        try:
+            await tools._fill()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)  # noqa: ASYNC102  shielded and bounded
+            raise
+        return tools
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for connection in self._connections:
+            connection.close()
+        # The servers' tasks raise nothing, so what the block raised is passed on as it is, not in a group; and they are
+        # waited for also when this is cancelled, which is bounded.
+        self._nursery.cancel_scope.shield = True
+        await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
+
+
+def connect(servers: Sequence[McpServer], *, owner: Any = None) -> Connecting:
+    """Connect to MCP servers; inside the block, the value is their tools.
+
+    The servers are started side by side, and each is asked what it offers.  A server that dies is started anew for the
+    next call.  Leaving the block ends all of them, and every process they started, in seconds; batches do not wait for
+    that.
+
+    Args:
+        servers: with distinct names.
+        owner: whose files the servers may look at: a `Workspace`.  Then read-only tools are ordered with the calls that
+            change its files; without it they are ordered with nothing.
+
+    Raises:
+        DefinitionRefused: two servers share a name, or a value is none of what is expected.
+        InputRefused: a server cannot be connected, or what it offers cannot be used; all are ended, and the text has
+            the end of what it wrote to its error output.
+        MissingExtra: the ``mcp`` extra is not installed.
+        NotSimulated: a program would have to be started inside a simulation.
+
+    Checkpoint: entering and leaving do always.  Leaving cannot be cancelled; it takes three seconds for a program that
+    does not end when its input is closed.
+
+    Example::
+
+        async with mcp.connect([mcp.McpServer("files", ["my-server"], trusted=True)]) as tools:
+            runtime = Runtime(Registry([*workspace.tools(), *tools]))
+    """
+    servers = list(servers)
+    for place, server in enumerate(servers):
+        if not isinstance(server, McpServer):
+            raise DefinitionRefused("mcp.connect(servers)", "a list of McpServer", server)
+        if any(other.name == server.name for other in servers[:place]):
+            raise DefinitionRefused("mcp.connect(servers)", "distinct names", f"two servers named {server.name!r}")
+    if owner is not None and not hasattr(owner, "claim_table"):
+        raise DefinitionRefused("mcp.connect(owner)", "an object with a claim_table, such as a Workspace", owner)
+    return Connecting(servers, owner)
+
+
+def _peer_of(server: McpServer) -> Peer:
+    if isinstance(server.server, RecordedServer):
+        return server.server
+    if server.server is None and probe.threads_inline:
+        raise NotSimulated(
+            f"start the program of MCP server {server.name!r}",
+            "give it a server of this process, or a record: McpServer(name, server=...)",
+        )
+    try:
+        if server.server is None:
+            from toolrt.plugins.mcp._stdio import StdioPeer
+
+            return StdioPeer()
+        from mcp.server import Server
+        from mcp.server.mcpserver import MCPServer
+
+        from toolrt.plugins.mcp._inside import InsidePeer
+    except ImportError as error:
+        raise MissingExtra(f"MCP server {server.name!r}", "mcp") from error
+    if not isinstance(server.server, MCPServer | Server):
+        expected = "an MCPServer or Server of the SDK, or a RecordedServer"
+        raise DefinitionRefused(f"MCP server {server.name!r}: server", expected, server.server)
+    return cast(Peer, InsidePeer(server.server))

@@ -1,0 +1,263 @@
+"""A session by the official SDK, over any pair of its streams.
+
+Rules.
+    1. What a call says while it runs is taken from the stream itself, in the order in which it was said, and before the
+       SDK sees it: the SDK starts a task for each such message, and Trio starts tasks in either order (found by
+       exploring it: three messages in a row arrive in all six orders).  What comes behind the call's answer is not
+       taken: whether the call's own task has run by then is Trio's choice.
+    2. A server's answer is not checked by the SDK against the schema that the server states for it: that check has no
+       bound.  `toolrt.plugins.mcp._tools` makes it, with one.
+    3. The handshake is ``initialize``, which every server of today answers; one that knows only later revisions says
+       so, and is asked as they ask.
+
+It imports the SDK, so nothing imports it until a server is connected.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import anyio
+import attrs
+import trio
+from mcp.client import ClientSession
+from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    PaginatedRequestParams,
+    Tool,
+)
+from pydantic import ValidationError
+
+from toolrt.plugins.mcp._port import Answer, Gone, Hints, Offered, Progress, Refused, Session, Unanswered
+
+__all__ = ["hold"]
+
+#: Tools of one server, and pages in which it lists them.
+_TOOLS_MOST = 1_000
+_PAGES_MOST = 100
+
+#: Characters of a server's text that an error shows.
+_SHOWN = 2_000
+
+
+async def hold(streams: TransportStreams, publish: Callable[[Session], object]) -> None:
+    """Open a session over these streams, hand it out, and return when the other side has closed them.
+
+    Raises:
+        Unanswered: the server does not speak MCP, or none that is known here.
+    """
+    read, write = streams
+    session = _SdkSession()
+    client = ClientSession(
+        _Tapped(read, session),
+        _Watched(write, session),
+        client_info=Implementation(name="toolrt", version=version("toolrt")),
+    )
+    async with client:
+        session.client = client
+        try:
+            await client.initialize()
+        except MCPError as error:
+            if error.code != UNSUPPORTED_PROTOCOL_VERSION:
+                raise _refused("initialize", error, session) from None
+            try:
+                await client.discover()
+            except (MCPError, ValidationError, RuntimeError) as second:
+                raise _refused("server/discover", second, session) from None
+        except (ValidationError, RuntimeError) as error:
+            raise _refused("initialize", error, session) from None
+        publish(session)
+        await session.closed.wait()
+
+
+@attrs.define(eq=False)
+class _SdkSession:
+    """A session that the SDK speaks."""
+
+    lost: bool = False
+    changed: bool = False
+    #: Set when the other side has closed its stream.
+    closed: trio.Event = attrs.field(factory=trio.Event)
+    client: ClientSession = attrs.field(init=False)
+    #: What each call that runs says is for, by its token; until its answer comes.
+    _running: dict[str, Progress] = attrs.field(factory=dict)
+    #: The tokens of the calls that were sent, by the number of their request.
+    _sent: dict[str, str] = attrs.field(factory=dict)
+    _numbers: itertools.count[int] = attrs.field(factory=itertools.count)
+
+    async def tools(self) -> tuple[Offered, ...]:
+        """See `Session.tools`."""
+        found: list[Offered] = []
+        cursor: str | None = None
+        for _ in range(_PAGES_MOST):
+            try:
+                page = await self.client.list_tools(params=PaginatedRequestParams(cursor=cursor))
+            except (MCPError, ValidationError, RuntimeError) as error:
+                raise _refused("tools/list", error, self) from None
+            found.extend(map(_offered, page.tools))
+            if len(found) > _TOOLS_MOST:
+                raise Refused(f"it lists more than {_TOOLS_MOST:,} tools")
+            cursor = page.next_cursor
+            if cursor is None:
+                return tuple(found)
+        raise Refused(f"it lists its tools on more than {_PAGES_MOST} pages")
+
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Answer:
+        """See `Session.call`."""
+        token = f"toolrt-{next(self._numbers)}"
+        self._running[token] = progress
+        request = CallToolRequest(
+            params=CallToolRequestParams(name=name, arguments=dict(arguments), _meta={"progress_token": token})
+        )
+        try:
+            result = await self.client.send_request(request, CallToolResult)
+        except (MCPError, ValidationError, RuntimeError) as error:
+            raise _refused("the call", error, self) from None
+        finally:
+            self._running.pop(token, None)
+            self._sent = {number: other for number, other in self._sent.items() if other != token}
+        return Answer(
+            tuple(block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content),
+            result.structured_content,
+            bool(result.is_error),
+        )
+
+    def takes(self, item: SessionMessage | Exception) -> bool:
+        """Whether a message is for this, and not for the SDK."""
+        if isinstance(item, Exception):
+            return False
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._running.pop(self._sent.pop(str(item.message.id), ""), None)
+        if not isinstance(item.message, JSONRPCNotification):
+            return False
+        method, params = item.message.method, item.message.params or {}
+        if method == "notifications/tools/list_changed":
+            self.changed = True
+        elif method == "notifications/progress":
+            running = self._running.get(str(params.get("progressToken")))
+            if running is not None:
+                running(_told(params))
+        # What else a server tells unasked is for nobody here; a task for each would be the SDK's way to drop it.
+        return method not in ("notifications/cancelled",)
+
+    def sends(self, item: SessionMessage) -> None:
+        """A message goes to the server."""
+        if isinstance(item.message, JSONRPCRequest):
+            token = ((item.message.params or {}).get("_meta") or {}).get("progressToken")
+            if token in self._running:
+                self._sent[str(item.message.id)] = token
+
+    def lose(self) -> None:
+        """The other side has closed its stream."""
+        self.lost = True
+        self.closed.set()
+
+
+class _Tapped:
+    """A stream of messages for the SDK, of which a session takes some."""
+
+    def __init__(self, inner: ReadStream[SessionMessage | Exception], session: _SdkSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            while True:
+                item = await self._inner.receive()
+                if not self._session.takes(item):
+                    return item
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._session.lose()
+            raise anyio.EndOfStream from None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> _Tapped:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> _Tapped:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Watched:
+    """A stream of messages to the server, each of which a session sees before it goes."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], session: _SdkSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    async def send(self, item: SessionMessage, /) -> None:
+        self._session.sends(item)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _Watched:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _told(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call says of how far it is, and nothing that no progress is."""
+    told: dict[str, Any] = {}
+    for key in ("progress", "total"):
+        value = params.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            told[key] = value
+    if isinstance(params.get("message"), str):
+        told["message"] = params["message"]
+    return told
+
+
+def _offered(tool: Tool) -> Offered:
+    stated = tool.annotations
+    said = {
+        "read_only": None if stated is None else stated.read_only_hint,
+        "destructive": None if stated is None else stated.destructive_hint,
+        "idempotent": None if stated is None else stated.idempotent_hint,
+        "open_world": None if stated is None else stated.open_world_hint,
+    }
+    return Offered(
+        tool.name,
+        tool.input_schema,
+        tool.description or tool.title or "",
+        Hints(**{name: value for name, value in said.items() if value is not None}),
+        tool.output_schema,
+    )
+
+
+def _refused(what: str, error: Exception, session: _SdkSession) -> Unanswered:
+    if isinstance(error, MCPError):
+        if error.code == CONNECTION_CLOSED and session.lost:
+            return Gone("the connection was lost")
+        return Refused(f"it answered {what} with an error: {error.message[:_SHOWN]} (code {error.code})")
+    return Refused(f"its answer to {what} is not what the protocol says ({type(error).__name__})")

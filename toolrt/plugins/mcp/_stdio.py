@@ -1,0 +1,137 @@
+"""A server that is a program of its own, and is spoken to over its standard streams.
+
+Rules.
+    1. `toolrt.processes.Conversation` speaks with it: no call waits for what is sent, nor for the end of the program,
+       but one that wants the server anew.
+    2. A message is a line.  A line that is none is dropped and counted.  A server that writes too much of that, or a
+       message that is too long, has lost its connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import attrs
+import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from toolrt.plugins.mcp._port import Notes, Session, Unanswered
+from toolrt.plugins.mcp._sdk import hold
+from toolrt.plugins.mcp._server import McpServer
+from toolrt.processes import Conversation, NotStarted, Supervised, start_spoken_to
+
+__all__ = ["StdioPeer"]
+
+#: Bytes of one message.
+_MESSAGE_MOST = 16 * 1024 * 1024
+#: Bytes that wait to be read by the server.
+_UNREAD_MOST = 16 * 1024 * 1024
+#: Bytes in a row that are no message.
+_GARBAGE_MOST = 1024 * 1024
+#: Seconds in which a server has to end by itself once its input is closed; the specification's own order.
+_LINGER = 2.0
+
+
+class StdioPeer:
+    """Starts the server's program, once for each connection."""
+
+    async def serve(self, server: McpServer, publish: Callable[[Session], object], notes: Notes) -> None:
+        """See `Peer.serve`."""
+        lines = _Lines(await _start(server), notes)
+        try:
+            await lines.conversation.hold(lambda: hold((lines.incoming, _Outgoing(lines.conversation)), publish))
+        finally:
+            lines.incoming.close()
+
+
+async def _start(server: McpServer) -> Supervised:
+    directory = _directory(server)
+    environment = {**get_default_environment(), **server.env}
+    try:
+        return await start_spoken_to(server.command or (), directory=directory, environment=environment)
+    except NotStarted as error:
+        raise Unanswered(str(error)) from None
+
+
+def _directory(server: McpServer) -> str:
+    directory = os.path.realpath(server.cwd or ".")
+    if not os.path.isdir(directory):
+        raise Unanswered(f"there is no directory {os.fspath(server.cwd or '.')!r} to start it in")
+    return directory
+
+
+@attrs.define(eq=False)
+class _Lines:
+    """Makes messages of the lines that the server writes."""
+
+    _supervised: Supervised
+    _notes: Notes
+    conversation: Conversation = attrs.field(init=False)
+    #: What the server said, message by message.
+    incoming: MemoryObjectReceiveStream[Any] = attrs.field(init=False)
+    _said: MemoryObjectSendStream[Any] = attrs.field(init=False)
+    #: The line that has not ended yet.
+    _line: bytearray = attrs.field(factory=bytearray, init=False)
+    #: Bytes in a row that were no message.
+    _garbage: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._said, self.incoming = anyio.create_memory_object_stream[Any](0)
+        self.conversation = Conversation(
+            self._supervised, self._notes, self._hear, self._said.close, _UNREAD_MOST, _LINGER
+        )
+
+    async def _hear(self, piece: bytes) -> None:
+        first, *others = piece.split(b"\n")
+        self._line += first
+        for other in others:
+            await self._hand_on(bytes(self._line))
+            self._line = bytearray(other)
+        if len(self._line) > _MESSAGE_MOST:
+            self.conversation.give_up(f"it sent a message of more than {_MESSAGE_MOST:,} bytes")
+
+    async def _hand_on(self, line: bytes) -> None:
+        """Hand on a message; what nobody takes is dropped."""
+        if not line.strip():
+            return
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            self._notes.garbage += 1
+            self._garbage += len(line)
+            if self._garbage > _GARBAGE_MOST:
+                problem = f"it wrote more than {_GARBAGE_MOST:,} bytes that are no messages to its standard output"
+                self.conversation.give_up(problem)
+            return
+        self._garbage = 0
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._said.send(SessionMessage(message))
+
+
+class _Outgoing:
+    """The SDK's stream of messages to the server; sending never waits for it."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def send(self, item: SessionMessage, /) -> None:
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        if not self._conversation.send(text.encode() + b"\n"):
+            raise anyio.ClosedResourceError
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async def __aenter__(self) -> _Outgoing:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,144 @@
+"""A server's tool as a tool of the runtime.
+
+Rules.
+    1. Nothing that an untrusted server says of its tools is believed: they run alone.  Of a trusted one, a read-only
+       tool is safe; every other runs alone.  Where the tools have an owner (a workspace), a read-only one claims READ
+       on all of it, so that it is ordered with the calls that change the owner's files.
+    2. A read-only or idempotent tool of a trusted server is called once more when the connection was lost under it;
+       no other ever is.
+    3. The input is held against the server's own schema before it is sent, and the structured content that comes back
+       against the one that the server states for it, where that is one that can be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+
+import attrs
+
+from toolrt.errors import DefinitionRefused, InputRefused
+from toolrt.interop._json import deeper_than
+from toolrt.model import READ, Claim, Tool, ToolOutput
+from toolrt.model._schema import Mismatch, _against_schema, _checker
+from toolrt.model._tool import Arguments
+from toolrt.plugins.mcp._connection import Connection
+from toolrt.plugins.mcp._content import text_of
+from toolrt.plugins.mcp._port import Hints, Offered, Unanswered
+from toolrt.plugins.mcp._schema import TooMuch, nesting_allowed
+
+__all__ = ["believed", "tool_of"]
+
+#: Characters of a description that models are told.
+_DESCRIPTION_MOST = 10_000
+
+
+class _Context(Protocol):
+    """What a tool uses of the runtime's context."""
+
+    def progress(self, message: Any) -> None: ...
+
+
+@attrs.define(eq=False)
+class _McpTool(Tool):
+    """A tool whose input is bounded before it is held against a stranger's schema."""
+
+    #: How deep an input may be nested.
+    levels: int = attrs.field(default=0, kw_only=True)
+
+    @property
+    def declares(self) -> bool:
+        """Never: lane policies ask `is_safe`, and no rule about paths speaks of what a stranger reads."""
+        return False
+
+    def decode(self, input: object) -> Arguments | list[Mismatch]:
+        """See `Tool.decode`."""
+        if isinstance(input, dict) and deeper_than(input, self.levels):
+            return [Mismatch("input", f"at most {self.levels} levels of nesting", "more")]
+        return super().decode(input)
+
+
+def believed(trusted: bool, offered: Offered) -> Hints:
+    """What of a tool's hints counts: all of a trusted server's, none of another's."""
+    return offered.hints if trusted else Hints()
+
+
+def tool_of(connection: Connection, offered: Offered, name: str, owner: Any) -> Tool:
+    """The tool `name`, which calls what the server offers.
+
+    Raises:
+        InputRefused: the schema cannot be used; the text says why.
+    """
+    server = connection.server
+    hints = believed(server.trusted, offered)
+    what = f"tool {offered.name!r} of MCP server {server.name!r}"
+    remedy = f"Leave it out by McpServer({server.name!r}, ..., only=[...]), or have the server corrected."
+    try:
+        levels = nesting_allowed(offered.input_schema)
+    except TooMuch as error:
+        raise InputRefused(what, f"its input schema is not used: {error}", remedy) from None
+
+    fits = _answer_check(offered)
+
+    async def call(ctx: _Context, /, **arguments: Any) -> ToolOutput:
+        return await _called(connection, offered, hints.repeatable, fits, ctx, arguments)
+
+    description = offered.description
+    if len(description) > _DESCRIPTION_MOST:
+        description = description[:_DESCRIPTION_MOST] + " ..."
+    tool = _McpTool(
+        name=name,
+        function=call,
+        safe=hints.read_only,
+        claims=(Claim((), READ, subtree=True),) if hints.read_only and owner is not None else None,
+        timeout=server.timeout,
+        description=description,
+        schema=offered.input_schema,
+        owner=owner,
+        levels=levels,
+    )
+    try:
+        tool.validator  # noqa: B018  a schema that is none is refused here, not at the first call
+    except DefinitionRefused as error:
+        raise InputRefused(what, f"its input schema is not used: {error}", remedy) from None
+    return tool
+
+
+async def _called(
+    connection: Connection,
+    offered: Offered,
+    again: bool,
+    fits: Callable[[object], str | None],
+    ctx: _Context,
+    arguments: Mapping[str, Any],
+) -> ToolOutput:
+    server = connection.server
+    try:
+        answer = await connection.call(offered, arguments, ctx.progress, again=again)
+    except Unanswered as error:
+        return ToolOutput(error=f"MCP server {server.name!r}: {error}")
+    told = text_of(answer, server.output_limit)
+    if answer.is_error:
+        return ToolOutput(error=told or "the tool failed and says no more")
+    wrong = None if answer.structured is None else fits(answer.structured)
+    if wrong is not None:
+        why = f"its structured answer is not what it says its answers are ({wrong}); effects have landed"
+        return ToolOutput(error=f"MCP server {server.name!r}: {why}")
+    return ToolOutput(told)
+
+
+def _answer_check(offered: Offered) -> Callable[[object], str | None]:
+    """Says what is wrong with structured content, or None; nothing is, where the schema for it cannot be used."""
+    try:
+        levels = nesting_allowed(offered.output_schema)
+        check = _checker(cast(Mapping[str, Any], offered.output_schema), "an output schema")
+    except (TooMuch, DefinitionRefused):
+        return lambda value: None
+
+    def wrong(value: object) -> str | None:
+        if deeper_than(value, levels):
+            return f"it is nested in more than {levels} levels"
+        found = _against_schema(check, cast(Mapping[str, Any], value)) if check is not None else []
+        return str(found[0]).replace("input", "answer", 1) if found else None
+
+    return wrong
