@@ -470,11 +470,11 @@ def test_clock_cancel_and_faults_are_combined_and_replayed() -> None:
 
 def test_stepping_in_trios_own_loop_offers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """One step per pass of Trio's loop gives the same schedules and outcomes."""
-    from toolrt.sim.engine import _hook
+    from toolrt.sim.engine import _scheduler
 
     settings: dict[str, Any] = {"cancel_at": "work", "clock": "explored", "clock_moves": 1}
     inside = sim.explore(_everything, sim.Exhaustive(), **settings)
-    monkeypatch.setattr(_hook, "can_step_inside", lambda: False)
+    monkeypatch.setattr(_scheduler, "can_step_inside", lambda: False)
     outside = sim.explore(_everything, sim.Exhaustive(), **settings)
     assert (outside.outcomes, outside.claim) == (inside.outcomes, inside.claim)
 

@@ -249,16 +249,16 @@ def test_test_that_is_offered_fails_as_long_as_the_bug_is_there() -> None:
 
 def test_lines_are_looked_at_only_when_explaining(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exploring and shrinking never look at the stack; explaining does, in one execution."""
-    from toolrt.sim.engine import _places
+    from toolrt.sim.engine import _source_lines
 
-    made: list[_places.Places] = []
+    made: list[_source_lines.SourceLines] = []
 
-    class Counted(_places.Places):
+    class Counted(_source_lines.SourceLines):
         def __init__(self) -> None:
             super().__init__()
             made.append(self)
 
-    monkeypatch.setattr("toolrt.sim.exploring._report.Places", Counted)
+    monkeypatch.setattr("toolrt.sim.exploring._report.SourceLines", Counted)
     failure = sim.explore(lost_update, check=is_two).failures[0]
     assert failure.minimal
     assert made == []

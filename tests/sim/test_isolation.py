@@ -161,9 +161,9 @@ def test_a_task_that_swallows_all_is_ended_by_force() -> None:
 @pytest.mark.parametrize("inside", [True, False])
 def test_an_abort_function_that_raises_ends_one_execution(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """What breaks Trio itself is that execution's error, and the next one runs, whoever does the stepping."""
-    from toolrt.sim.engine import _hook
+    from toolrt.sim.engine import _scheduler
 
-    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+    monkeypatch.setattr(_scheduler, "can_step_inside", lambda: inside)
     broken = [True]
 
     async def program() -> str:
@@ -187,9 +187,9 @@ def test_an_abort_function_that_raises_ends_one_execution(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_step_that_breaks_trio_is_replayed(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """The step in which an abort function raised is part of the schedule."""
-    from toolrt.sim.engine import _hook
+    from toolrt.sim.engine import _scheduler
 
-    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+    monkeypatch.setattr(_scheduler, "can_step_inside", lambda: inside)
 
     async def program() -> None:
         def abort(_: object) -> trio.lowlevel.Abort:
@@ -440,7 +440,7 @@ def test_trio_without_a_private_name_is_refused(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("inside", [True, False])
 def test_both_ways_of_stepping_give_the_same(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
     """Where Trio's loop is another one, each step is left to it: same schedules, same traces."""
-    from toolrt.sim.engine import _hook
+    from toolrt.sim.engine import _scheduler
 
     async def program() -> tuple[int, ...]:
         order: list[int] = []
@@ -460,15 +460,15 @@ def test_both_ways_of_stepping_give_the_same(monkeypatch: pytest.MonkeyPatch, in
         return tuple(order)
 
     normal = [sim.run(program, sim.RandomWalk(seed)).trace.to_json() for seed in range(20)]
-    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+    monkeypatch.setattr(_scheduler, "can_step_inside", lambda: inside)
     assert [sim.run(program, sim.RandomWalk(seed)).trace.to_json() for seed in range(20)] == normal
 
 
 def test_both_ways_of_stepping_deadlock_and_unwind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deadlock, step limit and force work the same when Trio does the stepping."""
-    from toolrt.sim.engine import _hook
+    from toolrt.sim.engine import _scheduler
 
-    monkeypatch.setattr(_hook, "can_step_inside", lambda: False)
+    monkeypatch.setattr(_scheduler, "can_step_inside", lambda: False)
 
     async def stubborn() -> None:
         while True:

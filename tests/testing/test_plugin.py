@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from tests.testing._losing import LOSING
-from toolrt.testing._explored import Plan
+from toolrt.testing._explored import ExplorationPlan
 
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
@@ -97,7 +97,7 @@ def test_marker_is_listed_with_all_its_options(inner: Inner) -> None:
     """What ``pytest --markers`` says the marker takes is what it takes, with what each is when it is not given."""
     code, output = inner("", "--markers")
     assert code == 0, output
-    options = [field for field in attrs.fields(Plan) if field.name != "replay"]
+    options = [field for field in attrs.fields(ExplorationPlan) if field.name != "replay"]
     taken = ", ".join(f"{option.name}={option.default!r}" for option in options)
     assert f"@pytest.mark.explore({taken}): run this async test" in output
 

@@ -36,7 +36,7 @@ from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._estimate import Estimate, estimate
 from toolrt.sim.exploring._explore import explore, replay, run
-from toolrt.sim.exploring._progress import Progress
+from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
 from toolrt.sim.programs._actors import CANCELLED

@@ -11,7 +11,7 @@ These two come after all tasks.
 
 from __future__ import annotations
 
-__all__ = ["CANCEL", "CLOCK", "ROOT", "Path", "key_of_path", "task_of"]
+__all__ = ["CANCEL", "CLOCK", "ROOT", "TaskPath", "key_of_path", "task_of"]
 
 ROOT = "main"
 
@@ -54,7 +54,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-class Path:
+class TaskPath:
     """What a task is called.  All executions of one Trio run share these: they mostly have the same tasks."""
 
     __slots__ = ("_children", "alone", "key", "name")
@@ -65,14 +65,14 @@ class Path:
         self.name = name
         #: The list of its name.
         self.alone = (name,)
-        self._children: list[Path] = []
+        self._children: list[TaskPath] = []
 
-    def child(self, number: int) -> Path:
+    def child(self, number: int) -> TaskPath:
         """Give the path of the task that it spawns after so many others."""
         children = self._children
         if number < len(children):
             return children[number]
-        path = Path((*self.key, number), f"{self.name}.{number}")
+        path = TaskPath((*self.key, number), f"{self.name}.{number}")
         if number == len(children) < _CHILDREN_KEPT:
             children.append(path)
         return path

@@ -26,10 +26,10 @@ import pytest
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused, SimulationStopped
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
-from toolrt.testing._saved import Hypotheses, Saved
+from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
 
-__all__ = ["NotShown", "Plan", "Wrong", "checked", "explore", "explored"]
+__all__ = ["ExplorationPlan", "NotShown", "Wrong", "checked", "explore", "explored"]
 
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
@@ -48,7 +48,7 @@ class NotShown(AssertionError):
 
 
 @attrs.frozen
-class Plan:
+class ExplorationPlan:
     """How one test is explored."""
 
     #: A strategy, its name, or None for the default one.
@@ -85,7 +85,7 @@ class Plan:
         return {"cancel_at": self.cancel_at, "clock": self.clock, **moves}
 
 
-def checked(plan: Plan, is_given: bool) -> tuple[sim.Strategy, int | None]:
+def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | None]:
     """Give the strategy of `plan`, and the most executions it may take.
 
     Args:
@@ -111,7 +111,9 @@ async def _nothing() -> None:
     pass
 
 
-def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], str]) -> sim.Report | None:
+def explore(
+    program: Program, plan: ExplorationPlan, saved: SavedSchedules, again: Callable[[str], str]
+) -> sim.Report | None:
     """Explore `program`, and raise what is wrong with it.
 
     Args:
@@ -138,7 +140,7 @@ def explore(program: Program, plan: Plan, saved: Saved, again: Callable[[str], s
 
 
 def _explore(
-    program: Program, plan: Plan, saved: Saved, again: Callable[[str], str], example: Example | None
+    program: Program, plan: ExplorationPlan, saved: SavedSchedules, again: Callable[[str], str], example: Example | None
 ) -> sim.Report | None:
     __tracebackhide__ = True
     if plan.replay is not None:
@@ -207,7 +209,7 @@ def _advice(why: str) -> str:
     return _DECIDE_IT
 
 
-def _replayed(program: Program, plan: Plan, schedule: str) -> sim.Report | None:
+def _replayed(program: Program, plan: ExplorationPlan, schedule: str) -> sim.Report | None:
     """Run one schedule; None when it is none of the program."""
     try:
         return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, **plan.how)
@@ -246,10 +248,10 @@ class _UntilFailure:
 
     def begin(self) -> sim.Search:
         """Begin the other strategy's exploration."""
-        return _Watched(self, self._strategy.begin())
+        return _WatchedSearch(self, self._strategy.begin())
 
 
-class _Watched(sim.Search):
+class _WatchedSearch(sim.Search):
     def __init__(self, until: _UntilFailure, search: sim.Search) -> None:
         self._until = until
         self._search = search
@@ -285,9 +287,9 @@ class _Watched(sim.Search):
 
 def _fail(
     program: Program,
-    plan: Plan,
+    plan: ExplorationPlan,
     report: sim.Report,
-    saved: Saved,
+    saved: SavedSchedules,
     again: Callable[[str], str],
     example: Example | None,
 ) -> None:
@@ -312,7 +314,9 @@ def _fail(
     raise error
 
 
-def _of_minimal(program: Program, plan: Plan, failure: sim.Failure, example: Example | None) -> BaseException | None:
+def _of_minimal(
+    program: Program, plan: ExplorationPlan, failure: sim.Failure, example: Example | None
+) -> BaseException | None:
     """Give what the minimal schedule raises."""
     if failure.error is None:
         return None
@@ -414,14 +418,14 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 
     Checkpoint: never; call it outside Trio.
     """
-    if "replay" in options or not options.keys() <= attrs.fields_dict(Plan).keys():
-        known = [name for name in attrs.fields_dict(Plan) if name != "replay"]
+    if "replay" in options or not options.keys() <= attrs.fields_dict(ExplorationPlan).keys():
+        known = [name for name in attrs.fields_dict(ExplorationPlan) if name != "replay"]
         raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
-    plan = Plan(**options)
+    plan = ExplorationPlan(**options)
     return _decorated(plan, test) if test is not None else functools.partial(_decorated, plan)
 
 
-def _decorated(plan: Plan, test: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
+def _decorated(plan: ExplorationPlan, test: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
     if not inspect.iscoroutinefunction(test):
         raise DefinitionRefused("explored()", "an async test", test)
 
@@ -430,7 +434,7 @@ def _decorated(plan: Plan, test: Callable[..., Awaitable[Any]]) -> Callable[...,
         __tracebackhide__ = True
         name = f"{test.__module__}.{test.__qualname__}"
         database = hypothesis.settings.default.database if hypothesis.settings.default else None
-        saved = Saved(None if database is None else Hypotheses(database), name)
+        saved = SavedSchedules(None if database is None else ScheduleDatabase(database), name)
         try:
             explore(called(test, args, kwargs), plan, saved, lambda _: f"{name} (it tries this schedule first)")
         finally:

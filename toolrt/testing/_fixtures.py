@@ -115,12 +115,12 @@ def execution_of(
     last = Recipe("the test", body, arguments)
 
     async def program() -> Any:
-        return await _Execution(steps, last).run(0)
+        return await _FixtureScopes(steps, last).run(0)
 
     return program
 
 
-class _Execution:
+class _FixtureScopes:
     """The fixtures of one execution."""
 
     def __init__(self, recipes: list[Recipe], last: Recipe) -> None:

@@ -19,13 +19,13 @@ from typing import Protocol
 
 from hypothesis.database import ExampleDatabase
 
-__all__ = ["Directory", "Hypotheses", "Place", "Saved"]
+__all__ = ["SavedSchedules", "ScheduleDatabase", "ScheduleDirectory", "ScheduleStore"]
 
 # So many are kept for one test, the newest or all that a directory holds.
 _MOST = 10
 
 
-class Place(Protocol):
+class ScheduleStore(Protocol):
     """Where schedules are kept, by the name of their test."""
 
     def load(self, test: str) -> Iterable[str]:
@@ -38,7 +38,7 @@ class Place(Protocol):
         """Forget one."""
 
 
-class Directory:
+class ScheduleDirectory:
     """A directory of text files: a line that names the test, and the schedule."""
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,7 @@ class Directory:
             file.parent.rmdir()
 
 
-class Hypotheses:
+class ScheduleDatabase:
     """Hypothesis' database."""
 
     def __init__(self, database: ExampleDatabase) -> None:
@@ -92,14 +92,14 @@ class Hypotheses:
             self._database.delete(_key(test), schedule.encode())
 
 
-class Saved:
+class SavedSchedules:
     """The kept schedules of one test, for the time it runs.
 
     What was there at the start is what is replayed, however often the test is called: Hypothesis relies on a call
     with the same input doing the same.
     """
 
-    def __init__(self, place: Place | None, test: str) -> None:
+    def __init__(self, place: ScheduleStore | None, test: str) -> None:
         self._place = place
         self._test = test
         #: What is replayed first.

@@ -33,10 +33,10 @@ import pytest
 from hypothesis import HealthCheck
 
 from toolrt.errors import DefinitionRefused
-from toolrt.testing._explored import NotShown, Plan, Wrong, checked, explore
+from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore
 from toolrt.testing._fixtures import Recipe, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
-from toolrt.testing._saved import Directory, Hypotheses, Place, Saved
+from toolrt.testing._saved import SavedSchedules, ScheduleDatabase, ScheduleDirectory, ScheduleStore
 
 __all__: list[str] = []
 
@@ -146,12 +146,12 @@ def _allow_fixtures(item: pytest.Function) -> None:
     function._hypothesis_internal_use_settings = hypothesis.settings(settings, suppress_health_check=suppressed)
 
 
-def _plan(marker: pytest.Mark, config: pytest.Config) -> Plan:
+def _plan(marker: pytest.Mark, config: pytest.Config) -> ExplorationPlan:
     unknown = [name for name in marker.kwargs if name not in _OPTIONS]
     if marker.args or unknown:
         got = unknown or list(marker.args)
         raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
-    plan = Plan(**marker.kwargs, replay=config.getoption("explore_replay"))
+    plan = ExplorationPlan(**marker.kwargs, replay=config.getoption("explore_replay"))
     executions, seed = config.getoption("explore_executions"), config.getoption("explore_seed")
     return attrs.evolve(
         plan,
@@ -163,7 +163,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config) -> Plan:
 class _Explored:
     """One test that is explored."""
 
-    def __init__(self, item: pytest.Function, test: Callable[..., Any], plan: Plan) -> None:
+    def __init__(self, item: pytest.Function, test: Callable[..., Any], plan: ExplorationPlan) -> None:
         self._item = item
         self._test = test
         self._plan = plan
@@ -171,7 +171,7 @@ class _Explored:
         self._attributes = dict(vars(self._instance)) if hasattr(self._instance, "__dict__") else None
         self._recipes = item.stash.get(_recipes_key, [])
         self._hypothesis: Any = getattr(item.obj, "hypothesis", None)
-        self._saved = Saved(self._place(), item.nodeid)
+        self._saved = SavedSchedules(self._place(), item.nodeid)
         self._shown: list[str] = []
         self._executions = 0
 
@@ -244,17 +244,17 @@ class _Explored:
             self._shown.append(report.claim)
             self._executions += report.executions
 
-    def _place(self) -> Place | None:
+    def _place(self) -> ScheduleStore | None:
         config = self._item.config
         named = config.getoption("explore_database")
         if named is not None:
-            return Directory(Path(config.invocation_params.dir, named))
+            return ScheduleDirectory(Path(config.invocation_params.dir, named))
         ini = config.getini("explore_database")
         if ini:
-            return Directory(Path(config.rootpath, ini))
+            return ScheduleDirectory(Path(config.rootpath, ini))
         settings = getattr(self._item.obj, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
         database = None if settings is None else settings.database
-        return None if database is None else Hypotheses(database)
+        return None if database is None else ScheduleDatabase(database)
 
     def _again(self, schedule: str) -> str:
         """Give the command that runs `schedule` again from where pytest was started."""

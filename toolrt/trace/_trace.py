@@ -168,7 +168,7 @@ class Trace:
             document = json.loads(text)
         except (ValueError, TypeError, RecursionError) as error:
             raise InputRefused("trace", f"not JSON: {error}", _REMEDY) from None
-        reader = _Reader()
+        reader = _JsonReader()
         top = reader.mapping(document, "the top level")
         version = top.get("toolrt_trace")
         if version != _VERSION:
@@ -192,7 +192,7 @@ class Trace:
         return f"<Trace of {len(self.steps)} steps and {len(self.events)} events>"
 
 
-class _Reader:
+class _JsonReader:
     """Reads the parts of a trace's JSON, naming the place of whatever is wrong."""
 
     def refuse(self, place: str, expected: str, got: object) -> InputRefused:

@@ -30,7 +30,7 @@ from toolrt.invariants.predicates._check import check
 from toolrt.invariants.predicates._law import Predicate
 from toolrt.sim.exploring._estimate import duration
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
-from toolrt.sim.exploring._workers import Workers
+from toolrt.sim.exploring._workers import WorkerPool
 
 __all__ = ["BatchProgress", "Shown", "search_all"]
 
@@ -178,7 +178,7 @@ class _Sitting:
             self._note(*bench.do(self._left.pop()))
 
     def _search_there(self) -> None:
-        workers = Workers(self._task, self._jobs, 0, _BatchSearcher)
+        workers = WorkerPool(self._task, self._jobs, 0, _BatchSearcher)
         lent: dict[int, int] = {}
         # What a worker that has ended was doing is done here, once: where it breaks, it breaks for the caller to see.
         lost: list[int] = []

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
-from toolrt.sim._paths import ROOT, Path
+from toolrt.sim._paths import ROOT, TaskPath
 from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._step import ENDED, PARKED, stepper
 
@@ -51,7 +51,7 @@ class Seam:
         #: Ends the execution because the program would leave the simulation; set by the host for each execution.
         self.refused: Callable[[BaseException], None] = lambda refusal: None
         #: The path of every execution's first task.
-        self.root_path = Path((), ROOT)
+        self.root_path = TaskPath((), ROOT)
         #: What executions leave in it.
         self.leftovers = Leftovers(runner)
 

@@ -1,5 +1,9 @@
 """What runs one execution: Trio's scheduler under a controlled clock, and the record of what it did.
 
-From the ground up: `_clock`; `_turns`, `_waiting`, `_offers`, `_places`; `_roster` (the tasks), `_record`, `_ending`,
-`_hook` (what Trio calls), `_execution` (the result), `_executions` (one or many in a host), `_host`.
+From the ground up:
+
+- `_clock`, `_watched_contents`, `_waiting`, `_turns`, `_extra_choices`, `_source_lines`: parts of one execution.
+- `_roster`: its tasks; `_record`: what is kept of it; `_stops`: its errors when it cannot go on.
+- `_execution`: the result; `_job`: what to execute; `_scheduler`: the loop that Trio calls.
+- `_executions`: one execution after the other in one Trio run; `_host`: as many Trio runs as that takes.
 """

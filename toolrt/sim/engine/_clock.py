@@ -5,7 +5,7 @@ execution, by assignment: an offset that grew from one execution to the next wou
 float, and with it the trace.
 
 Theory.  Trio asks its clock how long to sleep exactly when nothing can run, so a clock that jumps when it is
-asked needs no other help from Trio.  The jump itself is the scheduler's: see `toolrt.sim.engine._hook`.
+asked needs no other help from Trio.  The jump itself is the scheduler's: see `toolrt.sim.engine._scheduler`.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from toolrt.sim._trio_internals import Reports, Seam, Things, controlled, outsid
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._hook import Scheduler
 from toolrt.sim.engine._job import Jobs, result_of
 from toolrt.sim.engine._roster import RawStep
+from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.policies._policy import RunInfo
 
 __all__ = ["Executions"]
@@ -79,7 +79,7 @@ class Executions:
             raise error
         scheduler.fail(error.__cause__ or error)
         self.seam.leftovers.bury()
-        self._jobs.advance(result_of(self._jobs.job, scheduler))
+        self._jobs.advance(result_of(self._jobs.job, scheduler.record))
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -155,7 +155,7 @@ class Executions:
             seam.leftovers.kill_tasks()
             scheduler.spoiled = True
         seam.leftovers.sweep()
-        self._hand_over(seam, result_of(self._jobs.job, scheduler))
+        self._hand_over(seam, result_of(self._jobs.job, scheduler.record))
         return not scheduler.spoiled, not nursery.cancel_scope.cancel_called
 
     @trio.lowlevel.enable_ki_protection
@@ -183,19 +183,7 @@ class Executions:
                 self._reports.begin(things if job.reports else None)
                 if job.places is not None:
                     job.places.collect_from(things, steps)
-                scheduler = Scheduler(
-                    seam,
-                    self._clock,
-                    job.program,
-                    job.policy,
-                    info,
-                    steps,
-                    nursery,
-                    harness,
-                    things,
-                    job.pass_limit,
-                    job.reports,
-                )
+                scheduler = Scheduler(seam, self._clock, job, steps, nursery, harness, things)
                 if scheduler.is_attached:
                     self._reports.imply_too()
             except BaseException as error:  # noqa: ASYNC103
@@ -203,8 +191,8 @@ class Executions:
                 continue  # noqa: ASYNC104
             self.scheduler = scheduler
             self._observed_by = probe.sink, probe.threads_inline
-            probe.observe(scheduler if job.reports else None, inline=True)
-            probe.implied = scheduler.imply if job.reports and scheduler.is_attached else None
+            probe.observe(scheduler.record if job.reports else None, inline=True)
+            probe.implied = scheduler.record.imply if job.reports and scheduler.is_attached else None
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
             seam.spawn(scheduler.root, nursery, "main", harness)
@@ -221,10 +209,10 @@ class Executions:
         self._let_garbage_be_collected()
         while self.scheduler is not None and self.scheduler.left_nothing:
             scheduler = self.scheduler
-            steps += len(scheduler.steps)
+            steps += len(scheduler.record.steps)
             self._restore()
             seam.leftovers.sweep()
-            self._hand_over(seam, result_of(self._jobs.job, scheduler))
+            self._hand_over(seam, result_of(self._jobs.job, scheduler.record))
             if not self._begin(seam, harness, nursery):
                 self._let_garbage_be_collected()
                 seam.wake(harness)

@@ -14,8 +14,8 @@ import trio
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import Reports, check_supported, is_host_of_guest
 from toolrt.sim.engine._executions import Executions
-from toolrt.sim.engine._hook import Scheduler
 from toolrt.sim.engine._job import Driver, Jobs
+from toolrt.sim.engine._scheduler import Scheduler
 
 __all__ = ["current_scheduler", "simulate"]
 

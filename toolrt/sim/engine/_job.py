@@ -13,9 +13,9 @@ import outcome
 import trio
 
 from toolrt.errors import DefinitionRefused, StepLimit
-from toolrt.sim.engine._ending import Ending
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._places import Places
+from toolrt.sim.engine._record import ExecutionRecord
+from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.policies._policy import Policy
 
 __all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "Jobs", "checked_job", "result_of"]
@@ -47,7 +47,7 @@ class Job:
     #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
     pass_limit: int | None = None
     #: Collects where in the source each step ran, and each access was made; None: nobody wants to know.
-    places: Places | None = None
+    places: SourceLines | None = None
 
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:
@@ -95,20 +95,20 @@ class Jobs:
             self.answer = outcome.Error(error)
 
 
-def result_of(job: Job | None, ended: Ending) -> Execution | BaseException:
+def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseException:
     """Give the execution, or what has to be raised instead."""
     assert job is not None
-    error = ended.error
-    fault = ended.fault or (None if error is None else _interrupt_in(error))
+    error = record.error
+    fault = record.fault or (None if error is None else _interrupt_in(error))
     if fault is None and (finish := getattr(job.policy, "finish", None)) is not None:
         try:
-            finish(len(ended.steps))
+            finish(len(record.steps))
         except BaseException as raised:  # noqa: ASYNC103
             fault = raised
     if fault is not None:
         return fault
     stopped = isinstance(error, StepLimit)
-    return Execution(ended.value, error, ended.steps, ended.events, stopped, job.index, ended.beside)
+    return Execution(record.value, error, record.steps, record.events, stopped, job.index, record.beside)
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

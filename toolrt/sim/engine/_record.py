@@ -1,111 +1,80 @@
-"""What is kept of one execution while it runs: its steps, what they touched, events, and choices that are no task's.
+"""What is kept of one execution while it runs: its steps, what they touched, its events, and how it ended.
 
-Rules.  A step is kept when it has ended; a choice that is made within a step divides it in two, with a step of its own
-in between, so that a policy is asked once for each step that is kept.  What is no task's step has a name of its own
-(`_paths`).  Once the execution is over nothing is kept.
+Rules.  A step is recorded when it has ended.  A choice that is made within a step divides it in two, with a step of its
+own between them, so that the policy is asked once for each recorded step.  A step that no task makes has a name of its
+own (`_paths`).  Nothing is recorded once the execution is over.
 """
-
-# The codes in "noqa" are those of flake8-async, which ruff does not know.
-# ruff: noqa: RUF100, RUF102
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-import trio
-
-from toolrt.errors import DefinitionRefused
+from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import ANYTHING, Resource
-from toolrt.sim._paths import Path
-from toolrt.sim._trio_internals import Seam, Things, begun_under
-from toolrt.sim.engine._below import WATCHED_OUTSIDE, Contents
+from toolrt.sim._paths import TaskPath
+from toolrt.sim._trio_internals import Things
 from toolrt.sim.engine._clock import VirtualClock
-from toolrt.sim.engine._offers import Offers
-from toolrt.sim.engine._roster import Actor, RawStep, Roster, in_order
-from toolrt.sim.policies._policy import Policy
+from toolrt.sim.engine._extra_choices import ExtraChoices
+from toolrt.sim.engine._roster import Actor, RawStep
+from toolrt.sim.engine._watched_contents import WATCHED_OUTSIDE, WatchedContents
 
-__all__ = ["Record", "checked_choice"]
+__all__ = ["ExecutionRecord", "in_order"]
 
 
-class Record(Roster, ABC):
-    """What is kept of one execution."""
+class ExecutionRecord:
+    """What is kept of one execution.  It is the probe's sink while the execution lasts.
 
-    __slots__ = (
-        "_clock",
-        "_divided",
-        "_making",
-        "_others",
-        "_policy",
-        "_touched",
-        "begun_under",
-        "beside",
-        "choices_within",
-        "cut_within",
-        "events",
-        "fault",
-        "given_up",
-        "implied",
-        "offers",
-        "over",
-        "rests",
-        "steps",
-        "things",
-        "watched",
-        "wild_since",
-    )
+    Args:
+        clock: the Trio run's clock.
+        steps: an empty list to keep the steps in.
+        things: what Trio's primitives report to.
+    """
 
-    def __init__(
-        self,
-        seam: Seam,
-        nursery: trio.Nursery,
-        clock: VirtualClock,
-        policy: Policy,
-        steps: list[RawStep],
-        things: Things,
-    ) -> None:
-        super().__init__(seam, nursery)
+    def __init__(self, clock: VirtualClock, steps: list[RawStep], things: Things) -> None:
         self._clock = clock
-        self._policy = policy
-        #: What the policy raised, or why this execution means nothing; the caller gets it.
-        self.fault: BaseException | None = None
-        #: True once value, error, schedule and trace are what they will be.
-        self.over = False
-        #: True once the program was cancelled because it could not go on.
-        self.given_up = False
         self.steps = steps
         self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
-
-        self._touched: list[tuple[Resource, bool]] = things.touched
+        #: The actor whose step runs now.
+        self.running: Actor | None = None
+        #: What the running step has touched so far, in order.
+        self.touched: list[tuple[Resource, bool]] = things.touched
+        #: True once value, error, schedule and trace are final.
+        self.over = False
+        #: What the program returned or raised; None until it is over.
+        self.value: Any = None
+        self.error: BaseException | None = None
+        #: What the caller gets instead of an execution: what the policy raised, or why this execution means nothing.
+        self.fault: BaseException | None = None
+        #: The first foreign task or callback that ran, in words; None: none has.
+        self.beside: str | None = None
         #: What watched containers hold, and the step after which each may have done anything; None: none has.
-        self.watched: list[Contents] = []
+        self.watched: list[WatchedContents] = []
         self.wild_since: int | None = None
         if WATCHED_OUTSIDE:
             WATCHED_OUTSIDE[:] = [contents for contents in WATCHED_OUTSIDE if contents.thing() is not None]
             for contents in WATCHED_OUTSIDE:
                 contents.look()
             self.watched += WATCHED_OUTSIDE
-        #: For an explorer that swaps steps: the cancel status that each step began under, and what each read because
-        #: of where it runs.
-        self.things = things
-        self.begun_under: list[Any] = []
-        self.implied: dict[int, tuple[tuple[Resource, bool], ...]] = {}
-        #: What else can happen, or None.
-        self.offers: Offers | None = None
-        # Those whose steps are no task's, by name.
+        #: The choices that no task's step makes, or None.
+        self.extra: ExtraChoices | None = None
+        #: The name of the task that may cancel the program at any moment, or None.
+        self.canceller: str | None = None
+        # The actors of steps that no task makes, by name.
         self._others: dict[str, Actor] = {}
-        #: For an explorer that swaps steps: those that are choices within another, and whether one was being made when
-        #: the execution was given up.
+
+        # The rest is for an explorer that swaps steps.
+        #: The names of Trio's objects, and what the running step implied.
+        self.things = things
+        #: The cancel status that each step began under.
+        self.begun_under: list[Any] = []
+        #: What each step read because of where it runs, by step.
+        self.implied: dict[int, tuple[tuple[Resource, bool], ...]] = {}
+        #: The steps that are choices within another one, and whether one was being made when it was given up.
         self.choices_within: list[int] = []
         self.cut_within = False
-        #: For an explorer that swaps steps: the numbers of the steps before which nothing could run.
+        #: The steps before which nothing could run.
         self.rests: list[int] = []
-        #: The first system task or callback of the program's that ran, in words; None: none has.
-        self.beside: str | None = None
-        # The enabled list, the choice and the causes of the running step; and whether it is the rest of one.
-        self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
-        self._divided = False
 
     # ------------------------------------------------------------------ the probe's sink
 
@@ -113,7 +82,7 @@ class Record(Roster, ABC):
         """Keep an event, unless the execution is over."""
         if self.over:
             return
-        running = self._running
+        running = self.running
         if running is None:
             self.events.append((None, self._clock.now, "system", kind, fields))
         else:
@@ -122,98 +91,74 @@ class Record(Roster, ABC):
     def access(self, resource: Resource, write: bool) -> None:
         """Keep what the running step touched, unless the execution is over."""
         if not self.over:
-            self._touched.append((resource, write))
+            self.touched.append((resource, write))
 
     def imply(self, resource: Resource, write: bool) -> None:
         """Keep what the running step touches because of where it runs, unless the execution is over."""
         if not self.over:
             self.things.implied.append((resource, write))
 
+    # ------------------------------------------------------------------ one step
+
     def reached_below(self) -> None:
-        """Keep that the running step has in hand what is not watched: it may keep that for later."""
+        """Note that the running step got hold of an unwatched part of a watched object, and may keep it for later."""
         if self.wild_since is None and not self.over:
             self.wild_since = len(self.steps)
 
-    def look_at_watched(self) -> None:
-        """See whether the step that has just run changed a watched container without a report."""
-        touched = self._touched
+    def take_touched(self) -> tuple[tuple[Resource, bool], ...]:
+        """Give what the running step has touched, sorted, and begin anew."""
+        touched = self.touched
+        if not touched:
+            return ()
+        noted = tuple(touched) if len(touched) == 1 else in_order(touched)
+        touched.clear()
+        return noted
+
+    def take_implied(self) -> None:
+        """Keep what the running step implied."""
+        implied = self.things.implied
+        if implied:
+            self.implied[len(self.steps)] = tuple(implied)
+            implied.clear()
+
+    def compare_watched(self) -> None:
+        """Note a change of a watched container that the step which has just run did not report."""
+        touched = self.touched
         for contents in self.watched:
             if contents.look() and not contents.was_written(touched):
                 touched.append((ANYTHING, True))
 
-    def cell_name(self) -> tuple[Any, ...] | None:
-        """Name something new by the task that makes it, so that it is called the same in every schedule."""
-        actor = self._actors.get(self._seam.current_task())  # type: ignore[arg-type]
-        if actor is None:
-            return None
-        actor.made += 1
-        return (actor.name, actor.made - 1)
-
-    # ------------------------------------------------------------------ what is no task's step
-
-    def offer(self) -> Offers:
-        """Give what else can happen, to add to it."""
-        if self.offers is None:
-            self.offers = Offers(self._seam, self.things)
-        return self.offers
-
-    def enters(self, scope: trio.CancelScope) -> str:
-        """Offer to cancel a scope that the running step has entered; give what the choice is called."""
-        task = self._actors[self._seam.current_task()].name  # type: ignore[index]
-        return self.offer().enter(scope, task, len(self.steps))
-
-    def choose(self, n: int) -> int:
-        """Let the policy pick a number below `n` for the running step, which is divided there."""
-        actor, steps, touched, implied = self._running, self.steps, self._touched, self.things.implied
-        if actor is None or self.over:
-            return 0
-        enabled, choice, causes = self._making
-        noted = in_order(touched) if touched else ()
-        touched.clear()
-        if implied:
-            self.implied[len(steps)] = tuple(implied)
-            implied.clear()
-        steps.append((actor, enabled, choice, noted, self._clock.now, causes))
-        self._making, self._divided = (actor.alone, 0, ()), True
-        enabled = tuple(f"{actor.name}={number}" for number in range(n))
-        try:
-            chosen = checked_choice(self._policy.choose(enabled, len(steps)), enabled, self._policy)
-            self._note_other(enabled[chosen], enabled, chosen)
-            self.choices_within.append(len(steps) - 1)
-            # The rest of the step is asked for too: a policy sees every step that is made.
-            checked_choice(self._policy.choose(actor.alone, len(steps)), actor.alone, self._policy)
-        except BaseException as error:  # noqa: ASYNC103
-            self.fault = error
-            self.cut_within = True
-            self._give_up(None)
-            return 0  # noqa: ASYNC104
-        self.begun_under.append(begun_under(actor.task))
-        self._origin = len(steps)
-        return chosen
-
-    def _note_other(self, name: str, enabled: tuple[str, ...], choice: int, causes: tuple[int, ...] = ()) -> None:
-        """Keep a step that is no task's, with what it has reported."""
+    def add_other(self, name: str, enabled: tuple[str, ...], choice: int, causes: tuple[int, ...] = ()) -> None:
+        """Keep a step that no task makes, with what it has reported."""
         actor = self._others.get(name)
         if actor is None:
-            actor = self._others[name] = Actor(None, Path((), name), -1)  # type: ignore[arg-type]
+            actor = self._others[name] = Actor(None, TaskPath((), name), -1)  # type: ignore[arg-type]
         self.begun_under.append(None)
-        touched = self._touched
-        noted = in_order(touched) if touched else ()
-        touched.clear()
-        self.steps.append((actor, enabled, choice, noted, self._clock.now, causes))
+        self.steps.append((actor, enabled, choice, self.take_touched(), self._clock.now, causes))
 
-    @abstractmethod
-    def _give_up(self, error: BaseException | None) -> None:
-        """End the execution: nothing is kept from here on."""
+    # ------------------------------------------------------------------ the end
+
+    def freeze(self, value: Any, error: BaseException | None) -> None:
+        """Make this the program's outcome, unless it has one already; nothing is recorded from here on."""
+        if not self.over:
+            self.over = True
+            self.value = value
+            self.error = error
 
 
-def checked_choice(choice: object, enabled: tuple[str, ...], policy: object) -> int:
+def in_order(touched: list[tuple[Resource, bool]]) -> tuple[tuple[Resource, bool], ...]:
+    """Sort what a step touched by name, each once; a name that cannot be hashed is replaced by one that can."""
     try:
-        index = choice.__index__()  # type: ignore[attr-defined]
-    except (AttributeError, TypeError):
-        index = None
-    if index is None or not 0 <= index < len(enabled):
-        raise DefinitionRefused(
-            f"{type(policy).__name__}.choose()", f"an index into the {len(enabled)} enabled tasks", choice
-        )
-    return int(index)
+        if len(touched) == 2:
+            first, second = touched
+            if first == second:
+                return (first,)
+            return (first, second) if first < second else (second, first)
+        unique = set(touched)
+    except TypeError:
+        unique = {(frozen(plain(resource)), write) for resource, write in touched}
+    try:
+        return tuple(sorted(unique))
+    except TypeError:
+        # Names of different shapes: a number where the other has a string.
+        return tuple(sorted(unique, key=lambda access: (stable_text(access[0]), access[1])))

@@ -1,27 +1,27 @@
-"""The program's tasks: what each is called, and which of them can run.
+"""The program's tasks: the name of each, and which of them can run.
 
-Rules.  A task's name is its path: its parent's and how many tasks that parent had spawned before it, where the parent
-is whoever called ``start_soon``.  The tasks that can run are kept by path, but for the one that stepped last: choice 0
-goes on with that one.  Tasks that are not the program's are kept apart.
+Rules.  A task's name is its path: its parent's path, and how many tasks that parent had spawned before it.  The parent
+is the task that called ``start_soon``.  The tasks that can run are kept sorted by path, except the one that stepped
+last: choice 0 continues with that one.  Tasks that do not belong to the program are *foreign* and are kept apart.
 
-Theory.  A list that is sorted by path and searched by bisection costs a step the same whether there are three tasks
-or three thousand.
+Theory.  The list is sorted and searched by bisection, so a step costs the same with 3 tasks and with 3,000.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import attrgetter
+from typing import Any
 
 import trio
 from trio.lowlevel import Task
 
-from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._paths import Path, key_of_path
+from toolrt.sim._paths import TaskPath, key_of_path
 from toolrt.sim._trio_internals import Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
-__all__ = ["Actor", "RawStep", "Roster", "in_order"]
+__all__ = ["Actor", "RawStep", "Roster"]
 
 
 class Actor:
@@ -29,7 +29,7 @@ class Actor:
 
     __slots__ = ("alone", "cause", "exits", "key", "made", "name", "path", "since", "spawned", "task")
 
-    def __init__(self, task: Task, path: Path, cause: int) -> None:
+    def __init__(self, task: Task, path: TaskPath, cause: int) -> None:
         self.task = task
         self.path = path
         self.key = path.key
@@ -48,7 +48,7 @@ class Actor:
         self.exits: dict[trio.Nursery, list[int]] = {}
 
 
-#: One step as it is kept: who, the names that were enabled, the choice, what was touched, when, and the causes.
+#: One recorded step: actor, enabled names, choice, what it touched, time in virtual seconds, causes.
 RawStep = tuple[Actor, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]
 
 
@@ -58,165 +58,133 @@ class Roster:
     Args:
         seam: the Trio run it happens in.
         nursery: the harness's, in which the root task is spawned.
+        steps: the steps that were recorded so far; the scheduler appends to it.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_actors",
-        "_keys",
-        "_last",
-        "_last_ready",
-        "_names",
         "_nursery",
-        "_origin",
-        "_ready",
-        "_running",
         "_seam",
-        "_spawner",
-        "_strangers",
-        "canceller",
-        "spare",
+        "_steps",
+        "actors",
+        "foreign",
+        "keys",
+        "last",
+        "last_ready",
+        "names",
+        "origin",
+        "ready",
+        "spawner",
     )
 
-    #: The steps that were made.
-    steps: list[RawStep]
-
-    def __init__(self, seam: Seam, nursery: trio.Nursery) -> None:
+    def __init__(self, seam: Seam, nursery: trio.Nursery, steps: list[RawStep]) -> None:
         self._seam = seam
         self._nursery = nursery
-        self._actors: dict[Task, Actor] = {}
-        # The runnable actors but for the one that stepped last, by path: keys, actors and names in step.
-        self._keys: list[tuple[int, ...]] = []
-        self._ready: list[Actor] = []
-        self._names: list[str] = []
-        # The actor that stepped last, and whether it still can.
-        self._last: Actor | None = None
-        self._last_ready = False
-        # The actor whose step runs now.
-        self._running: Actor | None = None
-        # Tasks in the run queue that are not the program's.
-        self._strangers: list[Task] = []
-        # Who spawned or woke what is found in the run queue: a step's index, or -1 for nobody.
-        self._origin = -1
-        self._spawner: Actor | None = None
-        #: The tasks that are no reason to stand still when nothing else can run: the list of their names, or None.
-        #: When these alone can run, that time passes (or, if none can, that nobody ever steps) is the first choice.
-        self.spare: tuple[str, ...] | None = None
-        #: The name of the task that may cancel the program at any moment, or None.
-        self.canceller: str | None = None
+        self._steps = steps
+        self.actors: dict[Task, Actor] = {}
+        #: The runnable actors except `last`, by path: keys, actors and names in step.
+        self.keys: list[tuple[int, ...]] = []
+        self.ready: list[Actor] = []
+        self.names: list[str] = []
+        #: The actor that stepped last, and whether it can still run.
+        self.last: Actor | None = None
+        self.last_ready = False
+        #: Foreign tasks from Trio's run queue.
+        self.foreign: list[Task] = []
+        #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
+        self.origin = -1
+        self.spawner: Actor | None = None
 
-    def _pop_first(self) -> Actor:
+    def pop_first(self) -> Actor:
         """Take the first of the enabled tasks; it becomes the one that stepped last."""
-        if self._last_ready:
-            self._last_ready = False
+        if self.last_ready:
+            self.last_ready = False
         else:
-            self._last = self._ready.pop(0)
-            del self._keys[0], self._names[0]
-        return self._last  # type: ignore[return-value]
+            self.last = self.ready.pop(0)
+            del self.keys[0], self.names[0]
+        return self.last  # type: ignore[return-value]
 
-    def _insert(self, actor: Actor) -> None:
-        place = bisect_left(self._keys, actor.key)
-        self._keys.insert(place, actor.key)
-        self._ready.insert(place, actor)
-        self._names.insert(place, actor.name)
+    def insert(self, actor: Actor) -> None:
+        """Put an actor among those that can run."""
+        place = bisect_left(self.keys, actor.key)
+        self.keys.insert(place, actor.key)
+        self.ready.insert(place, actor)
+        self.names.insert(place, actor.name)
 
-    def _forget_who_can_run(self) -> None:
-        self._keys.clear()
-        self._ready.clear()
-        self._names.clear()
-        self._last_ready = False
+    def clear_runnable(self) -> None:
+        """Forget which tasks can run."""
+        self.keys.clear()
+        self.ready.clear()
+        self.names.clear()
+        self.last_ready = False
 
-    def _take(self, task: Task) -> None:
+    def take(self, task: Task) -> None:
         """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
-        actor = self._actors.get(task)
+        actor = self.actors.get(task)
         if actor is None:
-            actor = self._meet(task)
+            actor = self._name_new(task)
             if actor is None:
-                self._strangers.append(task)
+                self.foreign.append(task)
                 return
-            actor.since = len(self.steps)
+            actor.since = len(self._steps)
         else:
-            actor.cause = self._origin
-            actor.since = len(self.steps)
-            if actor is self._last:
-                self._last_ready = True
+            actor.cause = self.origin
+            actor.since = len(self._steps)
+            if actor is self.last:
+                self.last_ready = True
                 return
-        self._insert(actor)
+        self.insert(actor)
 
-    def _meet(self, task: Task) -> Actor | None:
-        """Name a task seen for the first time; None when it is not the program's."""
+    def _name_new(self, task: Task) -> Actor | None:
+        """Name a task seen for the first time; None when it is foreign."""
         nursery = nursery_of(task)
         if nursery is None:
             return None
-        if not self._actors and nursery is self._nursery:
-            path: Path = self._seam.root_path
+        if not self.actors and nursery is self._nursery:
+            path: TaskPath = self._seam.root_path
         else:
-            parent = self._actors.get(nursery.parent_task)
+            parent = self.actors.get(nursery.parent_task)
             if parent is None and nursery is not self._nursery:
                 return None
-            # Who calls start_soon counts, not whose nursery it is: a name then depends on what one task did, not
-            # on the order in which several used the same nursery.
-            parent = self._spawner or parent
+            # The caller of start_soon is the parent, not the owner of the nursery: a name then depends on what one task
+            # did, not on the order in which several tasks used the same nursery.
+            parent = self.spawner or parent
             if parent is None:
                 return None
             path = parent.path.child(parent.spawned)
             parent.spawned += 1
-        actor = self._actors[task] = Actor(task, path, self._origin)
+        actor = self.actors[task] = Actor(task, path, self.origin)
         return actor
 
-    def _key_of(self, task: Task) -> tuple[int, ...]:
-        actor = self._actors.get(task)
+    def key_of(self, task: Task) -> tuple[int, ...]:
+        """Give a task's sort key; foreign tasks come first, by age."""
+        actor = self.actors.get(task)
         return (-1, self._seam.age_of(task)) if actor is None else actor.key
 
-    def _name_of(self, task: object) -> str | None:
-        actor = self._actors.get(task)  # type: ignore[call-overload]
-        return None if actor is None else actor.name
+    def name_thing(self) -> tuple[Any, ...] | None:
+        """Name something new by the task that makes it, so that it has the same name in every schedule."""
+        actor = self.actors.get(self._seam.current_task())  # type: ignore[arg-type]
+        if actor is None:
+            return None
+        actor.made += 1
+        return (actor.name, actor.made - 1)
 
-    def _living(self) -> list[Actor]:
-        """Give the tasks of the program that have not ended, by path."""
-        return sorted((actor for actor in self._actors.values() if actor.task in self._seam.tasks), key=_by_key)
-
-    def _waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
-        """Say of each living task what it waits for, by path; add to `waits_on` the tasks it waits for."""
+    def waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
+        """Say in words what each living task waits for, by path; add to `waits_on` the tasks it waits for."""
         waiting = []
-        for actor in self._living():
+        living = [actor for actor in self.actors.values() if actor.task in self._seam.tasks]
+        for actor in sorted(living, key=attrgetter("key")):
             asked: dict[str, None] = {}
 
             def name_of(task: object, asked: dict[str, None] = asked) -> str | None:
-                # Who waits for a task asks what it is called.
-                name = self._name_of(task)
-                if name is not None:
-                    asked[name] = None
-                return name
+                # `waits_for` asks for the name of each task that this one waits for.
+                other = self.actors.get(task)  # type: ignore[call-overload]
+                if other is None:
+                    return None
+                asked[other.name] = None
+                return other.name  # type: ignore[no-any-return]
 
-            runnable = actor in self._ready or (self._last_ready and actor is self._last)
+            runnable = actor in self.ready or (self.last_ready and actor is self.last)
             waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
             if asked and waits_on is not None:
                 waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))
         return waiting
-
-
-def _by_key(actor: Actor) -> tuple[int, ...]:
-    return actor.key
-
-
-def in_order(touched: list[tuple[Resource, bool]]) -> tuple[tuple[Resource, bool], ...]:
-    """Sort what a step touched by name, each once; a name that cannot be hashed is made one that can."""
-    try:
-        if len(touched) == 2:
-            first, second = touched
-            if first == second:
-                return (first,)
-            return (first, second) if first < second else (second, first)
-        unique = set(touched)
-    except TypeError:
-        unique = {(frozen(plain(resource)), write) for resource, write in touched}
-    try:
-        return tuple(sorted(unique))
-    except TypeError:
-        # Names of different shapes: a number where the other has a string.
-        return tuple(sorted(unique, key=_access_order))
-
-
-def _access_order(access: tuple[Resource, bool]) -> tuple[str, bool]:
-    return stable_text(access[0]), access[1]

@@ -18,32 +18,47 @@ from typing import Any
 import attrs
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.sim.exploring._tally import Recorded, Tally
+from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, RandomWalk
 from toolrt.sim.policies._pct import _Measured
 from toolrt.sim.policies._urw import _Lengths
 from toolrt.sim.strategies._portfolio import _Strand, _Turns
 from toolrt.sim.strategies._random import _Sample
 from toolrt.sim.strategies._strategy import Shared
-from toolrt.sim.strategies._tree import _Tree
-from toolrt.sim.strategies.dpor._dpor import DPORSearch, _Place
-from toolrt.sim.strategies.dpor._node import Move, Node
-from toolrt.sim.strategies.dpor._node import Path as _Path
-from toolrt.sim.strategies.dpor._parts import SharedTree
+from toolrt.sim.strategies._tree import _PrefixSearch
+from toolrt.sim.strategies.dpor._current import CurrentExecution
+from toolrt.sim.strategies.dpor._dpor import BranchPoint, DPORSearch
+from toolrt.sim.strategies.dpor._node import Move, Node, Prefix
 from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
+from toolrt.sim.strategies.dpor._tree import ExecutionTree
 
-__all__ = ["Checkpoint", "State"]
+__all__ = ["Checkpoint", "CheckpointState"]
 
 # Another one for each change of what is kept.
-_VERSION = 4
+_VERSION = 5
 
-_OWN = (PCT, POS, URW, Choices, Fifo, RandomWalk, _Lengths, _Measured, _Sample, _Strand, _Tree, _Turns, Recorded, Tally)
-_OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Node, SharedTree, _Path, _Place)
+_OWN = (
+    PCT,
+    POS,
+    URW,
+    Choices,
+    Fifo,
+    RandomWalk,
+    _Lengths,
+    _Measured,
+    _Sample,
+    _Strand,
+    _PrefixSearch,
+    _Turns,
+    ReplayableExecution,
+    Tally,
+)
+_OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Node, Prefix, CurrentExecution, ExecutionTree, BranchPoint)
 _NAMES = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_OF_DPOR)}
 
 
 @attrs.frozen
-class State:
+class CheckpointState:
     """What a checkpoint holds."""
 
     #: What is left to run, and what was learned.
@@ -73,7 +88,7 @@ class Checkpoint:
         self._path = Path(path)
         self._whose = whose
 
-    def load(self) -> State | None:
+    def load(self) -> CheckpointState | None:
         """Give what is in the file; None when there is none.
 
         Raises:
@@ -88,7 +103,7 @@ class Checkpoint:
             return None
         try:
             version, whose, search, lent, *rest = _Unpickler(io.BytesIO(content)).load()
-            state = State(search, *rest)
+            state = CheckpointState(search, *rest)
             if not isinstance(search, Shared) or not isinstance(state.tally, Tally):
                 raise TypeError
         except Exception:
@@ -99,7 +114,7 @@ class Checkpoint:
             search.take_back(part)
         return state
 
-    def save(self, state: State, lent: list[Shared]) -> None:
+    def save(self, state: CheckpointState, lent: list[Shared]) -> None:
         """Replace the file.
 
         Args:

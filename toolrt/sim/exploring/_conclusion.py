@@ -1,56 +1,82 @@
-"""The verdict and the claim of an exploration, from what was seen and from what casts doubt on it.
+"""The report of an exploration: its verdict and its claim, from the evidence.
 
-Rules.  One failure makes it FAIL.  It is PASS only when the search was finished, no execution was undecided, and
-nothing casts doubt on what was seen; else it is INCONCLUSIVE, and `Report.unfinished` says why.  Where the same choices
-led to different things, schedules decide nothing: the claim is then how many executions there were.
+Rules.  One failure makes the verdict FAIL.  It is PASS only when the search was finished, no execution was undecided,
+and nothing casts doubt on the evidence; else it is INCONCLUSIVE, and `Report.unfinished` says why.  If the same choices
+led to different things, schedules decide nothing: the claim is then the number of executions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.exploring._judge import Check, Judgement, judge
 from toolrt.sim.exploring._report import Failure, Report, Verdict
-from toolrt.sim.exploring._workers import Task
+from toolrt.sim.exploring._tally import outcome_key
+from toolrt.sim.exploring._workers import ExploredProgram
+from toolrt.sim.policies import Policy
+from toolrt.sim.programs._actors import arguments_for, enters_scope, named_actors
 from toolrt.sim.strategies import Search
 
-__all__ = ["Doubts", "Evidence", "concluded"]
+__all__ = ["Evidence", "report_of"]
 
 
-@attrs.frozen
+@attrs.define
 class Evidence:
-    """What the executions of an exploration have shown."""
+    """What the executions of an exploration have shown, and what casts doubt on it."""
 
-    #: How many there were.
-    executions: int
+    #: How many there were, how many failed, and how many decided nothing.
+    executions: int = 0
+    failed: int = 0
+    undecided: int = 0
     #: How many different schedules were among them.
-    distinct: int
+    distinct: int = 0
     #: How often each outcome came.
-    outcomes: dict[Any, int]
-    #: How many executions failed.
-    failed: int
-    #: How many decided nothing.
-    undecided: int
+    outcomes: dict[Any, int] = attrs.Factory(dict)
     #: The first failures.
-    failures: list[Failure]
-
-
-@attrs.frozen
-class Doubts:
-    """Why an exploration may not show what it seems to; None of each: it does."""
-
-    #: How two executions differ that must be alike.
-    difference: str | None
-    #: What ran beside the program's tasks.
-    beside: str | None
-    #: How a sample contradicts the search's reduction.
-    contradiction: str | None
-    #: What was not run, or not run again as it was.
+    failures: list[tuple[Execution, Judgement]] = attrs.Factory(list)
+    #: How two executions differ that must be alike; None: no two do.
+    difference: str | None = None
+    #: The first foreign task or callback that ran; None: none did.
+    beside: str | None = None
+    #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
+    contradiction: str | None = None
+    #: What was not run, or not run again as it was; None: nothing.
     lost: str | None = None
+    #: True when Ctrl-C ended it.
+    interrupted: bool = False
 
-    def because_of(self, own: str | None) -> str | None:
-        """Give the reason that counts most; `own` is the search's."""
+    def count(self, outcome: Any, times: int = 1) -> Any:
+        """Count an outcome, and give its key."""
+        key = outcome_key(outcome)
+        self.outcomes[key] = self.outcomes.get(key, 0) + times
+        return key
+
+    def hold_against_samples(
+        self, search: Search, job: Callable[[Policy, int], Job], check: Check | None
+    ) -> Driver[None]:
+        """Run the samples that the search asks for, of which only failures are counted, and keep the contradiction."""
+        held = search.hold_against_samples(self.outcomes)
+        try:
+            policy = next(held)
+            while True:
+                execution = yield job(policy, self.executions)
+                judgement = judge(execution, check)
+                if judgement.failed:
+                    self.executions += 1
+                    self.failed += 1
+                    self.count(execution.outcome)
+                    self.failures.append((execution, judgement))
+                policy = held.send(execution)
+        except StopIteration as stop:
+            self.contradiction = stop.value
+
+    def doubt(self, own: str | None) -> str | None:
+        """Give the doubt that counts most; `own` is the search's."""
         if own is not None and "the simulator does not control" in own:
             return own
         beside = self.beside and (
@@ -59,13 +85,16 @@ class Doubts:
         return self.difference or self.lost or self.contradiction or beside or own
 
 
-def concluded(task: Task, search: Search, seen: Evidence, doubts: Doubts, interrupted: bool = False) -> Report:
-    """Give the report of an exploration that has ended."""
+def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
+    """Give the report of an exploration that has ended.
+
+    A PASS runs the program once more if `cancel_at` names a scope: the simplest schedule has to enter one.
+    """
     own = search.unfinished()
-    why = doubts.because_of(own)
+    why = seen.doubt(own)
     complete = search.complete() and why is None
     claim = search.claim(seen.executions, seen.distinct)
-    if why is not None and why == doubts.difference and why != own:
+    if why is not None and why == seen.difference and why != own:
         claim = f"uncontrolled(n={seen.executions})"
     elif why is not None and search.complete():
         claim = "incomplete" + claim[claim.find("(") :] if "(" in claim else f"incomplete({claim})"
@@ -73,6 +102,14 @@ def concluded(task: Task, search: Search, seen: Evidence, doubts: Doubts, interr
         verdict = Verdict.FAIL
     else:
         verdict = Verdict.INCONCLUSIVE if seen.undecided or why or not seen.executions else Verdict.PASS
+    name = task.cancel_at
+    if verdict is Verdict.PASS and name not in (None, "any") and not enters_scope(task.timed(), name, task.step_limit):
+        # No scope has this name, so no execution was cancelled.
+        verdict, complete, why = Verdict.INCONCLUSIVE, False, f"the simplest schedule enters no scope named {name!r}"
+    extra = (task.cancel_at, task.clock, task.clock_moves)
+    if actors := named_actors(*extra):
+        claim += f" with {', '.join(actors)}"
+    arguments, program = arguments_for(*extra), task.bound()
     return Report(
         verdict=verdict,
         claim=claim,
@@ -82,8 +119,8 @@ def concluded(task: Task, search: Search, seen: Evidence, doubts: Doubts, interr
         outcomes=seen.outcomes,
         failed=seen.failed,
         undecided=seen.undecided,
-        failures=seen.failures,
+        failures=[Failure(program, task.check, task.step_limit, *each, arguments) for each in seen.failures],
         unfinished=why,
-        interrupted=interrupted,
+        interrupted=seen.interrupted,
         checked=task.check is not None,
     )

@@ -15,26 +15,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job
-from toolrt.sim.exploring._checkpoint import Checkpoint, State
+from toolrt.sim.exploring._checkpoint import Checkpoint, CheckpointState
+from toolrt.sim.exploring._conclusion import Evidence
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
-from toolrt.sim.exploring._judge import Judgement, judge
-from toolrt.sim.exploring._progress import Progress
+from toolrt.sim.exploring._judge import judge
+from toolrt.sim.exploring._progress import PROGRESS_EVERY, Budget, ExplorationProgress
 from toolrt.sim.exploring._repeats import Repeats
-from toolrt.sim.exploring._tally import Recorded, Tally
-from toolrt.sim.exploring._workers import Answer, Here, Order, Task, Workers
+from toolrt.sim.exploring._tally import ReplayableExecution, Tally
+from toolrt.sim.exploring._workers import ExploredProgram, InProcessWorker, PartAnswer, PartOrder, WorkerPool
 from toolrt.sim.policies import Choices
 from toolrt.sim.strategies import Shared
-from toolrt.trace import stable_text
 
-__all__ = ["PROGRESS_EVERY", "Budget", "Divided", "Found"]
+__all__ = ["Divided"]
 
-# Wall seconds between two looks at the clock, between two calls of `progress`, and between two checkpoints.
-_LOOK, PROGRESS_EVERY, _SAVE = 0.1, 0.5, 5.0
+# Wall seconds between two looks at the clock, and between two checkpoints.
+_LOOK, _SAVE = 0.1, 5.0
 
 # After Ctrl-C or at the end of the time, workers get so many wall seconds to come to the end of an execution.
 _LAST_WORDS = 10.0
@@ -42,44 +40,16 @@ _LAST_WORDS = 10.0
 _NO_BUDGET = 2**62
 
 
-@attrs.frozen
-class Budget:
-    """When an exploration is to end early."""
-
-    #: After so many executions of this sitting; None is never.
-    executions: int | None
-    #: After so many wall seconds; None is never.
-    seconds: float | None
-
-
-@attrs.define
-class Found:
-    """What a divided exploration has found."""
-
-    #: The counts.
-    tally: Tally
-    #: How often each outcome came, the first to come first.
-    outcomes: dict[Any, int]
-    #: The first failures, run again.
-    failures: list[tuple[Execution, Judgement]]
-    #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
-    contradiction: str | None
-    #: Why this is not all; None when it is, as far as is known here.
-    doubt: str | None
-    #: True when Ctrl-C ended it.
-    interrupted: bool
-
-
 class Divided:
     """One divided exploration."""
 
     def __init__(
         self,
-        task: Task,
+        task: ExploredProgram,
         search: Shared,
         jobs: int,
         budget: Budget,
-        progress: Callable[[Progress], object] | None,
+        progress: Callable[[ExplorationProgress], object] | None,
         checkpoint: Checkpoint | None,
     ) -> None:
         self._task = task
@@ -96,7 +66,7 @@ class Divided:
         # The parts of workers that have come to an end.
         self._lost: list[Shared] = []
         self._doubt: str | None = None
-        self._broke: Recorded | None = None
+        self._broke: ReplayableExecution | None = None
         self._interrupted = self._is_all_run = False
         # Wall seconds: the beginning, and when progress was told and a checkpoint written last.
         self._began = time.perf_counter()
@@ -104,19 +74,19 @@ class Divided:
         # The executions of earlier sittings.
         self._before = 0
 
-    def run(self) -> Found:
+    def run(self) -> Evidence:
         """Explore until all is run or the budget is."""
         try:
             first = self._begin()
-            workers: Here | Workers | None = None
+            workers: InProcessWorker | WorkerPool | None = None
             try:
                 with one_interrupt_noted(self._interrupt):
                     if not self._is_over():
                         begin = max((number for number, _ in self._tally.others), default=-1) + 1
                         if self._jobs == 1:
-                            workers = Here(self._task, begin, self._is_over)
+                            workers = InProcessWorker(self._task, begin, self._is_over)
                         else:
-                            workers = Workers(self._task, self._jobs, begin)
+                            workers = WorkerPool(self._task, self._jobs, begin)
                         self._explore(workers)
             finally:
                 if workers is not None:
@@ -143,7 +113,7 @@ class Divided:
                 self.search.at_most(self._budget.executions)
             first = simulate(self._run_first())
         else:
-            first = simulate(self._run(Recorded((), 0, state.choices)))
+            first = simulate(self._run(ReplayableExecution((), 0, state.choices)))
             if (first.choices, first.enabled) != (state.choices, state.enabled):
                 assert self._checkpoint is not None
                 raise self._checkpoint.changed()
@@ -168,7 +138,7 @@ class Divided:
 
     # ------------------------------------------------------------------ the search
 
-    def _explore(self, workers: Here | Workers) -> None:
+    def _explore(self, workers: InProcessWorker | WorkerPool) -> None:
         while True:
             if not self._is_over():
                 self._give(workers)
@@ -183,7 +153,7 @@ class Divided:
             if self._checkpoint is not None and time.perf_counter() - self._saved > _SAVE:
                 self._save()
 
-    def _give(self, workers: Here | Workers) -> None:
+    def _give(self, workers: InProcessWorker | WorkerPool) -> None:
         """Give every idle worker something to do, as far as there is something."""
         left = self._executions_left()
         idle = list(workers.idle)[: max(0, left)]
@@ -192,14 +162,14 @@ class Divided:
             most = left // (len(parts) - place)
             left -= most
             self._lent[worker] = part, most
-            workers.give(worker, Order(part, most, self._tally.executions))
+            workers.give(worker, PartOrder(part, most, self._tally.executions))
         if len(parts) < len(idle):
             workers.hurry([worker for worker, (part, _) in self._lent.items() if part.divisible])
 
-    def _take(self, workers: Here | Workers, seconds: float) -> None:
+    def _take(self, workers: InProcessWorker | WorkerPool, seconds: float) -> None:
         for worker, answer in workers.answers(seconds):
             lent = self._lent.pop(worker, None)
-            if isinstance(answer, Answer):
+            if isinstance(answer, PartAnswer):
                 self.search.take_back(answer.part)
                 self._tally.add(answer.tally)
                 self._broke = self._broke or answer.broke
@@ -208,7 +178,7 @@ class Divided:
                 if lent is not None:
                     self._lost.append(lent[0])
 
-    def _end(self, workers: Here | Workers) -> None:
+    def _end(self, workers: InProcessWorker | WorkerPool) -> None:
         """Let the workers come to an end, and take what they have."""
         workers.stop()
         until = time.perf_counter() + _LAST_WORDS
@@ -246,7 +216,7 @@ class Divided:
         lent = [*(part for part, _ in self._lent.values()), *self._lost]
         executions, spent = self._tally.executions, now - self._began
         self._progress(
-            Progress(
+            ExplorationProgress(
                 executions,
                 self._tally.failed,
                 self.search.expected(executions, lent),
@@ -259,72 +229,54 @@ class Divided:
     def _save(self) -> None:
         assert self._checkpoint is not None
         lent = [*(part for part, _ in self._lent.values()), *self._lost]
-        self._checkpoint.save(State(self.search, self._tally, *self._first), lent)
+        self._checkpoint.save(CheckpointState(self.search, self._tally, *self._first), lent)
         self._saved = time.perf_counter()
 
     # ------------------------------------------------------------------ the end
 
-    def _run(self, recorded: Recorded) -> Driver[Execution]:
+    def _run(self, recorded: ReplayableExecution) -> Driver[Execution]:
         execution: Execution = yield Job(
             self._program, Choices(recorded.choices), self._task.step_limit, recorded.index
         )
         return execution
 
-    def _raise_again(self, broke: Recorded) -> None:
+    def _raise_again(self, broke: ReplayableExecution) -> None:
         """Let the check raise here what it has raised there."""
         judge(simulate(self._run(broke)), self._task.check)
         self._doubt = "the check raised an error in another process, and not here on the same schedule"
 
-    def _finish(self, first: Execution) -> Driver[Found]:
-        tally = self._tally
+    def _finish(self, first: Execution) -> Driver[Evidence]:
+        tally, search = self._tally, self.search
         named = list(tally.outcomes.values())
         for count, recorded in tally.others.values():
             execution = yield from self._run(recorded)
             named.append((execution.outcome, count, recorded.place))
             self._compare(recorded, execution)
-        outcomes: dict[Any, int] = {}
-        for key, count, _ in sorted(named, key=lambda each: each[2]):
-            try:
-                outcomes[key] = outcomes.get(key, 0) + count
-            except TypeError:
-                key = stable_text(key)
-                outcomes[key] = outcomes.get(key, 0) + count
-        failures = []
+        seen = Evidence(tally.executions, tally.failed, tally.undecided, beside=tally.beside)
+        seen.interrupted = self._interrupted
+        for outcome, count, _ in sorted(named, key=lambda each: each[2]):
+            seen.count(outcome, count)
         for recorded in sorted(tally.failures, key=lambda each: each.place):
             execution = yield from self._run(recorded)
             judgement = judge(execution, self._task.check)
             self._compare(recorded, execution)
             if judgement.failed:
-                failures.append((execution, judgement))
+                seen.failures.append((execution, judgement))
             else:
                 self._doubt = self._doubt or "an execution failed in another process, and not here"
         repeats = Repeats()
-        repeats.compare(first, (yield from self._run(Recorded((), 0, first.choices))))
-        tally.difference = tally.difference or repeats.difference
-        contradiction: str | None = None
-        if not (tally.failed or tally.undecided or tally.difference or self._doubt or self.search.unfinished()):
-            contradiction = yield from self._hold_against_samples(outcomes, failures)
-        return Found(tally, outcomes, failures, contradiction, self._doubt, self._interrupted)
+        repeats.compare(first, (yield from self._run(ReplayableExecution((), 0, first.choices))))
+        seen.difference = tally.difference or repeats.difference
+        seen.lost = self._doubt
+        if not (seen.failed or seen.undecided or seen.difference or seen.lost or search.unfinished()):
+            limit = self._task.step_limit
+            yield from seen.hold_against_samples(
+                search, lambda policy, index: Job(self._program, policy, limit, index), self._task.check
+            )
+        seen.distinct = len(tally.schedules) if search.repeats else seen.executions
+        return seen
 
-    def _hold_against_samples(
-        self, outcomes: dict[Any, int], failures: list[tuple[Execution, Judgement]]
-    ) -> Driver[str | None]:
-        held = self.search.hold_against_samples(outcomes)
-        try:
-            policy = next(held)
-            while True:
-                execution = yield Job(self._program, policy, self._task.step_limit, self._tally.executions)
-                judgement = judge(execution, self._task.check)
-                if judgement.failed:
-                    self._tally.executions += 1
-                    self._tally.failed += 1
-                    failures.append((execution, judgement))
-                policy = held.send(execution)
-        except StopIteration as stop:
-            answer: str | None = stop.value
-            return answer
-
-    def _compare(self, recorded: Recorded, execution: Execution) -> None:
+    def _compare(self, recorded: ReplayableExecution, execution: Execution) -> None:
         if execution.choices != recorded.choices:
             self._doubt = self._doubt or (
                 "the same choices led to another schedule in another process: the program depends on something the "

@@ -16,10 +16,10 @@ import attrs
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
 from toolrt.sim.engine._execution import Execution
-from toolrt.sim.engine._places import Places
+from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.trace import Race, Step, parting_of, race_between, stable_text
 
-__all__ = ["Story", "about", "explain"]
+__all__ = ["FailureStory", "about", "explain"]
 
 _NOT_REPRODUCED = (
     "Not reproduced: the same choices did not fail the same way when they were run again.\n"
@@ -34,7 +34,7 @@ _AROUND = 12
 
 
 @attrs.frozen
-class Story:
+class FailureStory:
     """What there is to say of a failure."""
 
     #: The execution that is shown.
@@ -42,7 +42,7 @@ class Story:
     #: What the check complained of.
     violations: Sequence[Any]
     #: Where in the source its steps ran; None when it was not run again.
-    places: Places | None = None
+    places: SourceLines | None = None
     #: The nearest execution that passes, when one was found.
     passing: Execution | None = None
     #: True when no schedule with fewer preemptions fails the same way: all of them were run.
@@ -56,7 +56,7 @@ class Story:
     reproduced: bool = True
 
 
-def explain(story: Story) -> str:
+def explain(story: FailureStory) -> str:
     """Tell `story`."""
     schedule = story.execution.schedule
     count = schedule.switches
@@ -79,7 +79,7 @@ def explain(story: Story) -> str:
     return "\n".join(line.rstrip() for line in parts)
 
 
-def _columns(steps: Sequence[Step], places: Places | None) -> list[str]:
+def _columns(steps: Sequence[Step], places: SourceLines | None) -> list[str]:
     # A choice stands in the column of the task that asked for it.
     tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
@@ -121,7 +121,7 @@ def _other(step: Step, after: Step | None) -> str:
     return f"chooses {choice} of 0 to {len(step.enabled) - 1}" if choice and task else ""
 
 
-def _runs(step: Step, places: Places | None) -> str:
+def _runs(step: Step, places: SourceLines | None) -> str:
     place = None if places is None else places.of_steps.get(step.index)
     return "runs" if place is None else f"runs from {place}"
 
@@ -151,7 +151,7 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
     return found
 
 
-def about(story: Story, where: str) -> tuple[tuple[str, str], ...]:
+def about(story: FailureStory, where: str) -> tuple[tuple[str, str], ...]:
     """Give what a page says of a failure above its steps; the first pair is the verdict and what comes first of it.
 
     Args:
@@ -170,7 +170,7 @@ def about(story: Story, where: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _replay_line(story: Story) -> str:
+def _replay_line(story: FailureStory) -> str:
     """Give the call that runs the execution again."""
     return f'sim.replay(program, "{story.execution.schedule.short}"{story.arguments})'
 
@@ -216,7 +216,7 @@ def _circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
 # ---------------------------------------------------------------------- what decides
 
 
-def _why(story: Story, passing: Execution) -> list[str]:
+def _why(story: FailureStory, passing: Execution) -> list[str]:
     race = race_between(story.execution.schedule.steps, passing.schedule.steps)
     lines = (
         _race(race, story.places)
@@ -233,7 +233,7 @@ def _why(story: Story, passing: Execution) -> list[str]:
     return lines
 
 
-def _race(race: Race, places: Places | None) -> list[str]:
+def _race(race: Race, places: SourceLines | None) -> list[str]:
     (first, _), (second, _) = race.first, race.second
     rows = []
     for step, access in (race.first, race.second):
@@ -276,7 +276,7 @@ def _short(tasks: Sequence[str]) -> str:
 # ---------------------------------------------------------------------- once more
 
 
-def _again(story: Story) -> list[str]:
+def _again(story: FailureStory) -> list[str]:
     choices = list(story.execution.choices)
     while choices and not choices[-1]:
         choices.pop()

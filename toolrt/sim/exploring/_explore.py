@@ -11,26 +11,18 @@ from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, Job, checked_job
-from toolrt.sim.engine._places import Places
+from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._checkpoint import Checkpoint
-from toolrt.sim.exploring._conclusion import Doubts, Evidence, concluded
-from toolrt.sim.exploring._divided import Budget, Divided
+from toolrt.sim.exploring._conclusion import report_of
+from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._judge import Check
-from toolrt.sim.exploring._progress import Progress
+from toolrt.sim.exploring._progress import Budget, ExplorationProgress
 from toolrt.sim.exploring._repeats import step_in_words, told_by
-from toolrt.sim.exploring._report import Failure, Report, Verdict
+from toolrt.sim.exploring._report import Report
 from toolrt.sim.exploring._sequence import exploration
-from toolrt.sim.exploring._workers import Task
+from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
-from toolrt.sim.programs._actors import (
-    DEFAULT_CLOCK_MOVES,
-    arguments_for,
-    checked_jobs,
-    enters_scope,
-    named_actors,
-    with_actors,
-    with_clock,
-)
+from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, checked_jobs, with_actors, with_clock
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
 __all__ = ["explore", "replay", "run"]
@@ -97,7 +89,7 @@ def _executed(job: Job, details: bool) -> Execution:
         return (yield job)
 
     if details:
-        job.places = Places()
+        job.places = SourceLines()
     execution = simulate(driver())
     if job.places is not None:
         execution._notes = job.places.notes()
@@ -162,7 +154,7 @@ def explore(
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     seconds: float | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[ExplorationProgress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     made_from: str = "",
 ) -> Report:
@@ -226,35 +218,14 @@ def explore(
         raise DefinitionRefused("strategy", "a strategy, such as Random(RandomWalk(seed=1), 500)", strategy)
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
-    arguments = arguments_for(cancel_at, clock, clock_moves)
-    task = Task(program, check, step_limit, cancel_at, clock, clock_moves)
-    program = with_clock(program, clock, clock_moves)
+    # Refuse what may not happen beside it, too.
+    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves)
+    task.bound()
     budget = Budget(max_executions, seconds)
-    if jobs > 1 or checkpoint is not None:
-        kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))
-        report = _divided(task, strategy, jobs, budget, progress, kept, arguments)
-    else:
-        report = simulate(exploration(task, strategy, budget, progress, arguments))
-    named = cancel_at not in (None, "any")
-    if named and report.verdict is Verdict.PASS and not enters_scope(program, str(cancel_at), step_limit):
-        # A name that is nobody's is cancelled nowhere.
-        report.verdict, report.complete = Verdict.INCONCLUSIVE, False
-        report.unfinished = f"the simplest schedule enters no scope named {cancel_at!r}"
-    if actors := named_actors(cancel_at, clock, clock_moves):
-        report.claim += f" with {', '.join(actors)}"
-    return report
-
-
-def _divided(
-    task: Task,
-    strategy: Strategy,
-    jobs: int,
-    budget: Budget,
-    progress: Callable[[Progress], object] | None,
-    checkpoint: Checkpoint | None,
-    arguments: str,
-) -> Report:
     search = strategy.begin()
+    if jobs == 1 and checkpoint is None:
+        seen = simulate(exploration(task, search, budget, progress))
+        return report_of(task, search, seen)
     if not isinstance(search, Shared) or not search.can_be_divided:
         raise DefinitionRefused(
             "strategy with jobs or checkpoint",
@@ -262,27 +233,14 @@ def _divided(
             "nobody knows, so it cannot be divided)",
             strategy,
         )
+    kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))
     search.divide()
-    divided = Divided(task, search, jobs, budget, progress, checkpoint)
-    found = divided.run()
-    tally = found.tally
-    return concluded(
-        task,
-        divided.search,
-        Evidence(
-            tally.executions,
-            len(tally.schedules) if divided.search.repeats else tally.executions,
-            found.outcomes,
-            tally.failed,
-            tally.undecided,
-            [Failure(task.bound(), task.check, task.step_limit, *each, arguments) for each in found.failures],
-        ),
-        Doubts(tally.difference, tally.beside, found.contradiction, found.doubt),
-        found.interrupted,
-    )
+    divided = Divided(task, search, jobs, budget, progress, kept)
+    seen = divided.run()
+    return report_of(task, divided.search, seen)
 
 
-def _whose(task: Task, strategy: Strategy, made_from: str) -> str:
+def _whose(task: ExploredProgram, strategy: Strategy, made_from: str) -> str:
     """Say which exploration this is, in words that are the same in every process."""
     name = getattr(task.program, "__qualname__", type(task.program).__qualname__)
     module = getattr(task.program, "__module__", type(task.program).__module__)

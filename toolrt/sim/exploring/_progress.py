@@ -1,4 +1,4 @@
-"""How far an exploration has come."""
+"""How far an exploration has come, and when it ends early."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ import attrs
 
 from toolrt.sim.exploring._estimate import duration, figure
 
-__all__ = ["Progress"]
+__all__ = ["PROGRESS_EVERY", "Budget", "ExplorationProgress"]
+
+#: Wall seconds between two calls of `progress`.
+PROGRESS_EVERY = 0.5
 
 
 @attrs.frozen
-class Progress:
+class Budget:
+    """When an exploration is to end early."""
+
+    #: After so many executions of this sitting; None is never.
+    executions: int | None
+    #: After so many wall seconds; None is never.
+    seconds: float | None
+
+
+@attrs.frozen
+class ExplorationProgress:
     """How far an exploration has come; `str()` of it is for people."""
 
     #: How many executions there were, those of earlier sittings included.

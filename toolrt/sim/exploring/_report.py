@@ -16,9 +16,9 @@ from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job
-from toolrt.sim.engine._places import Places
+from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._compare import passing_beside
-from toolrt.sim.exploring._explain import Story, about, explain
+from toolrt.sim.exploring._explain import FailureStory, about, explain
 from toolrt.sim.exploring._judge import Check, Judgement, judge
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._shrink import fewer_preemptions, shrink
@@ -125,7 +125,7 @@ class Failure:
     @cached_property
     def _explanation(self) -> str:
         execution, judgement, fewest = self._simplest
-        places = Places()
+        places = SourceLines()
         # Nobody has looked at the source so far: to do so while exploring would cost every execution.
         again, _ = simulate(self._run(Choices(execution.choices), places))
         # A program that does something else this time says so when it is replayed.
@@ -136,11 +136,11 @@ class Failure:
         self,
         execution: Execution,
         judgement: Judgement,
-        places: Places | None = None,
+        places: SourceLines | None = None,
         passing: Execution | None = None,
         fewest: bool = False,
-    ) -> Story:
-        return Story(
+    ) -> FailureStory:
+        return FailureStory(
             execution,
             judgement.violations,
             places,
@@ -192,7 +192,7 @@ class Failure:
 
     def _detailed(self, execution: Execution) -> Trace:
         """The trace of `execution`, with details unless its program does something else this time."""
-        places = Places()
+        places = SourceLines()
         again, _ = simulate(self._run(Choices(execution.choices), places))
         if again.choices != execution.choices:
             return execution.trace
@@ -213,7 +213,7 @@ class Failure:
         draw = importlib.import_module("toolrt.view").show
         return draw(failing, passing, names=names, title=title, about=self.about_minimal)
 
-    def _run(self, policy: Policy, places: Places | None = None) -> Driver[tuple[Execution, Judgement]]:
+    def _run(self, policy: Policy, places: SourceLines | None = None) -> Driver[tuple[Execution, Judgement]]:
         execution = yield Job(self._program, policy, self._step_limit, places=places)
         return execution, judge(execution, self._check)
 

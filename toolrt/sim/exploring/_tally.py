@@ -17,7 +17,7 @@ from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._judge import Judgement
 from toolrt.trace import stable_text
 
-__all__ = ["FAILURES_KEPT", "Recorded", "Tally", "fingerprint"]
+__all__ = ["FAILURES_KEPT", "ReplayableExecution", "Tally", "fingerprint", "outcome_key"]
 
 #: A report keeps this many failing executions; they are counted all the same.
 FAILURES_KEPT = 100
@@ -26,7 +26,7 @@ Place = tuple[Any, ...]
 
 
 @attrs.frozen
-class Recorded:
+class ReplayableExecution:
     """An execution as its choices."""
 
     #: Where it comes among all.
@@ -50,11 +50,11 @@ class Tally:
     #: For each outcome of plain values: it, how often it came, and the place of the first.
     outcomes: dict[Any, tuple[Any, int, Place]] = attrs.Factory(dict)
     #: For each other outcome, by who saw it and its number there: how often it came, and the first.
-    others: dict[tuple[int, int], tuple[int, Recorded]] = attrs.Factory(dict)
+    others: dict[tuple[int, int], tuple[int, ReplayableExecution]] = attrs.Factory(dict)
     #: What tells the schedules apart; empty when they are known to be different.
     schedules: set[tuple[int, ...] | bytes] = attrs.Factory(set)
     #: The first failures, at most `FAILURES_KEPT`.
-    failures: list[Recorded] = attrs.Factory(list)
+    failures: list[ReplayableExecution] = attrs.Factory(list)
     #: How two executions differ that must be alike, and what ran beside the program's tasks; None: neither was seen.
     difference: str | None = None
     beside: str | None = None
@@ -75,18 +75,14 @@ class Tally:
         choices = execution.choices
         if repeats:
             self.schedules.add(fingerprint(choices))
-        key = execution.outcome
-        try:
-            hash(key)
-        except TypeError:
-            key = stable_text(key)
+        key = outcome_key(execution.outcome)
         if _is_plain(key):
             known = self.outcomes.get(key)
             self.outcomes[key] = (key, 1, place) if known is None else _sooner(known, (key, 1, place))
         else:
-            self._add_other(number(key), 1, Recorded(place, execution.index, choices))
+            self._add_other(number(key), 1, ReplayableExecution(place, execution.index, choices))
         if judgement.failed:
-            self.failures.append(Recorded(place, execution.index, choices))
+            self.failures.append(ReplayableExecution(place, execution.index, choices))
             if len(self.failures) > 2 * FAILURES_KEPT:
                 self._trim()
 
@@ -106,7 +102,7 @@ class Tally:
         self.failures += other.failures
         self._trim()
 
-    def _add_other(self, number: tuple[int, int], count: int, first: Recorded) -> None:
+    def _add_other(self, number: tuple[int, int], count: int, first: ReplayableExecution) -> None:
         known = self.others.get(number)
         if known is not None:
             count += known[0]
@@ -118,7 +114,7 @@ class Tally:
         del self.failures[FAILURES_KEPT:]
 
 
-def _place(recorded: Recorded) -> Place:
+def _place(recorded: ReplayableExecution) -> Place:
     return recorded.place
 
 
@@ -137,6 +133,15 @@ def _is_plain(value: Any) -> bool:
 
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def outcome_key(outcome: Any) -> Any:
+    """Give what an outcome is counted under: itself, or its text when it cannot be hashed."""
+    try:
+        hash(outcome)
+    except TypeError:
+        return stable_text(outcome)
+    return outcome
 
 
 def fingerprint(choices: tuple[int, ...]) -> tuple[int, ...] | bytes:

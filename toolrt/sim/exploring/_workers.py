@@ -32,13 +32,13 @@ from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._interrupts import interrupts_held
 from toolrt.sim.exploring._judge import Check, judge
 from toolrt.sim.exploring._repeats import Repeats
-from toolrt.sim.exploring._tally import Recorded, Tally
+from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.policies import Choices
 from toolrt.sim.programs._actors import with_actors, with_clock
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
-__all__ = ["Answer", "Bench", "Here", "Order", "Task", "Workers"]
+__all__ = ["ExploredProgram", "InProcessWorker", "OrderRunner", "PartAnswer", "PartOrder", "WorkerPool"]
 
 # Wall seconds a worker goes on for, and at least, when others have nothing to do.
 _LONG, _SHORT = 0.5, 0.005
@@ -51,7 +51,7 @@ _PATIENCE = 2.0
 
 
 @attrs.frozen
-class Task:
+class ExploredProgram:
     """What every execution of an exploration is."""
 
     #: The program, as the caller gave it.
@@ -67,13 +67,17 @@ class Task:
     #: How often it may.
     clock_moves: int
 
+    def timed(self) -> Callable[[], Awaitable[Any]]:
+        """Give the program with a clock that may move early."""
+        return with_clock(self.program, self.clock, self.clock_moves)
+
     def bound(self) -> Callable[[], Awaitable[Any]]:
-        """Give the program with what else can happen to it."""
-        return with_actors(with_clock(self.program, self.clock, self.clock_moves), self.cancel_at)
+        """Give the program with all that can happen to it."""
+        return with_actors(self.timed(), self.cancel_at)
 
 
 @attrs.frozen
-class Order:
+class PartOrder:
     """What a worker is to do next."""
 
     #: The part.
@@ -85,7 +89,7 @@ class Order:
 
 
 @attrs.define
-class Answer:
+class PartAnswer:
     """What came of an order."""
 
     #: What is left of the part.
@@ -93,20 +97,20 @@ class Answer:
     #: What was shown.
     tally: Tally = attrs.Factory(Tally)
     #: The execution that the check raised an error on.
-    broke: Recorded | None = None
+    broke: ReplayableExecution | None = None
 
 
-class Bench(Protocol):
+class OrderRunner(Protocol):
     """Does orders, one after the other."""
 
     def do(self, order: Any) -> Any:
         """Give the answer to an order, which is no text; what is raised ends the worker."""
 
 
-class _Bench:
+class _ExplorationBench:
     """Does the orders of an exploration."""
 
-    def __init__(self, task: Task, worker: int, told: Callable[[], int]) -> None:
+    def __init__(self, task: ExploredProgram, worker: int, told: Callable[[], int]) -> None:
         self._task = task
         self._program = task.bound()
         self._worker = worker
@@ -116,12 +120,12 @@ class _Bench:
         self._repeats = Repeats()
         self._made = 0
 
-    def do(self, order: Order) -> Answer:
+    def do(self, order: PartOrder) -> PartAnswer:
         return simulate(self._doing(order))
 
-    def _doing(self, order: Order) -> Driver[Answer]:
+    def _doing(self, order: PartOrder) -> Driver[PartAnswer]:
         part, task, told = order.part, self._task, self._told
-        answer = Answer(part)
+        answer = PartAnswer(part)
         tally = answer.tally
         alone = task.check is None and part.asks_nobody
         began = time.perf_counter()
@@ -143,7 +147,7 @@ class _Bench:
             try:
                 judgement = judge(execution, task.check)
             except Exception:
-                answer.broke = Recorded(place, index, execution.choices)
+                answer.broke = ReplayableExecution(place, index, execution.choices)
                 break
             if repeats.is_due(self._made):
                 choices = Choices(execution.choices)
@@ -161,22 +165,22 @@ class _Bench:
         return self._worker, self._numbers.setdefault(value, len(self._numbers))
 
 
-class Here:
+class InProcessWorker:
     """One worker without a process of its own."""
 
-    def __init__(self, task: Task, worker: int, is_over: Callable[[], bool]) -> None:
-        self._bench = _Bench(task, worker, lambda: _STOP if is_over() else _GO_ON)
-        self._answer: tuple[int, Answer | str] | None = None
+    def __init__(self, task: ExploredProgram, worker: int, is_over: Callable[[], bool]) -> None:
+        self._bench = _ExplorationBench(task, worker, lambda: _STOP if is_over() else _GO_ON)
+        self._answer: tuple[int, PartAnswer | str] | None = None
         #: The workers that have nothing to do.
         self.idle = [0]
 
-    def give(self, worker: int, order: Order) -> None:
+    def give(self, worker: int, order: PartOrder) -> None:
         """Do it, on a copy: a second Ctrl-C may come in the middle."""
         copy = pickle.loads(pickle.dumps(order.part))
         self._answer = worker, self._bench.do(attrs.evolve(order, part=copy))
         self.idle = []
 
-    def answers(self, seconds: float) -> Iterator[tuple[int, Answer | str]]:
+    def answers(self, seconds: float) -> Iterator[tuple[int, PartAnswer | str]]:
         """Give what came of it."""
         answer, self._answer, self.idle = self._answer, None, [0]
         if answer is not None:
@@ -192,7 +196,7 @@ class Here:
         """There is nothing to end."""
 
 
-class Workers:
+class WorkerPool:
     """Processes, each of which does an order at a time.
 
     Args:
@@ -211,7 +215,7 @@ class Workers:
         task: Any,
         jobs: int,
         first: int,
-        bench: Callable[[Any, int, Callable[[], int]], Bench] = _Bench,
+        bench: Callable[[Any, int, Callable[[], int]], OrderRunner] = _ExplorationBench,
         method: str | None = None,
     ) -> None:
         if method is None:
@@ -293,7 +297,7 @@ class Workers:
 def _work(
     connection: Connection,
     others: list[Connection],
-    make_bench: Callable[[Any, int, Callable[[], int]], Bench],
+    make_bench: Callable[[Any, int, Callable[[], int]], OrderRunner],
     task: Any,
     number: int,
     words: Any,

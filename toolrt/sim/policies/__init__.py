@@ -2,7 +2,8 @@
 
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._fifo import Fifo
-from toolrt.sim.policies._follow import Follow, Strayed
+from toolrt.sim.policies._follow import FollowSchedule as Follow
+from toolrt.sim.policies._follow import Strayed
 from toolrt.sim.policies._pct import PCT
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._pos import POS

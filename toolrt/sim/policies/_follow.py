@@ -17,7 +17,7 @@ import attrs
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["Follow", "Strayed"]
+__all__ = ["FollowSchedule", "Strayed"]
 
 
 @attrs.frozen
@@ -37,7 +37,7 @@ class Strayed:
         return f"they part at step {self.step}: the schedule {recorded}, the program {offered}"
 
 
-class Follow:
+class FollowSchedule:
     """Make the choices of a schedule as far as they apply to a program that has changed.
 
     Args:

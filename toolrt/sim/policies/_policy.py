@@ -1,4 +1,4 @@
-"""The contract between the scheduler and whoever picks its choices.
+"""The contract between the scheduler and a policy, which picks its choices.
 
 Rules.  `start` is called once before each execution, then `choose` once for every step, also when only one
 task is enabled.  `enabled` holds the paths of the tasks that can run, in canonical order: the task that stepped
@@ -10,10 +10,10 @@ A policy may raise.  It then is not asked again; the execution is given up and i
 More methods are optional.  ``derive(index)`` gives the policy for the execution `index` of a sample (a new
 seed); without it the same policy is used for all.  ``sample()`` is called once before a sample and gives the policy
 whose ``derive`` is asked: one that has learned nothing yet, for policies that learn from one execution to the
-next.  ``finish(steps)`` is called after an execution that was not given up because of the policy, with how many
-steps it took; what it raises the caller gets.  ``bound`` is a text that a sample adds to its claim.
+next.  ``finish(steps)`` is called after an execution that was not given up because of the policy, with its number
+of steps; what it raises goes to the caller.  ``bound`` is a text that a sample adds to its claim.
 ``reads_accesses = False`` says that what steps touch decides nothing, and ``pick_any(count)`` picks like `choose` where
-names decide nothing either: they may then be left out of executions that nobody is shown.
+names decide nothing either: the scheduler may leave them out of executions that are not shown.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import Any, Protocol
 
 import attrs
 
+from toolrt.errors import DefinitionRefused
 from toolrt.probe import Resource
 
-__all__ = ["Policy", "RunInfo"]
+__all__ = ["Policy", "RunInfo", "checked_choice"]
 
 
 @attrs.frozen
@@ -36,7 +37,7 @@ class RunInfo:
     execution: int
     #: The number of steps after which it is stopped.
     step_limit: int
-    #: The steps of this execution, one more each time `Policy.choose` is called.  A step is who ran (its `name`),
+    #: The steps of this execution, one more each time `Policy.choose` is called.  A step is its actor (with a `name`),
     #: the enabled list, the choice, what was touched (pairs of a resource and True for a write, sorted), the time
     #: and the causes.  Read it, never change it.
     steps: Sequence[tuple[Any, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]] = (
@@ -52,3 +53,20 @@ class Policy(Protocol):
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick an index into `enabled`, the paths of the tasks that can run; `step` counts from 0."""
+
+
+def checked_choice(choice: object, enabled: tuple[str, ...], policy: object) -> int:
+    """Give `choice` as an int.
+
+    Raises:
+        DefinitionRefused: it is no index into `enabled`.
+    """
+    try:
+        index = choice.__index__()  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        index = None
+    if index is None or not 0 <= index < len(enabled):
+        raise DefinitionRefused(
+            f"{type(policy).__name__}.choose()", f"an index into the {len(enabled)} enabled tasks", choice
+        )
+    return int(index)

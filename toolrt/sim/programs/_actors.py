@@ -22,9 +22,9 @@ from typing import Any
 import trio
 
 from toolrt.errors import DefinitionRefused
+from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._host import current_scheduler, simulate
 from toolrt.sim.engine._job import Driver, Job
-from toolrt.sim.engine._offers import Offers
 from toolrt.sim.policies._choices import Choices
 
 __all__ = [
@@ -74,8 +74,8 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
         raise DefinitionRefused("a program", "an async function without arguments", program)
     if cancel_at != "any":
 
-        def wants(offers: Offers) -> None:
-            offers.wanted = cancel_at
+        def wants(extra: ExtraChoices) -> None:
+            extra.wanted = cancel_at
 
         return _offering(program, wants)
 
@@ -94,7 +94,7 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
                 error = raised
             if scheduler is not None:
                 # Only the cancel is left, and it changes nothing.
-                scheduler.spare = None
+                scheduler.idle_only = None
 
         async def cancel() -> None:  # noqa: ASYNC124  a task is async
             scope.cancel()
@@ -103,7 +103,7 @@ def with_actors(program: _Program, cancel_at: object) -> _Program:
             nursery.start_soon(run)
             nursery.start_soon(cancel)
             if scheduler is not None:
-                scheduler.spare, scheduler.canceller = (_CANCELLER,), _CANCELLER
+                scheduler.idle_only, scheduler.record.canceller = (_CANCELLER,), _CANCELLER
         if error is not None:
             raise error
         return CANCELLED if scope.cancelled_caught else value
@@ -126,19 +126,19 @@ def with_clock(program: _Program, clock: object, moves: object) -> _Program:
     if not callable(program):
         raise DefinitionRefused("a program", "an async function without arguments", program)
 
-    def moves_early(offers: Offers) -> None:
-        offers.let_the_clock_move(moves)
+    def moves_early(extra: ExtraChoices) -> None:
+        extra.let_the_clock_move(moves)
 
     return _called_like(program, _offering(program, moves_early), f" with clock_moves<={moves}")
 
 
 def enters_scope(program: _Program, name: str, step_limit: int) -> bool:
     """Say whether `program` enters a scope of this name in the schedule of zeros; it is run for that."""
-    seen: list[Offers] = []
+    seen: list[ExtraChoices] = []
 
-    def wants(offers: Offers) -> None:
-        offers.wanted = name
-        seen.append(offers)
+    def wants(extra: ExtraChoices) -> None:
+        extra.wanted = name
+        seen.append(extra)
 
     def driver() -> Driver[None]:
         yield Job(_offering(program, wants), Choices(), step_limit)
@@ -170,11 +170,11 @@ def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int) ->
     return text if clock is None else f'{text}, clock="{clock}", clock_moves={clock_moves}'
 
 
-def _offering(program: _Program, add: Callable[[Offers], None]) -> _Program:
+def _offering(program: _Program, add: Callable[[ExtraChoices], None]) -> _Program:
     async def offering() -> Any:
         scheduler = current_scheduler()
         if scheduler is not None:
-            add(scheduler.offer())
+            add(scheduler.extra_choices())
         return await program()
 
     return _called_like(program, offering)

@@ -52,7 +52,7 @@ class Cell(Generic[T]):
             self._resource = ("cell", name)
             return
         scheduler = current_scheduler()
-        made_by = scheduler.cell_name() if scheduler is not None else None
+        made_by = scheduler.roster.name_thing() if scheduler is not None else None
         self._resource = ("cell", *(made_by or (OUTSIDE, next(_outside))))
 
     def get(self) -> T:

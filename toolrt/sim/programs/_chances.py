@@ -3,7 +3,7 @@
 Rules.  Each is a choice like any other, offered after all tasks, so that the schedule of zeros has none of them; the
 clock comes last.  The clock may move to the next deadline whenever there is one, but so many times only, and never
 while a task waits for all others to block.  At most one scope is cancelled in an execution.  When nothing can run and a
-scope may still be cancelled, that time passes is choice 0, as it is beside a spare task.
+scope may still be cancelled, that time passes is choice 0, as it is beside an idle-only task.
 
 A choice that the program asks for ends the step it is asked in: that step, the choice (a step called ``main.0=1``,
 for choice 1 of ``main.0``) and the rest of it are three.
@@ -53,16 +53,16 @@ def scope(name: str) -> Iterator[trio.CancelScope]:
     if not isinstance(name, str) or not name or name == "any":
         raise DefinitionRefused("scope(name)", 'a name other than "any"', name)
     scheduler = current_scheduler()
-    offers = None if scheduler is None else scheduler.offers
+    extra = None if scheduler is None else scheduler.record.extra
     with trio.CancelScope() as made:
-        if scheduler is None or offers is None or offers.wanted != name:
+        if scheduler is None or extra is None or extra.wanted != name:
             yield made
             return
-        called = scheduler.enters(made)
+        called = scheduler.enter_scope(made)
         try:
             yield made
         finally:
-            offers.leave(called)
+            extra.leave(called)
 
 
 def choose(n: int) -> int:

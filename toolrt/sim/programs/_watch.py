@@ -39,8 +39,8 @@ from toolrt import probe
 from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import Resource
-from toolrt.sim.engine._below import WATCHED_OUTSIDE, Contents
 from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.engine._watched_contents import WATCHED_OUTSIDE, WatchedContents
 from toolrt.sim.programs._cell import OUTSIDE, Cell
 
 __all__ = ["watch"]
@@ -138,7 +138,7 @@ def _new_name(name: str | None) -> Resource:
     if name is not None:
         return ("watched", name)
     scheduler = current_scheduler()
-    made_by = scheduler.cell_name() if scheduler is not None else None
+    made_by = scheduler.roster.name_thing() if scheduler is not None else None
     # Like a cell's: nothing made outside an execution has a name that means anything in another process.
     return ("watched", *made_by) if made_by else ("cell", OUTSIDE, "watched", next(_outside))
 
@@ -164,12 +164,12 @@ def _watched(thing: Any, name: Resource) -> Any:
 
 def _remember(thing: Any, name: Resource) -> None:
     if type(thing) in _WATCHED:
-        contents = Contents(thing, name)
+        contents = WatchedContents(thing, name)
         scheduler = current_scheduler()
         if scheduler is None:
             WATCHED_OUTSIDE.append(contents)
         elif probe.sink is not None:
-            scheduler.watched.append(contents)
+            scheduler.record.watched.append(contents)
     key = id(thing)
     try:
         kept: Any = weakref.ref(thing, lambda _: _names.pop(key, None))
@@ -208,7 +208,7 @@ def _reached(value: Any) -> None:
         sink.access(probe.ANYTHING, True)
         scheduler = current_scheduler()
         if scheduler is not None:
-            scheduler.reached_below()
+            scheduler.record.reached_below()
 
 
 def _all_reached(values: Iterable[Any]) -> None:

@@ -52,7 +52,7 @@ class Exhaustive:
 
     def begin(self) -> Search:
         """Begin with the schedule of zeros."""
-        return _Tree(None)
+        return _PrefixSearch(None)
 
 
 @attrs.frozen
@@ -73,7 +73,7 @@ class Bounded:
 
     def begin(self) -> Search:
         """Begin with the schedule of zeros, which has none."""
-        return _Tree(self.preemptions)
+        return _PrefixSearch(self.preemptions)
 
 
 #: A prefix to run: the choices and enabled lists of the run it branches off from, the step, the choice there.
@@ -101,7 +101,7 @@ class _Prefix:
         return choice if choice < len(enabled) else 0
 
 
-class _Tree(Shared):
+class _PrefixSearch(Shared):
     asks_nobody = True
     repeats = False
 
@@ -177,7 +177,7 @@ class _Tree(Shared):
         self._open, self._current = [], None
         lent: list[Shared] = []
         for first in range(min(parts, len(left))):
-            part = _Tree(self._bound)
+            part = _PrefixSearch(self._bound)
             part._open = left[first::parts]
             part._current = part._open.pop()
             part._preemptions = self._preemptions
@@ -187,7 +187,7 @@ class _Tree(Shared):
         return lent
 
     def take_back(self, part: Shared) -> None:
-        assert isinstance(part, _Tree)
+        assert isinstance(part, _PrefixSearch)
         self._lent -= 1
         self._open += part._left()
         self._deferred += part._deferred
@@ -201,7 +201,7 @@ class _Tree(Shared):
         # Of the prefixes that are too much for the bound nobody keeps account.
         if self._bound is not None:
             return None
-        left = [*self._left(), *(branch for part in lent if isinstance(part, _Tree) for branch in part._left())]
+        left = [*self._left(), *(branch for part in lent if isinstance(part, _PrefixSearch) for branch in part._left())]
         done = 1.0 - math.fsum(map(_weight, left))
         return executions / done if left and done > 0 else float(executions)
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK
-from toolrt.sim.strategies.dpor._node import Key, Node, Path, Sleep, could_at_rest, sleep_on
+from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
 from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
-from toolrt.sim.strategies.dpor._told import Observed, Version, Witness
+from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
 
 if TYPE_CHECKING:
-    from toolrt.sim.engine._hook import Scheduler
+    from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["Current"]
+__all__ = ["CurrentExecution"]
 
 _MASK = (1 << 64) - 1
 _NOBODY: list[int] = []
 
 
-class Current:
+class CurrentExecution:
     """The execution that was taken in last, and all that is known of steps.
 
     Args:
@@ -32,22 +32,22 @@ class Current:
             that the same step ever touched.
     """
 
-    def __init__(self, declared: bool, before: Current | None = None) -> None:
-        self._footprints: Footprints = Footprints(declared) if before is None else before._footprints
+    def __init__(self, declared: bool, before: CurrentExecution | None = None) -> None:
+        self.footprints: Footprints = Footprints(declared) if before is None else before.footprints
         # With a tree before it, a step is taken to touch all that the same step ever touched: no label changes then.
-        self._joined = before is not None
-        self._nodes: list[Node] = []
+        self.joined = before is not None
+        self.nodes: list[Node] = []
         # How many of the nodes are those of the execution before.
-        self._kept = 0
+        self.kept = 0
         # For each resource the steps that touched it, in order: 2 * index, plus 1 for a write.
         self._users: dict[Resource, list[int]] = {}
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
-        self._ever: dict[Key, Footprint] = {} if before is None else before._ever
+        self.ever: dict[Key, Footprint] = {} if before is None else before.ever
         # Those that may step and need not: the clock beside others, and who cancels a named scope.
-        self._may: set[str] = set() if before is None else before._may
+        self.may: set[str] = set() if before is None else before.may
         # True once a step has chosen something.
-        self._chooses: bool = before is not None and before._chooses
+        self.chooses: bool = before is not None and before.chooses
         #: True once a step has touched other things than in an earlier execution.
         self.unsteady = False
         #: True once a step touched different things although nothing it touched was different: it does not say all.
@@ -55,45 +55,43 @@ class Current:
         self._witness = Witness(self._version)
         # The steps that may have done anything.
         self._wild: list[int] = []
-        #: The beginning of the next execution.
-        self.path = Path((), 0, {})
 
     @property
     def again(self) -> bool:
         """Say whether the space has to be gone through again, by all that each step has touched."""
-        return self.unsteady if self._joined else self.withholds
+        return self.unsteady if self.joined else self.withholds
 
     def sleep_at(self, index: int) -> Sleep:
         """Give those that are asleep before step `index` of the next path."""
-        return self._nodes[index].sleep if index < len(self._nodes) else {}
+        return self.nodes[index].sleep if index < len(self.nodes) else {}
 
-    def still_asleep(self, sleep: Sleep, scheduler: Scheduler, begin: int) -> Sleep:
+    def still_asleep(self, sleep: Sleep, record: ExecutionRecord, begin: int) -> Sleep:
         """Give those that sleep on after the step that began at `begin` and is the last one made."""
-        end = len(scheduler.steps)
-        if scheduler.rests and scheduler.rests[-1] == end:
+        end = len(record.steps)
+        if record.rests and record.rests[-1] == end:
             return {}
-        name, footprint = scheduler.steps[begin][0].name, self._footprints.of(scheduler, begin, end)
-        if self._joined and name not in self._may:
+        name, footprint = record.steps[begin][0].name, self.footprints.of(record, begin, end)
+        if self.joined and name not in self.may:
             # It is taken to touch all that it ever has here, too, or more would sleep than this tree says.
-            events = Events(scheduler)
-            mine = [at for at in range(events.count) if scheduler.steps[events.begin(at)][0].name == name]
+            events = Events(record)
+            mine = [at for at in range(events.count) if record.steps[events.begin(at)][0].name == name]
             chosen = tuple(choice for at in mine for choice, _ in events.choices(at))
-            footprint = self._footprints.joint(footprint, self._ever.get((name, len(mine) - 1, chosen), footprint))
+            footprint = self.footprints.joint(footprint, self.ever.get((name, len(mine) - 1, chosen), footprint))
         return sleep_on(sleep, name, footprint)
 
     def need_not_step(self, name: str) -> bool:
         """Say whether `name` is one that may step and need not."""
-        return name in self._may
+        return name in self.may
 
     # ------------------------------------------------------------------ one execution
 
-    def _read(self, events: Events) -> None:
+    def read(self, events: Events) -> None:
         """Make the nodes of the new steps, and find the races they are the second step of."""
-        scheduler = events.scheduler
-        nodes, steps, latest, users, wild = self._nodes, scheduler.steps, self._latest, self._users, self._wild
-        ever, may, footprints, joined = self._ever, self._may, self._footprints, self._joined
-        kept, whole, has_offers = self._kept, events.are_whole, scheduler.offers is not None
-        rests = iter([*map(events.at, scheduler.rests), len(steps) + 1])
+        record = events.record
+        nodes, steps, latest, users, wild = self.nodes, record.steps, self._latest, self._users, self._wild
+        ever, may, footprints, joined = self.ever, self.may, self.footprints, self.joined
+        kept, whole, has_extra = self.kept, events.are_whole, record.extra is not None
+        rests = iter([*map(events.at, record.rests), len(steps) + 1])
         rest, next_rest = 0, next(rests)
         for index in range(kept, events.count):
             while next_rest <= index:
@@ -105,14 +103,14 @@ class Current:
             else:
                 node = Node({}, {})
                 nodes.append(node)
-            footprint = node.footprint = footprints.of(scheduler, begin, begin + 1 if whole else events.end(index))
+            footprint = node.footprint = footprints.of(record, begin, begin + 1 if whole else events.end(index))
             if index > kept:
                 above = nodes[index - 1]
                 if above.sleep and rest != index:
                     node.sleep = sleep_on(above.sleep, above.name, above.footprint)
             name = node.name = actor.name
             node.enabled, node.pick, node.is_live = enabled, pick, True
-            if has_offers:
+            if has_extra:
                 may.update(name for name in enabled if name is CLOCK or name.startswith(CANCEL))
             previous = node.previous = latest.get(name, -1)
             # Nothing that was not there before a rest can be run before it.
@@ -172,7 +170,7 @@ class Current:
 
     def _choose(self, node: Node, choices: list[tuple[int, int]]) -> None:
         """See to it that a step chooses everything it can."""
-        self._chooses = True
+        self.chooses = True
         chosen = node.chosen
         for place in range(node.forced, len(choices)):
             for other in reversed(range(choices[place][1])):
@@ -182,7 +180,7 @@ class Current:
 
     def _tell(self, node: Node, index: int, rest: int, causes: tuple[int, ...], versions: list[Version]) -> None:
         """Hash what the step could know, and see whether it touched other things when it knew the same."""
-        nodes, footprint = self._nodes, node.footprint
+        nodes, footprint = self.nodes, node.footprint
         above = nodes[index - 1].after if index else 0
         knew = hash(
             (
@@ -194,12 +192,12 @@ class Current:
         )
         node.story = story = hash((knew, footprint, above if footprint.anything else 0, *versions))
         node.after = (above + story) & _MASK
-        if not self.withholds and node.name not in self._may:
+        if not self.withholds and node.name not in self.may:
             self.withholds = self._witness.withholds(knew, story, footprint, versions)
 
     def _version(self, resource: Resource, write: bool) -> Version:
         """Give whether it is written, a hash of who wrote it last, and one of those who read it since."""
-        nodes, last, readers = self._nodes, self._wild[-1] if self._wild else -1, 0
+        nodes, last, readers = self.nodes, self._wild[-1] if self._wild else -1, 0
         for entry in reversed(self._users.get(resource, ())):
             if entry >> 1 <= last:
                 break
@@ -211,7 +209,7 @@ class Current:
 
     def _look_back(self, footprint: Footprint, index: int, rest: int) -> tuple[list[int], list[Version]]:
         """Give the earlier steps that could be in a race with it, latest first, and the versions of what it touches."""
-        nodes, wild, users = self._nodes, self._wild, self._users
+        nodes, wild, users = self.nodes, self._wild, self._users
         last_wild = wild[-1] if wild else -1
         found: list[int] = []
         versions: list[Version] = []
@@ -237,7 +235,7 @@ class Current:
             found.sort(reverse=True)
         return found, versions
 
-    def _forget(self, node: Node) -> None:
+    def forget(self, node: Node) -> None:
         node.is_live = False
         node.done[node.chosen] = node.footprint
         if node.previous >= 0:
@@ -251,13 +249,13 @@ class Current:
 
     # ------------------------------------------------------------------ with others
 
-    def learn_from(self, other: Current) -> None:
+    def learn_from(self, other: CurrentExecution) -> None:
         """Take over what `other` knows of all steps."""
-        for key, footprint in other._ever.items():
-            known = self._ever.get(key)
-            self._ever[key] = footprint if known is None else self._footprints.joint(known, footprint)
-        self._may |= other._may
-        self._chooses |= other._chooses
+        for key, footprint in other.ever.items():
+            known = self.ever.get(key)
+            self.ever[key] = footprint if known is None else self.footprints.joint(known, footprint)
+        self.may |= other.may
+        self.chooses |= other.chooses
         self.withholds |= other.withholds
 
     def observe_with(self, observed: Observed) -> None:

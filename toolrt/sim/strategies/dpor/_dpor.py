@@ -42,13 +42,12 @@ from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
 from toolrt.sim.strategies._strategy import Redundant, Shared, uncontrolled
 from toolrt.sim.strategies.dpor._node import Branches, Sleep, let_one_begin
-from toolrt.sim.strategies.dpor._parts import SharedTree
 from toolrt.sim.strategies.dpor._samples import Samples
-from toolrt.sim.strategies.dpor._told import Observed
-from toolrt.sim.strategies.dpor._tree import Tree
+from toolrt.sim.strategies.dpor._tree import ExecutionTree
+from toolrt.sim.strategies.dpor._witness import Observed
 
 if TYPE_CHECKING:
-    from toolrt.sim.engine._hook import Scheduler
+    from toolrt.sim.engine._record import ExecutionRecord
 
 __all__ = ["DPOR", "DPORSearch"]
 
@@ -100,13 +99,13 @@ class DPOR:
 
 
 @attrs.define
-class _Place:
+class BranchPoint:
     """A place that several parts begin with: what is to be run from there is chosen by the whole search."""
 
     #: The places up to this one.
     above: tuple[int, ...]
     #: A tree that came through here, and the number of the step.
-    tree: SharedTree
+    tree: ExecutionTree
     index: int
     #: Who sleeps here, what is to be run, and who can step.
     sleep: Sleep
@@ -115,7 +114,7 @@ class _Place:
     #: Who was run from here, and whether it is known what that touched.
     begun: dict[str, bool] = attrs.Factory(dict)
 
-    def next(self) -> SharedTree | None:
+    def next(self) -> ExecutionTree | None:
         """Give a tree of the next that is to be run from here; None when there is none, or not yet."""
         if not all(self.begun.values()):
             # Whoever is run later sleeps until something conflicts with what was run before.
@@ -143,7 +142,7 @@ class DPORSearch(Shared):
     def __init__(self, declared: bool, samples: int | None) -> None:
         self._declared = declared
         self._samples = samples
-        self._tree = SharedTree(declared)
+        self._tree = ExecutionTree(declared)
         #: How many traces were run; in a pass after the first, at most.
         self.traces = 0
         #: How often the whole space was gone through.
@@ -154,11 +153,11 @@ class DPORSearch(Shared):
         self.doubts: set[str] = set()
         # The program is not decided by its schedule: a doubt says where.
         self._lost = False
-        self._given: _Follow | None = None
+        self._given: _TreePolicy | None = None
         self._sampled = 0
         # In parts: the places that several begin with, what is left of parts, how many are lent out, and whether any
         # were; for a part, the places it begins with.
-        self._places: list[_Place] = []
+        self._places: list[BranchPoint] = []
         self._back: list[DPORSearch] = []
         self._lent = 0
         self._is_divided = self._is_part = False
@@ -172,38 +171,38 @@ class DPORSearch(Shared):
         if given is not None and given.lost is not None:
             self.doubts.add(given.lost)
             self._lost = tree.done = True
-            given.scheduler = self._given = None
+            given.record = self._given = None
         if self._lost:
             return None
-        if given is not None and given.scheduler is not None:
+        if given is not None and given.record is not None:
             # It raised `Redundant`.
             self.redundant += 1
-            tree.take_in(given.scheduler, given.offered)
-            given.scheduler = self._given = None
+            tree.take_in(given.record, given.offered)
+            given.record = self._given = None
         if tree.done and self._is_part:
             return None
-        if tree.done and tree.again:
+        if tree.done and tree.current.again:
             # A reduction by what steps withheld may have missed a trace: once more, by all that each step touched.
             self.passes += 1
             self.traces = 0
-            tree = self._tree = SharedTree(self._declared, tree)
+            tree = self._tree = ExecutionTree(self._declared, tree)
         if not tree.done:
-            self._given = _Follow(tree)
+            self._given = _TreePolicy(tree)
             return self._given
         return None
 
     def learn(self, execution: Execution) -> None:
         """Be told what came of the policy given last."""
         given, self._given = self._given, None
-        assert given is not None and given.scheduler is not None  # noqa: PT018
+        assert given is not None and given.record is not None  # noqa: PT018
         self.traces += 1
         if given.diverged:
             self.doubts.add("a step had an effect it did not report")
         if isinstance(execution.error, StepLimit):
             self.doubts.add("the step limit ended an execution")
-        self._tree.take_in(given.scheduler)
+        self._tree.take_in(given.record)
         # The execution knows its policy: without this only the collector of garbage would end them, which takes long.
-        given.scheduler = None
+        given.record = None
 
     def claim(self, executions: int, distinct: int) -> str:
         """Say how many traces were run, and what the claim rests on."""
@@ -223,7 +222,7 @@ class DPORSearch(Shared):
         if self.doubts:
             return "; ".join(sorted(self.doubts))
         left = self._back or self._lent or any(place.left for place in self._places)
-        if left or not self._tree.done or self._tree.again:
+        if left or not self._tree.done or self._tree.current.again:
             return "the budget ran out"
         return None
 
@@ -232,7 +231,7 @@ class DPORSearch(Shared):
         number = self._samples
         if number is None:
             number = _SAMPLES_MOST if self._declared else max(_SAMPLES_LEAST, min(_SAMPLES_MOST, self.traces // 100))
-        samples = Samples(self._declared, self._tree)
+        samples = Samples(self._declared, self._tree.current)
         for seed in range(1, number + 1):
             self._sampled += 1
             contradiction = yield from samples.hold_against(RandomWalk(seed), outcomes)
@@ -301,13 +300,13 @@ class DPORSearch(Shared):
             last.begun[tree.last] = tree.done or sleepers is not None
             last.sleep.update((who, footprint) for who, footprint in (sleepers or {}).items() if who not in last.sleep)
         if tree is not self._tree:
-            self._tree.learn_from(tree)
+            self._tree.current.learn_from(tree.current)
         if not tree.done:
             self._back.append(part)
         elif not self._back and not self._lent:
             self._tree.done = True
 
-    def _part(self, tree: SharedTree, above: tuple[int, ...]) -> DPORSearch:
+    def _part(self, tree: ExecutionTree, above: tuple[int, ...]) -> DPORSearch:
         part = copy.copy(self)
         part._tree, part._above, part._is_part = tree, above, True
         part._places, part._back, part._given = [], [], None
@@ -330,7 +329,7 @@ class DPORSearch(Shared):
             return False
         tree, given = shared
         for sleep, left, enabled in given:
-            self._places.append(_Place(part._above, tree, len(part._above), sleep, left, enabled))
+            self._places.append(BranchPoint(part._above, tree, len(part._above), sleep, left, enabled))
             part._above = (*part._above, len(self._places) - 1)
         return True
 
@@ -340,7 +339,7 @@ class DPORSearch(Shared):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._is_part:
-            self._tree.observe_with(_observed_by(self._name))
+            self._tree.current.observe_with(_observed_by(self._name))
 
 
 # What the parts of one search that this process runs have observed, and whose they are.
@@ -354,15 +353,15 @@ def _observed_by(name: str) -> Observed:
     return _observed[1]
 
 
-class _Follow:
+class _TreePolicy:
     """Step the tasks that the tree says, then whoever is not asleep."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: ExecutionTree) -> None:
         self._tree = tree
         self._tasks, self._known, self._planned, self._picks = tree.path
-        self._sleep = tree.sleep_at(self._known)
+        self._sleep = tree.current.sleep_at(self._known)
         #: The execution, once it has begun.
-        self.scheduler: Scheduler | None = None
+        self.record: ExecutionRecord | None = None
         #: True when a task could not step where the reduction says it can.
         self.diverged = False
         #: How a step that was to come again could not: the program depends on something that no schedule holds.
@@ -378,9 +377,9 @@ class _Follow:
         self._chosen: tuple[int, ...] = ()
         self._goes_on = False
 
-    def attach(self, scheduler: Scheduler) -> None:
+    def attach(self, record: ExecutionRecord) -> None:
         """Keep the execution: what its steps touched is asked for afterwards."""
-        self.scheduler = scheduler
+        self.record = record
 
     def start(self, info: RunInfo) -> None:
         """Do nothing: the place is the step's index."""
@@ -407,8 +406,8 @@ class _Follow:
         index = step - self._within
         sleep, known = self._sleep, self._known
         if sleep and index > known:
-            assert self.scheduler is not None
-            sleep = self._sleep = self._tree.still_asleep(sleep, self.scheduler, begun)
+            assert self.record is not None
+            sleep = self._sleep = self._tree.current.still_asleep(sleep, self.record, begun)
         if self._within:
             self._chosen = ()
         if index < len(self._tasks) and not self._is_free:
@@ -422,7 +421,7 @@ class _Follow:
                 self._lose(step, task, enabled)
             else:
                 self._is_free = True
-                self.diverged = not self._tree.need_not_step(task)
+                self.diverged = not self._tree.current.need_not_step(task)
         if not sleep:
             return 0
         # Whoever can choose everything comes first: some of the values of a step say nothing of the others.

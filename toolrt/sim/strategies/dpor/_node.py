@@ -13,7 +13,7 @@ __all__ = [
     "Key",
     "Move",
     "Node",
-    "Path",
+    "Prefix",
     "Sleep",
     "anybody",
     "could_at_rest",
@@ -34,7 +34,7 @@ Sleep = dict[Any, Footprint]
 Branches = dict[str, tuple[Footprint, "Branches", tuple[int, ...]]]
 
 
-class Path(NamedTuple):
+class Prefix(NamedTuple):
     """The beginning of an execution."""
 
     #: The tasks to step.

@@ -25,11 +25,11 @@ from toolrt.errors import StepLimit
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.strategies.dpor._current import Current
+from toolrt.sim.strategies.dpor._current import CurrentExecution
 from toolrt.sim.strategies.dpor._steps import Events
 
 if TYPE_CHECKING:
-    from toolrt.sim.engine._hook import Scheduler
+    from toolrt.sim.engine._record import ExecutionRecord
     from toolrt.sim.strategies.dpor._node import Node
 
 __all__ = ["Samples"]
@@ -51,7 +51,7 @@ class Samples:
         tree: what the search knows of steps.
     """
 
-    def __init__(self, declared: bool, tree: Current) -> None:
+    def __init__(self, declared: bool, tree: CurrentExecution) -> None:
         self._declared = declared
         self._tree = tree
         self._seen: set[tuple[int, ...]] = set()
@@ -59,13 +59,13 @@ class Samples:
 
     def hold_against(self, walk: RandomWalk, outcomes: Collection[Any]) -> _Looking:
         """Run a sample, and give what contradicts the reduction; None: nothing does."""
-        policy = _Drawn(walk)
+        policy = _KeptWalk(walk)
         sample = yield policy
-        assert policy.scheduler is not None
+        assert policy.record is not None
         if isinstance(sample.error, StepLimit) or sample.choices in self._seen:
             return None
         self._seen.add(sample.choices)
-        events = Events(policy.scheduler)
+        events = Events(policy.record)
         if _can_be_turned(events):
             nodes = self._nodes_of(events)
             order = _turned(nodes)
@@ -79,10 +79,10 @@ class Samples:
     def _nodes_of(self, events: Events) -> list[Node]:
         # Where a step was seen to touch other things without a reason, it is taken to touch all it ever has.
         tree = self._tree
-        current = Current(self._declared, tree if tree._joined else None)
-        current._ever = dict(current._ever)
-        current._read(events)
-        return current._nodes[: events.count]
+        current = CurrentExecution(self._declared, tree if tree.joined else None)
+        current.ever = dict(current.ever)
+        current.read(events)
+        return current.nodes[: events.count]
 
     def _differs(self, names: Sequence[tuple[str, ...]], order: Sequence[int], sample: Execution) -> _Looking:
         """Run the events of `sample` in another order, and give the outcome where it is another; None: it is not."""
@@ -121,16 +121,16 @@ class Samples:
         return stable_text(outcome) in self._texts
 
 
-class _Drawn:
+class _KeptWalk:
     """A random walk whose execution is kept."""
 
     def __init__(self, walk: RandomWalk) -> None:
-        self.scheduler: Scheduler | None = None
+        self.record: ExecutionRecord | None = None
         self.start, self.choose = walk.start, walk.choose
 
-    def attach(self, scheduler: Scheduler) -> None:
+    def attach(self, record: ExecutionRecord) -> None:
         """Keep the execution: what its steps touched is asked for afterwards."""
-        self.scheduler = scheduler
+        self.record = record
 
 
 class _InOrder:
@@ -161,12 +161,12 @@ class _InOrder:
 
 
 def _can_be_turned(events: Events) -> bool:
-    scheduler = events.scheduler
-    return scheduler.offers is None and scheduler.canceller is None and events.count <= _STEPS_MOST
+    record = events.record
+    return record.extra is None and record.canceller is None and events.count <= _STEPS_MOST
 
 
 def _names_of(events: Events) -> list[tuple[str, ...]]:
-    steps = events.scheduler.steps
+    steps = events.record.steps
     return [tuple(step[0].name for step in steps[events.begin(at) : events.end(at)]) for at in range(events.count)]
 
 
@@ -226,7 +226,7 @@ def _between(order: Sequence[int], exchanges: int) -> tuple[list[int], tuple[int
 def _step_in_words(events: Events, nodes: Sequence[Node], index: int) -> str:
     touched = ", ".join(
         f"{'writes' if write else 'reads'} {' '.join(map(str, resource))}"
-        for resource, write in events.scheduler.steps[events.begin(index)][3]
+        for resource, write in events.record.steps[events.begin(index)][3]
     )
     return f"{nodes[index].name}: {_cut(touched) if touched else 'touches nothing'}"
 

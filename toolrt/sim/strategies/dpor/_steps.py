@@ -14,7 +14,7 @@ from toolrt.probe import ALL_REPORTED, ANYTHING, Resource
 from toolrt.sim._paths import CLOCK
 
 if TYPE_CHECKING:
-    from toolrt.sim.engine._hook import Scheduler
+    from toolrt.sim.engine._record import ExecutionRecord
 
 __all__ = ["NOTHING", "WILD", "Events", "Footprint", "Footprints"]
 
@@ -57,18 +57,18 @@ class Footprints:
         self._all: dict[Any, Footprint] = {}
         self._joint: dict[tuple[Footprint, Footprint], Footprint] = {}
 
-    def of(self, scheduler: Scheduler, begin: int, end: int) -> Footprint:
+    def of(self, record: ExecutionRecord, begin: int, end: int) -> Footprint:
         """Give what the steps from `begin` to `end`, which are one that choices have divided, touched."""
-        _, enabled, _, touched, _, _ = scheduler.steps[begin]
-        if enabled[0] is CLOCK and scheduler.steps[begin][0].name is CLOCK:
+        _, enabled, _, touched, _, _ = record.steps[begin]
+        if enabled[0] is CLOCK and record.steps[begin][0].name is CLOCK:
             # Time moves because nothing else can happen.
             return WILD
-        implied = scheduler.implied.get(begin, ())
-        scope = scheduler.things.scope_of(scheduler.begun_under[begin])
+        implied = record.implied.get(begin, ())
+        scope = record.things.scope_of(record.begun_under[begin])
         for index in range(begin + 1, end):
-            touched += scheduler.steps[index][3]
-            implied += scheduler.implied.get(index, ())
-        since = scheduler.wild_since
+            touched += record.steps[index][3]
+            implied += record.implied.get(index, ())
+        since = record.wild_since
         wild = since is not None and since < begin
         key = (touched, implied, scope, wild)
         found = self._known.get(key)
@@ -102,18 +102,18 @@ class Footprints:
 class Events:
     """The steps of an execution; those that a choice divides are one."""
 
-    __slots__ = ("_begins", "_choices", "count", "scheduler")
+    __slots__ = ("_begins", "_choices", "count", "record")
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(self, record: ExecutionRecord) -> None:
+        self.record = record
         # Where each begins, or None when no step is divided; and the steps that are choices.
         self._begins: list[int] | None = None
-        self._choices = scheduler.choices_within
-        self.count = len(scheduler.steps)
-        if self._choices or scheduler.cut_within:
+        self._choices = record.choices_within
+        self.count = len(record.steps)
+        if self._choices or record.cut_within:
             within = {index for choice in self._choices for index in (choice, choice + 1)}
-            self._begins = [index for index in range(len(scheduler.steps)) if index not in within]
-            if scheduler.cut_within:
+            self._begins = [index for index in range(len(record.steps)) if index not in within]
+            if record.cut_within:
                 # It was given up before the step was over.
                 self._begins.pop()
             self.count = len(self._begins)
@@ -131,11 +131,11 @@ class Events:
         """Give where it ends."""
         if self._begins is None:
             return index + 1
-        return self._begins[index + 1] if index + 1 < self.count else len(self.scheduler.steps)
+        return self._begins[index + 1] if index + 1 < self.count else len(self.record.steps)
 
     def at(self, step: int) -> int:
         """Give the number of the step that `step` is a part of; past the end, how many there are."""
-        return step if self._begins is None else bisect_right(self._begins, step) - (step < len(self.scheduler.steps))
+        return step if self._begins is None else bisect_right(self._begins, step) - (step < len(self.record.steps))
 
     def choices(self, index: int) -> list[tuple[int, int]]:
         """Give what step `index` has chosen, and of how many."""
@@ -144,5 +144,5 @@ class Events:
         begin, end = self.begin(index), self.end(index)
         if end == begin + 1:
             return []
-        steps = self.scheduler.steps
+        steps = self.record.steps
         return [(steps[choice][2], len(steps[choice][1])) for choice in range(begin + 1, end, 2)]

@@ -5,7 +5,7 @@ the next one.  Of all that has been run it keeps the current execution, what is 
 
 Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014; Source sets, JACM
 2017): source sets, sleep sets and wakeup trees.  A race is a pair of dependent steps of two tasks with nothing
-between them that orders them (`_dpor_current`).  For each, the steps that do not depend on the first, and then the
+between them that orders them (`_current`).  For each, the steps that do not depend on the first, and then the
 second, are a way to turn it round; unless what is asleep at that place would lead there too, it is put into the wakeup
 tree of that place.  Nothing is ever disabled in Trio: a task that waits has made its attempt, which is a step like any
 other, so there is no rule for blocking, and a lock that is taken and a lock that is waited for are both found.
@@ -31,25 +31,37 @@ Where anything but the tasks' own steps can happen nothing is planned ahead, eit
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import Deadlock
 from toolrt.sim._paths import CANCEL, CLOCK
-from toolrt.sim.strategies.dpor._current import Current
-from toolrt.sim.strategies.dpor._node import Move, Node, Path, anybody, let_one_begin, mask
+from toolrt.sim.strategies.dpor._current import CurrentExecution
+from toolrt.sim.strategies.dpor._node import Branches, Move, Node, Prefix, Sleep, anybody, let_one_begin, mask
 from toolrt.sim.strategies.dpor._steps import NOTHING, WILD, Events, Footprint
 
 if TYPE_CHECKING:
-    from toolrt.sim.engine._hook import Scheduler
+    from toolrt.sim.engine._record import ExecutionRecord
 
-__all__ = ["Tree"]
+__all__ = ["ExecutionTree"]
 
 
-class Tree(Current):
-    """The tree of executions, as far as it is needed: the current one, and what is left to run beside it."""
+class ExecutionTree:
+    """The tree of executions, as far as it is needed: the current one, and what is left to run beside it.
 
-    def __init__(self, declared: bool, before: Tree | None = None) -> None:
-        super().__init__(declared, before)
+    Its first nodes may belong to other trees too.  What its races ask for at those is not put into this tree but
+    reported (`found`); the whole search decides which tree runs it.
+
+    Args:
+        declared: True: a step that reported nothing touched nothing.
+        before: the tree of an earlier pass, whose knowledge of steps is taken over.
+    """
+
+    def __init__(self, declared: bool, before: ExecutionTree | None = None) -> None:
+        #: The execution taken in last, and all that is known of steps.
+        self.current: CurrentExecution = CurrentExecution(declared, None if before is None else before.current)
+        #: The beginning of the next execution.
+        self.path = Prefix((), 0, {})
         #: True once labels were seen to change, unless they are joined: from then on by source sets, in which nothing
         #: is planned ahead.
         self.careful = False
@@ -61,19 +73,19 @@ class Tree(Current):
         #: True when nothing is left to run.
         self.done = False
 
-    def take_in(self, scheduler: Scheduler, offered: tuple[str, ...] | None = None) -> None:
+    def take_in(self, record: ExecutionRecord, offered: tuple[str, ...] | None = None) -> None:
         """Take an execution in, and find the next path; `offered` is who could step where a redundant one was ended."""
         redundant = offered is not None
-        if scheduler.offers is not None or scheduler.canceller is not None:
+        if record.extra is not None or record.canceller is not None:
             # Who may step and need not is no part of any plan.
             self.careful = True
-        kept = self._kept
-        events = Events(scheduler)
-        self._read(events)
+        kept = self.current.kept
+        events = Events(record)
+        self.current.read(events)
         # What a step chooses is no guess, but what follows from it is.
-        self.unsteady = self.unsteady or (self._chooses and not self._joined)
-        nodes = self._nodes
-        if self.unsteady and not self._joined and not self.careful:
+        self.current.unsteady = self.current.unsteady or (self.current.chooses and not self.current.joined)
+        nodes = self.current.nodes
+        if self.current.unsteady and not self.current.joined and not self.careful:
             self.careful = True
             # What was planned here rests on guesses.
             for node in nodes:
@@ -84,19 +96,19 @@ class Tree(Current):
                 for first in nodes[second].races:
                     self._turn_round(first, second)
         elif not redundant:
-            ever = self._ever
-            for second in range(0 if self.unsteady else kept, len(nodes)):
+            ever = self.current.ever
+            for second in range(0 if self.current.unsteady else kept, len(nodes)):
                 node = nodes[second]
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
                     for first in node.races:
                         self._turn_round(first, second)
-        if self._chooses:
+        if self.current.chooses:
             self._let_others_begin(kept + 1)
-        if scheduler.offers is not None or scheduler.canceller is not None:
+        if record.extra is not None or record.canceller is not None:
             self._let_others_step(events, kept, offered or ())
             if not redundant:
                 self._let_time_pass_before_a_cancel(events, kept)
-            if scheduler.things.timed:
+            if record.things.timed:
                 self._let_the_clock_move(events, kept)
         self._backtrack()
 
@@ -104,28 +116,28 @@ class Tree(Current):
 
     def _turn_round(self, first: int, second: int) -> None:
         """See to it that `second` is run before `first`, from the place where `first` was."""
-        nodes = self._nodes
+        nodes = self.current.nodes
         place, bit = nodes[first], 1 << first
         sequence = [
             index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
         ]
         sequence.append(second)
         # Who need not step at all is said to step later.
-        self._plan(first, sequence, second, place.name if place.name in self._may else "")
+        self._plan(first, sequence, second, place.name if place.name in self.current.may else "")
 
     def _plan(self, first: int, sequence: list[int], second: int = -1, finally_: str = "") -> None:
         """See to it that `sequence` is run from where `first` was, and then a step of `finally_`.
 
         What `second` would touch there is not known: all that it ever has, then.
         """
-        nodes = self._nodes
+        nodes = self.current.nodes
         place = nodes[first]
         if finally_:
             # Of its step nothing is known.
             phantom = Node({}, {})
             phantom.name, phantom.key, phantom.footprint = finally_, (finally_, -1, ()), WILD
             phantom.before = (2 << len(nodes)) - 1
-            self._ever[phantom.key] = WILD
+            self.current.ever[phantom.key] = WILD
             sequence.append(len(nodes))
             nodes.append(phantom)
         if self.careful:
@@ -140,12 +152,12 @@ class Tree(Current):
             nodes.pop()
 
     def _moves(self, sequence: list[int], second: int) -> list[Move]:
-        nodes = self._nodes
+        nodes = self.current.nodes
         within = mask(sequence)
         moves = []
         for index in sequence:
             node = nodes[index]
-            footprint = self._ever[node.key] if index == second else node.footprint
+            footprint = self.current.ever[node.key] if index == second else node.footprint
             can_begin = not node.before & within & ~(1 << index)
             moves.append(Move(node.name, footprint, node.chosen, can_begin, index == second))
         return moves
@@ -156,19 +168,19 @@ class Tree(Current):
         What the step touches is known from when it was run here, which `sequence` may have wrong; `second` is taken to
         touch all that it ever has.
         """
-        nodes = self._nodes
+        nodes = self.current.nodes
         name, chosen = (who, None) if type(who) is str else who
         for index in sequence:
             node = nodes[index]
             if node.name == name:
                 return index if chosen is None or chosen == node.chosen else None
-            if footprint.conflicts_with(self._ever[node.key] if index == second else node.footprint):
+            if footprint.conflicts_with(self.current.ever[node.key] if index == second else node.footprint):
                 return None
         # Beside it only where it is certain to step, and to choose this, some day.
-        return -1 if chosen is None and name not in self._may else None
+        return -1 if chosen is None and name not in self.current.may else None
 
     def _insert(self, place: Node, sequence: list[int], second: int) -> None:
-        nodes, tree = self._nodes, place.tree
+        nodes, tree = self.current.nodes, place.tree
         at_root = True
         while tree:
             within = mask(sequence)
@@ -194,29 +206,29 @@ class Tree(Current):
         for index in sequence:
             below = {}
             node = nodes[index]
-            tree[node.name] = (WILD if node.name in self._may else node.footprint, below, node.chosen)
+            tree[node.name] = (WILD if node.name in self.current.may else node.footprint, below, node.chosen)
             tree = below
 
     # ------------------------------------------------------------------ what may happen and need not
 
     def _let_others_begin(self, begin: int) -> None:
         """Where some values of a step sleep, and a plan let it be the first, let all others step, too."""
-        for node in self._nodes[begin:]:
+        for node in self.current.nodes[begin:]:
             if any(type(who) is tuple and who[0] == node.name for who in node.sleep):
                 for name in node.enabled:
-                    if name != node.name and name not in self._may and name not in node.sleep:
+                    if name != node.name and name not in self.current.may and name not in node.sleep:
                         node.tree.setdefault(name, anybody() if self.careful else (WILD, {}, ()))
 
     def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
         """Let who could step and did not do so where it last could."""
-        nodes, may, canceller = self._nodes, self._may, events.scheduler.canceller
-        rests = set(map(events.at, events.scheduler.rests))
+        nodes, may, canceller = self.current.nodes, self.current.may, events.record.canceller
+        rests = set(map(events.at, events.record.rests))
         for index in range(kept, len(nodes)):
             node = nodes[index]
             is_last = index + 1 == len(nodes)
             after = offered if is_last else nodes[index + 1].enabled
             idle = after[:1] == (CLOCK,) or index + 1 in rests
-            cancels = self._cancels(node, events.scheduler)
+            cancels = self._cancels(node, events.record)
             for name in node.enabled:
                 if (
                     (name in may or (name == canceller and is_last))
@@ -232,17 +244,17 @@ class Tree(Current):
 
     def _let_time_pass_before_a_cancel(self, events: Events, kept: int) -> None:
         """Time passed, or nothing could happen any more, right after a cancel: that could have come before it."""
-        nodes, scheduler = self._nodes, events.scheduler
-        cancels = (index for index, node in enumerate(nodes) if self._cancels(node, scheduler))
+        nodes, record = self.current.nodes, events.record
+        cancels = (index for index, node in enumerate(nodes) if self._cancels(node, record))
         if (cancel := next(cancels, -1)) < 0:
             return
-        rests = [*map(events.at, scheduler.rests), *([len(nodes)] if isinstance(scheduler.error, Deadlock) else [])]
+        rests = [*map(events.at, record.rests), *([len(nodes)] if isinstance(record.error, Deadlock) else [])]
         rest = min((rest for rest in rests if rest > cancel), default=-1)
         if rest > kept and not any(nodes[index].before >> cancel & 1 for index in range(cancel + 1, rest)):
             self._let_time_pass_before(cancel, rest)
 
-    def _cancels(self, node: Node, scheduler: Scheduler) -> bool:
-        return node.name == scheduler.canceller or node.name.startswith(CANCEL)
+    def _cancels(self, node: Node, record: ExecutionRecord) -> bool:
+        return node.name == record.canceller or node.name.startswith(CANCEL)
 
     def _let_the_clock_move(self, events: Events, kept: int) -> None:
         """Where nothing could run any more, the clock could have moved while somebody still could.
@@ -250,15 +262,15 @@ class Tree(Current):
         A step that brings a deadline and waits for it may be the last that could run, and then the clock could never
         move beside others; but it could if somebody else were run later.
         """
-        nodes, scheduler = self._nodes, events.scheduler
+        nodes, record = self.current.nodes, events.record
         begin = 0
-        for rest in sorted(set(map(events.at, scheduler.rests))):
+        for rest in sorted(set(map(events.at, record.rests))):
             # An idle clock is the last step before its rest.
             end = rest - 1 if nodes[rest - 1].name == nodes[rest - 1].enabled[0] == CLOCK else rest
             if rest > kept:
                 later = 0
                 for first in reversed(range(begin, end)):
-                    if not later >> first & 1 and nodes[first].name not in self._may and first + 1 < end:
+                    if not later >> first & 1 and nodes[first].name not in self.current.may and first + 1 < end:
                         self._let_time_pass_before(first, end)
                     later |= nodes[first].before
             begin = rest
@@ -271,11 +283,11 @@ class Tree(Current):
 
     def _backtrack(self) -> None:
         """Forget the steps back to the last place where something is left to run."""
-        nodes = self._nodes
+        nodes = self.current.nodes
         while nodes:
             node = nodes[-1]
             if node.is_live:
-                self._forget(node)
+                self.current.forget(node)
             if node.open:
                 break
             if len(nodes) <= self._base:
@@ -291,18 +303,20 @@ class Tree(Current):
         else:
             self.done = True
             return
-        kept = self._kept = len(nodes) - 1
+        kept = self.current.kept = len(nodes) - 1
         tasks = [node.name for node in nodes[:-1]]
         chosen = (
-            {index: above.chosen for index, above in enumerate(nodes[:-1]) if above.chosen} if self._chooses else {}
+            {index: above.chosen for index, above in enumerate(nodes[:-1]) if above.chosen}
+            if self.current.chooses
+            else {}
         )
         if node.open:
             begin = node.open.pop()
             tasks.append(node.name)
             chosen[kept], node.forced = begin, len(begin)
-            self.path = Path(tuple(tasks), kept, chosen)
+            self.path = Prefix(tuple(tasks), kept, chosen)
             return
-        picks = () if self._chooses else tuple([above.pick for above in nodes[:-1]])
+        picks = () if self.current.chooses else tuple([above.pick for above in nodes[:-1]])
         node.forced, node.done = 0, {}
         tree = node.tree
         while True:
@@ -317,7 +331,7 @@ class Tree(Current):
                 break
             nodes.append(Node({}, below))
             tree = below
-        self.path = Path(tuple(tasks), kept, chosen, picks)
+        self.path = Prefix(tuple(tasks), kept, chosen, picks)
 
     def _let_sleep(self, node: Node) -> None:
         """Whatever the step chooses has been run from here."""
@@ -332,5 +346,81 @@ class Tree(Current):
             sleep[name, chosen] = footprint
         for who, footprint in sleep.items():
             if type(who) is tuple and who[0] == name:
-                everything = self._footprints.joint(everything, footprint)
+                everything = self.current.footprints.joint(everything, footprint)
         sleep[name] = everything
+
+    # ------------------------------------------------------------------ shared with other trees
+
+    def be_careful(self) -> None:
+        """Guess nothing: another tree may know more.  Call it before anything was taken in."""
+        self.careful = True
+
+    def share(self) -> tuple[ExecutionTree, list[tuple[Sleep, Branches, tuple[str, ...]]]] | None:
+        """Give up the first branches that are left.
+
+        Returns:
+            The tree as it was, for `branch`; and for each of its nodes that becomes others' too who sleeps there once
+            this tree has gone on, what is to be run, and who could step.  None when there is nothing, or not yet.
+        """
+        nodes, base = self.current.nodes, self._base
+        if base and nodes[base - 1].open:
+            return None
+        for index in range(base, min(self.current.kept, len(nodes))):
+            if nodes[index].open:
+                return None
+            if nodes[index].tree:
+                break
+        else:
+            return None
+        before = self.copy()
+        given = []
+        for node in nodes[base : index + 1]:
+            sleeper = Node(dict(node.sleep), {})
+            sleeper.name, sleeper.done, sleeper.footprint = node.name, dict(node.done), node.footprint
+            sleeper.chosen, sleeper.is_live = node.chosen, True
+            self._let_sleep(sleeper)
+            given.append((sleeper.sleep, node.tree, node.enabled))
+            node.tree = {}
+        self._base = index + 1
+        return before, given
+
+    def branch(self, index: int, name: str, sleep: Sleep) -> ExecutionTree:
+        """Give a tree of what begins as this does up to node `index`, and then with a step of `name`."""
+        tree = self.copy()
+        nodes = tree.current.nodes
+        while len(nodes) > index:
+            node = nodes.pop()
+            if node.is_live:
+                tree.current.forget(node)
+        node = Node(sleep, {})
+        node.name = name
+        nodes.append(node)
+        tree.current.kept, tree._base, tree.done = index, index + 1, False
+        tree.path = Prefix(
+            (*(above.name for above in nodes[:-1]), name),
+            index,
+            {place: above.chosen for place, above in enumerate(nodes[:-1]) if above.chosen},
+        )
+        return tree
+
+    def copy(self) -> ExecutionTree:
+        """Give another one that is the same."""
+        made: ExecutionTree = pickle.loads(pickle.dumps(self))
+        return made
+
+    def sleepers(self) -> Sleep | None:
+        """Give who may sleep, where the last of the others' nodes is, because of this tree; None when nobody knows."""
+        node = self.current.nodes[self._base - 1]
+        if node.open or not (node.is_live or self.done):
+            # Not all that it can choose was run as far as to see what it touches.
+            return None
+        before = node.sleep
+        node.sleep = dict(before)
+        self._let_sleep(node)
+        given, node.sleep = node.sleep, before
+        return given
+
+    @property
+    def last(self) -> str:
+        """Who steps where the last of the others' nodes is."""
+        return self.current.nodes[self._base - 1].name

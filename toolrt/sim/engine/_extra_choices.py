@@ -10,10 +10,10 @@ from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path
 from toolrt.sim._trio_internals import TIME, Seam, Things, cancels, reads
 
-__all__ = ["Offers"]
+__all__ = ["ExtraChoices"]
 
 
-class Offers:
+class ExtraChoices:
     """Which scopes may be cancelled, and how often the clock may still move early."""
 
     def __init__(self, seam: Seam, things: Things) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from toolrt.probe import Resource
 
-__all__ = ["WATCHED_OUTSIDE", "Contents"]
+__all__ = ["WATCHED_OUTSIDE", "WatchedContents"]
 
 
-class Contents:
+class WatchedContents:
     """What a watched container held when it was last looked at.
 
     Args:
@@ -55,4 +55,4 @@ def _is_not(one: object, other: object) -> bool:
 
 
 #: What was watched outside any execution.
-WATCHED_OUTSIDE: list[Contents] = []
+WATCHED_OUTSIDE: list[WatchedContents] = []

@@ -27,7 +27,7 @@ from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals import Things
 
-__all__ = ["Place", "Places"]
+__all__ = ["SourceLine", "SourceLines"]
 
 _PASSED_OVER = (PurePath(trio.__file__).parent, PurePath(__file__).parents[1])
 _PASSED_OVER_FILES = (probe.__file__, contextlib.__file__)
@@ -39,7 +39,7 @@ _NO_VALUE = object()
 
 
 @attrs.frozen
-class Place:
+class SourceLine:
     """A line of the program."""
 
     #: The file, by the last part of its path, or a notebook's cell.
@@ -53,14 +53,14 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
-class Places(trio.abc.Instrument):
+class SourceLines(trio.abc.Instrument):
     """The places of one execution."""
 
     def __init__(self) -> None:
         #: For each step the line its task stood at when it began, or else when it was over.
-        self.of_steps: dict[int, Place] = {}
+        self.of_steps: dict[int, SourceLine] = {}
         #: For each step, resource and kind (True for a write) the line that touched it first.
-        self.of_accesses: dict[tuple[int, Resource, bool], Place] = {}
+        self.of_accesses: dict[tuple[int, Resource, bool], SourceLine] = {}
         #: For each step, resource and kind what a `Cell` or a watched thing held then, as text; the last of several.
         self.values: dict[tuple[int, Resource, bool], str] = {}
         self._steps: Sequence[Any] = ()
@@ -106,7 +106,7 @@ class Places(trio.abc.Instrument):
         if frame is not None:
             self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
 
-    def of_access(self, step: int, resource: Resource, write: bool) -> Place | None:
+    def of_access(self, step: int, resource: Resource, write: bool) -> SourceLine | None:
         """Give the line where step `step` touched `resource`, or None when nobody knows."""
         return self.of_accesses.get((step, resource, write))
 
@@ -123,7 +123,7 @@ class Places(trio.abc.Instrument):
 class _Noting(list[tuple[Resource, bool]]):
     """What the running step touched; knows who appended it."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: SourceLines) -> None:
         super().__init__()
         self._places = places
 
@@ -148,9 +148,9 @@ def _value_in(frame: FrameType, write: bool) -> Any:
     return getattr(frame.f_locals.get("self"), "_value", _NO_VALUE) if frame.f_code.co_name == "get" else _NO_VALUE
 
 
-def _place(frame: FrameType, line: int) -> Place:
+def _place(frame: FrameType, line: int) -> SourceLine:
     file = frame.f_code.co_filename
-    return Place(_name_of(file), line, linecache.getline(file, line, frame.f_globals).strip())
+    return SourceLine(_name_of(file), line, linecache.getline(file, line, frame.f_globals).strip())
 
 
 def _name_of(file: str) -> str:

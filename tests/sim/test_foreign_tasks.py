@@ -54,9 +54,9 @@ ENDLESS = {
 @pytest.mark.parametrize("start", ENDLESS.values(), ids=ENDLESS)
 def test_run_returns_while_strangers_go_on(monkeypatch: pytest.MonkeyPatch, start, inside: bool) -> None:
     """A program that waits for nobody is stopped, whatever system tasks and callbacks keep doing."""
-    from toolrt.sim.engine import _hook
+    from toolrt.sim.engine import _scheduler
 
-    monkeypatch.setattr(_hook, "can_step_inside", lambda: inside)
+    monkeypatch.setattr(_scheduler, "can_step_inside", lambda: inside)
 
     async def program() -> None:
         start()

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from toolrt.probe import Resource
 from toolrt.sim.strategies.dpor._steps import Footprint
 
-__all__ = ["Observed", "Seen", "Versions", "Witness"]
+__all__ = ["Observation", "Observed", "Versions", "Witness"]
 
 
 #: Of a resource, whether a step wrote it, a hash of who wrote it last before, and one of those who read it since.
@@ -26,7 +26,7 @@ Version = tuple[bool, int, int]
 Versions = dict[Resource, Version]
 
 
-class Seen:
+class Observation:
     """What steps that knew the same have touched, and who had touched that before."""
 
     __slots__ = ("entries", "only", "stories")
@@ -40,7 +40,7 @@ class Seen:
 
 
 #: By what a step knew when it began.
-Observed = dict[int, Seen]
+Observed = dict[int, Observation]
 
 # So many observations are kept: a step that does not say all is mostly seen early.
 _OBSERVATIONS = 100_000
@@ -75,7 +75,7 @@ class Witness:
         if seen is None:
             if self._count >= _OBSERVATIONS:
                 return False
-            seen = self._observed[knew] = Seen(footprint)
+            seen = self._observed[knew] = Observation(footprint)
         elif (seen.only is footprint and story in seen.stories) or self._count >= _OBSERVATIONS:
             return False
         saw = {resource: version for (resource, _), version in zip(footprint.pairs, versions, strict=True)}

@@ -1,0 +1,599 @@
+"""Decides which task steps next: one execution of one program.
+
+Rules.
+- One task steps at a time, to its next checkpoint.  Before each step the *enabled* list is made: the task that
+  stepped last, if it still can, then the others by path.  The policy picks an index; 0 is the simplest choice.
+- Foreign tasks (see `_turns`) are no choice, and run straight away, in Trio's loop.
+- When nothing can run, the tasks in `wait_all_tasks_blocked` with the least cushion wake after that many seconds,
+  unless a deadline comes first; else the clock jumps to the next deadline; when there is none, that is a deadlock.
+- An *idle-only* task (one that cancels the program, at any moment or never) does not keep time from moving.  If only
+  idle-only tasks can run, letting time advance is recorded as a separate choice.
+
+How it ends.
+- An execution ends when its root task ends, whatever its children did.  An exception that leaves a child is the
+  program's own affair: its parent may catch it, and what follows is scheduled like anything else.
+- A deadlock, the step limit, a step that would leave the simulation, a policy that raises and Ctrl-C end it too: it is
+  *given up*.  From then on nothing is recorded, no policy is asked and the program is cancelled.  It unwinds by
+  choice 0 under a limit of its own, and what has not ended by then is closed by force.  Value, error, schedule and
+  trace are those of the moment it was given up.
+- Nothing raises through Trio's loop.  What a policy raises is kept in `ExecutionRecord.fault`.
+
+Parts.  `Roster` has the tasks, `ExecutionRecord` what is kept, `Turns` the foreign tasks' share, `ExtraChoices` what
+can happen beside steps.  None of them knows the scheduler.
+
+Limits.  The interleavings are those of whole steps: a task that does not checkpoint is not interrupted.
+"""
+
+# The codes in "noqa" are those of flake8-async, which ruff does not know.
+# ruff: noqa: RUF100, RUF102
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Any
+
+import trio
+from trio.lowlevel import Task
+
+from toolrt.errors import DefinitionRefused, InternalError, UnsupportedTrio
+from toolrt.probe import Resource
+from toolrt.sim._paths import CLOCK
+from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, Things, begun_under, can_step_inside, nursery_of
+from toolrt.sim.engine._clock import VirtualClock
+from toolrt.sim.engine._extra_choices import ExtraChoices
+from toolrt.sim.engine._job import Job
+from toolrt.sim.engine._record import ExecutionRecord, in_order
+from toolrt.sim.engine._roster import Actor, RawStep, Roster
+from toolrt.sim.engine._stops import deadlocked, pass_limit_reached, step_limit_reached
+from toolrt.sim.engine._turns import Turns
+from toolrt.sim.policies._policy import checked_choice
+
+__all__ = ["Scheduler"]
+
+# Trio's loop is visited at least this often, in steps: signals and its entry queue live there.
+_STEPS_BETWEEN_VISITS = 1_000
+
+# An execution that was given up may take this many steps to unwind, and this many more for each of its tasks.
+_UNWINDING_STEPS = 1_000
+_UNWINDING_STEPS_PER_TASK = 50
+
+
+class Scheduler:
+    """One execution.
+
+    Args:
+        seam: the Trio run it happens in.
+        clock: that run's clock, already at 0.
+        job: what is executed.
+        steps: an empty list to keep the steps in.
+        nursery: the harness's, in which the root task is spawned; cancelled when the execution is given up.
+        harness: the task to wake when the execution has ended.
+        things: what Trio's primitives report to.
+    """
+
+    def __init__(
+        self,
+        seam: Seam,
+        clock: VirtualClock,
+        job: Job,
+        steps: list[RawStep],
+        nursery: trio.Nursery,
+        harness: Task,
+        things: Things,
+    ) -> None:
+        self._seam = seam
+        self._clock = clock
+        self._job = job
+        self._policy = policy = job.policy
+        self._nursery = nursery
+        self._harness = harness
+        self.roster = roster = Roster(seam, nursery, steps)
+        self.record = ExecutionRecord(clock, steps, things)
+        #: The names of the idle-only tasks, or None.
+        self.idle_only: tuple[str, ...] | None = None
+
+        # The enabled list, choice and causes of the running step; and whether a choice has divided it.
+        self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
+        self._divided = False
+        # The task that Trio is stepping for the scheduler.
+        self._handed: Actor | None = None
+        # The turns of program and foreign tasks; made when there are foreign tasks, which is seldom.
+        self._turns_taken: Turns | None = None
+        self._pause_at = min(job.step_limit, _STEPS_BETWEEN_VISITS)
+        # The step before which time moved last.
+        self._clock_moved_at = 0
+
+        #: True once the program was cancelled because it could not go on.
+        self.given_up = False
+        self._unwinding_left = 0
+        # The root task has ended, or the harness need not wait for it.
+        self._ended = False
+        self._harness_woken = False
+        #: True when the program has ended by itself and nothing is left of it: the harness was not woken.
+        self.left_nothing = False
+        #: True when tasks were closed by force: the Trio run may be in any state.
+        self.spoiled = False
+        # True when Trio's machinery failed under this execution: Trio's loop takes over.
+        self._broken = False
+
+        # A policy that picks by number alone, when no caller wants the names that were enabled.
+        self._pick_any: Callable[[int], int] | None = None if job.reports else getattr(policy, "pick_any", None)
+        attach = getattr(policy, "attach", None)
+        #: True for the policy of an explorer that swaps steps: the cancel status at the begin of each step is kept.
+        self.is_attached = attach is not None
+        self._statuses: list[Any] | None = None
+        if attach is not None:
+            self._statuses = self.record.begun_under
+            attach(self.record)
+        things.actors = roster.actors
+        things.actor_of = roster.actors.__getitem__
+        seam.owns = roster.actors.__contains__
+        seam.key_of = roster.key_of
+        seam.refused = self.refuse
+        seam.count_runnable = roster.ready.__len__
+
+    # ------------------------------------------------------------------ Trio asks
+
+    def tick(self, batch: list[Task]) -> None:
+        """Take the runnable tasks of one pass of Trio's loop; leave in `batch` those that Trio is to step."""
+        runq, record = self._seam.runq, self.record
+        runq.extend(batch)
+        batch.clear()
+        if record.running is not None and self._handed is None:
+            # Trio has stepped a task of an execution that is over.
+            record.running = None
+            if self._ended:
+                self._wake_harness()
+        try:
+            if not self._broken:
+                self._schedule(batch)
+        except BaseException as error:  # noqa: ASYNC103
+            self._break(error)
+        if self._broken:
+            # Trio steps what is left: the program is gone, the harness is not.
+            batch[:] = runq
+            runq.clear()
+
+    def _schedule(self, batch: list[Task]) -> None:
+        """Step tasks until Trio is needed; leave in `batch` those that it is to step before it asks again.
+
+        Trio is needed for foreign tasks, for callbacks, for a visit now and then, and for every single step when its
+        loop is not the one that `Seam.step` was written for.  Each turn of the loop has these phases:
+
+        1. take:      tasks from Trio's run queue become enabled, or are foreign.
+        2. foreign:   foreign tasks and callbacks go to Trio, unless the program has its turn.
+        3. deadlines: those that are due expire.
+        4. rest:      if nothing can run, idle waiters wake, or the clock moves, or it is a deadlock.
+        5. unwind:    an execution that was given up goes on by choice 0, unrecorded.
+        6. limits:    the step limit, and the visit to Trio's loop.
+        7. choose:    the policy picks from the enabled list.
+        8. extra:     a choice that is no task's step is carried out, and the turn ends.
+        9. begin:     the chosen task leaves the enabled list; its causes are known.
+        10. step:     it runs to its next checkpoint, here or in Trio's loop.
+        11. record:   the step is kept with what it touched.
+        12. end:      a task that ended is noted for its nursery; after the root task the execution is over.
+        """
+        # This is the hottest loop: what each step reads is in a local name, and few things are calls.
+        seam, clock, roster, record, runq = self._seam, self._clock, self.roster, self.record, self._seam.runq
+        callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
+        inside, step_inside = can_step_inside(), seam.step
+        steps, touched, foreign, actors = record.steps, record.touched, roster.foreign, roster.actors
+        statuses, implied, watched = self._statuses, record.things.implied, record.watched
+        ready, keys, names, take = roster.ready, roster.keys, roster.names, roster.take
+        pick, pick_any = self._policy.choose, self._pick_any
+        handed, self._handed = self._handed, None
+        if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
+            return
+        # A deadline may have come while others ran.
+        look_for_due = True
+        while True:
+            if handed is None:
+                # 1. take
+                while runq:
+                    take(runq.popleft())
+                # 2. foreign
+                if (foreign or callbacks or callbacks_once) and not self._has_its_turn():
+                    self._hand_over(batch)
+                    return
+                # 3. deadlines
+                if look_for_due:
+                    if seam.has_due(clock.now):
+                        seam.expire(clock.now)
+                        continue
+                    look_for_due = False
+                # 4. rest
+                last_ready = roster.last_ready
+                extra = record.extra
+                if not last_ready and not ready and (extra is None or not self._can_be_cancelled(extra)):
+                    if self._ended:
+                        return
+                    self._rest()
+                    continue
+                # 5. unwind
+                if self.given_up:
+                    look_for_due = True
+                    if self._unwind(batch, inside):
+                        return
+                    continue
+                # 6. limits
+                index = len(steps)
+                if index >= self._pause_at:
+                    if self._is_at_limit(index):
+                        continue
+                    return
+                # 7. choose
+                last: Any = roster.last
+                actor: Actor
+                enabled: tuple[str, ...] = ()
+                if pick_any is not None and extra is None and self.idle_only is None:
+                    # The list of names costs a step in proportion to the number of tasks, and no caller wants it.
+                    count = len(names) + last_ready
+                    choice = pick_any(count) if count > 1 else 0
+                else:
+                    if not last_ready:
+                        enabled = tuple(names)
+                        if self.idle_only is not None and enabled == self.idle_only and not self._ended:
+                            enabled = (CLOCK, *enabled)
+                    elif names:
+                        enabled = (last.name, *names)
+                    else:
+                        enabled = last.alone
+                    if extra is not None and not self._ended and enabled[:1] != (CLOCK,):
+                        enabled = extra.beside(enabled)
+                    try:
+                        choice = pick(enabled, index)
+                        if type(choice) is not int or not 0 <= choice < len(enabled):
+                            choice = checked_choice(choice, enabled, self._policy)
+                    except BaseException as error:  # noqa: ASYNC103
+                        record.fault = error
+                        self._give_up(None)
+                        continue  # noqa: ASYNC104
+                    # 8. extra
+                    if enabled[0] is CLOCK and choice == 0:
+                        record.add_other(CLOCK, enabled, 0)
+                        self._rest()
+                        continue
+                    if extra is not None and extra.has(enabled[choice]):
+                        record.add_other(enabled[choice], enabled, choice, extra.announce(enabled[choice]))
+                        # It is the cause of what it wakes.
+                        roster.origin = index
+                        if extra.take(enabled[choice]):
+                            self._move_clock()
+                        continue
+                # 9. begin
+                if enabled and enabled[0] is CLOCK:
+                    actor = roster.pop_first()
+                elif not last_ready:
+                    actor = ready.pop(choice)
+                    del keys[choice], names[choice]
+                    roster.last = actor
+                elif choice == 0:
+                    roster.last_ready = False
+                    actor = last
+                else:
+                    actor = ready.pop(choice - 1)
+                    del keys[choice - 1], names[choice - 1]
+                    place = bisect_left(keys, last.key)
+                    keys.insert(place, last.key)
+                    ready.insert(place, last)
+                    names.insert(place, last.name)
+                    roster.last_ready = False
+                    roster.last = actor
+                causes: tuple[int, ...] = ()
+                if actor.cause >= 0:
+                    if steps[actor.cause][0] is not actor:
+                        causes = (actor.cause,)
+                    actor.cause = -1
+                if actor.exits:
+                    causes = self._with_joined(actor, causes)
+
+                task = actor.task
+                record.running = roster.spawner = actor
+                if statuses is not None:
+                    statuses.append(begun_under(task))
+                # The step is the cause of what it spawns and wakes.
+                roster.origin = index
+                self._making = (enabled, choice, causes)
+                # 10. step
+                if not inside:
+                    self._handed = actor
+                    batch.append(task)
+                    return
+            else:
+                actor, task, index, extra = handed, handed.task, len(steps), record.extra
+                enabled, choice, causes = self._making
+            how = 0
+            try:
+                if handed is None:
+                    how = step_inside(task)
+                else:
+                    handed = None
+                    how = seam.how_it_went(task)
+            finally:
+                # 11. record: also a step that breaks Trio's loop, because a replay has to get there.
+                record.running = None
+                if self._divided:
+                    self._divided = False
+                    enabled, choice, causes = self._making
+                    index = len(steps)
+                noted: tuple[tuple[Resource, bool], ...] = ()
+                if watched:
+                    record.compare_watched()
+                if touched:
+                    noted = tuple(touched) if len(touched) == 1 else in_order(touched)
+                    touched.clear()
+                if implied:
+                    record.implied[index] = tuple(implied)
+                    implied.clear()
+                steps.append((actor, enabled, choice, noted, clock.now, causes))
+            if how >= DUE:
+                look_for_due = True
+                how -= DUE
+            if how == GOES_ON:
+                roster.last_ready = True
+                continue
+            if extra is not None and (more := extra.parks()):
+                record.implied[index] = (*record.implied.get(index, ()), *more)
+            # 12. end
+            if how == ENDED:
+                nursery = nursery_of(task)
+                owner = actors.get(nursery.parent_task)
+                if owner is not None:
+                    owner.exits.setdefault(nursery, []).append(index)
+                elif self._ended and not self._harness_woken:
+                    if foreign or self.given_up or not seam.leftovers.are_none(self._nursery):
+                        self._wake_harness()
+                    else:
+                        self.left_nothing = True
+                        return
+
+    def _with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
+        """Add the last steps of the children whose nursery `actor` has just left."""
+        closed = [nursery for nursery in actor.exits if self._seam.is_closed(nursery)]
+        joined = {step for nursery in closed for step in actor.exits.pop(nursery)}
+        return tuple(sorted(joined.union(causes)))
+
+    def _is_at_limit(self, steps: int) -> bool:
+        """Give up at the step limit; before it, arrange the next visit of Trio's loop and say False."""
+        limit = self._job.step_limit
+        if steps < limit:
+            self._pause_at = min(limit, steps + _STEPS_BETWEEN_VISITS)
+            return False
+        idle_only = self.idle_only or ()
+        self._give_up(step_limit_reached(self.record, self.roster, self._seam, limit, self._clock_moved_at, idle_only))
+        return True
+
+    # ------------------------------------------------------------------ choices that are no task's step
+
+    def extra_choices(self) -> ExtraChoices:
+        """Give what can happen beside steps, to add to it."""
+        if self.record.extra is None:
+            self.record.extra = ExtraChoices(self._seam, self.record.things)
+        return self.record.extra
+
+    def enter_scope(self, scope: trio.CancelScope) -> str:
+        """Offer to cancel a scope that the running step has entered; give the name of that choice."""
+        task = self.roster.actors[self._seam.current_task()].name  # type: ignore[index]
+        return self.extra_choices().enter(scope, task, len(self.record.steps))
+
+    def _can_be_cancelled(self, extra: ExtraChoices) -> bool:
+        """Say whether a scope may be cancelled although nothing can run."""
+        return bool(extra.open) and not self.given_up and not self._ended
+
+    def choose(self, n: int) -> int:
+        """Let the policy pick a number below `n` for the running step, which is divided there."""
+        record, policy = self.record, self._policy
+        actor, steps = record.running, record.steps
+        if actor is None or record.over:
+            return 0
+        enabled, choice, causes = self._making
+        record.take_implied()
+        steps.append((actor, enabled, choice, record.take_touched(), self._clock.now, causes))
+        self._making, self._divided = (actor.alone, 0, ()), True
+        enabled = tuple(f"{actor.name}={number}" for number in range(n))
+        try:
+            chosen = checked_choice(policy.choose(enabled, len(steps)), enabled, policy)
+            record.add_other(enabled[chosen], enabled, chosen)
+            record.choices_within.append(len(steps) - 1)
+            # The policy is asked for the rest of the step too: it sees every recorded step.
+            checked_choice(policy.choose(actor.alone, len(steps)), actor.alone, policy)
+        except BaseException as error:  # noqa: ASYNC103
+            record.fault = error
+            record.cut_within = True
+            self._give_up(None)
+            return 0  # noqa: ASYNC104
+        record.begun_under.append(begun_under(actor.task))
+        self.roster.origin = len(steps)
+        return chosen
+
+    # ------------------------------------------------------------------ while foreign tasks run
+
+    def _has_its_turn(self) -> bool:
+        """Say whether the program steps next although foreign tasks can run."""
+        roster = self.roster
+        return (roster.last_ready or bool(roster.ready)) and not self._ended and self._turns().give_way()
+
+    def _turns(self) -> Turns:
+        turns, job = self._turns_taken, self._job
+        if turns is None:
+            turns = self._turns_taken = Turns(self.roster.foreign, self._seam, job.step_limit, job.pass_limit)
+        return turns
+
+    def _hand_over(self, batch: list[Task]) -> None:
+        """Have Trio step the foreign tasks and call the callbacks."""
+        self._count_foreign_pass()
+        roster, record = self.roster, self.record
+        if record.beside is None:
+            record.beside = self._seam.foreign_among(roster.foreign)
+        # What Trio does before it asks again has no step for a cause.
+        roster.origin = -1
+        roster.spawner = None
+        if self._ended and len(roster.foreign) > 1:
+            self._turns().hand_over_all_but_the_harness(batch)
+        else:
+            self._turns().hand_over(batch)
+
+    def _count_foreign_pass(self) -> None:
+        """Count a pass in which no task of the program steps; too many end the execution."""
+        if self._ended:
+            return
+        if self.given_up:
+            self._may_unwind()
+        elif self._turns().count_pass(steps := len(self.record.steps)):
+            limit = self._job.step_limit
+            self._give_up(pass_limit_reached(steps, self.roster, self._seam, limit, self._clock_moved_at))
+
+    # ------------------------------------------------------------------ when nothing can run
+
+    def _rest(self) -> None:
+        """Wake the tasks that wait until nothing can run, else move the clock, else it is a deadlock."""
+        seam, roster, record = self._seam, self.roster, self.record
+        roster.origin = -1
+        # No task that wakes now was the last to run: all are in path order.
+        roster.last = None
+        cushion = seam.least_cushion()
+        if cushion is not None and cushion < seam.next_deadline() - self._clock.now:
+            # Trio does the same: it waits this long to see whether anything happens, and no deadline comes before.
+            record.rests.append(len(record.steps))
+            if cushion:
+                self._clock.now += cushion
+                self._clock_moved_at = len(record.steps)
+            seam.wake_idle_waiters(cushion)
+        elif seam.next_deadline() < inf:
+            record.rests.append(len(record.steps))
+            self._move_clock()
+        elif self.given_up:
+            self._close_by_force()
+        else:
+            self._give_up(deadlocked(roster, len(record.steps)))
+
+    def _move_clock(self) -> None:
+        """Let time pass up to the next deadline."""
+        deadline = self._seam.next_deadline()
+        self._clock.now = deadline
+        self._clock_moved_at = len(self.record.steps)
+        self._seam.expire(deadline)
+
+    # ------------------------------------------------------------------ the program's root task
+
+    @trio.lowlevel.enable_ki_protection
+    async def root(self) -> None:
+        """Run the program; the root task of the execution."""
+        record, program = self.record, self._job.program
+        value = None
+        if record.running is None:
+            # Trio stepped it without asking: its loop is not the one this was written for.
+            record.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
+        try:
+            awaitable = _called(program)
+            if not hasattr(awaitable, "__await__"):
+                record.fault = DefinitionRefused("a program", "an async function without arguments", program)
+            else:
+                value = await _interruptible(awaitable)
+        except BaseException as error:  # noqa: ASYNC103
+            # An exception that left this task would end the executions that follow in the harness's nursery.
+            record.freeze(None, error)
+        else:
+            record.freeze(value, None)
+        self._ended = True
+        if record.running is None:
+            # No turn of `_schedule` follows that would see the end.
+            self._wake_harness()
+
+    def _wake_harness(self) -> None:
+        self._ended = True
+        if not self._harness_woken:
+            self._harness_woken = True
+            self._seam.wake(self._harness)
+
+    # ------------------------------------------------------------------ giving up
+
+    def abandon(self, fault: BaseException) -> None:
+        """End the execution from outside; the caller gets `fault`."""
+        self.record.fault = fault
+        if not self.given_up:
+            self._give_up(None)
+
+    def refuse(self, refusal: BaseException) -> None:
+        """End the execution in the running step, which asked for what is not simulated; that is its error."""
+        if not self.given_up:
+            self._give_up(refusal)
+
+    def _give_up(self, error: BaseException | None) -> None:
+        self.record.freeze(None, error)
+        self.given_up = True
+        self._unwinding_left = _UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self.roster.actors)
+        self._nursery.cancel_scope.cancel()
+
+    def _unwind(self, batch: list[Task], inside: bool) -> bool:
+        """Take one step of an execution that was given up, unrecorded; say whether Trio is to take it."""
+        if not self._may_unwind():
+            return False
+        roster, record = self.roster, self.record
+        actor = roster.pop_first()
+        record.running = roster.spawner = actor
+        roster.origin = -1
+        if not inside:
+            batch.append(actor.task)
+            return True
+        roster.last_ready = self._seam.step(actor.task) % DUE == GOES_ON
+        record.running = None
+        if self._ended:
+            self._wake_harness()
+        return False
+
+    def _may_unwind(self) -> bool:
+        """Count a step, or a foreign pass, while an execution unwinds; after too many, close it by force."""
+        self._unwinding_left -= 1
+        if self._unwinding_left < 0:
+            self._close_by_force()
+            return False
+        return True
+
+    def _close_by_force(self) -> None:
+        seam, foreign = self._seam, self.roster.foreign
+        self.spoiled = True
+        self.roster.clear_runnable()
+        self.record.running = None
+        seam.leftovers.kill_tasks()
+        # Trio's own tasks live on.
+        seam.runq.extend(task for task in foreign if task in seam.tasks)
+        foreign.clear()
+        self._wake_harness()
+
+    # ------------------------------------------------------------------ Trio failed
+
+    def _break(self, error: BaseException) -> None:
+        """End the execution because Trio's own machinery failed under it (an abort function raised, say)."""
+        self._broken = True
+        self.record.freeze(None, error)
+        self.given_up = True
+        try:
+            self._close_by_force()
+        except BaseException as worse:  # noqa: ASYNC103
+            self.record.fault = InternalError(f"could not end an execution that broke: {worse!r}")
+            self.record.fault.__cause__ = worse
+            self._wake_harness()
+
+    def fail(self, error: BaseException) -> None:
+        """Make `error`, with which Trio's loop ended during this execution, its error; record the step it ended in."""
+        record = self.record
+        record.freeze(None, error)
+        actor, self._handed = self._handed, None
+        if actor is not None:
+            enabled, choice, causes = self._making
+            record.take_implied()
+            record.steps.append((actor, enabled, choice, record.take_touched(), self._clock.now, causes))
+
+
+@trio.lowlevel.disable_ki_protection
+def _called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    return program()
+
+
+@trio.lowlevel.disable_ki_protection
+async def _interruptible(awaitable: Awaitable[Any]) -> Any:
+    """Let Ctrl-C into the program, but not into the code around it."""
+    return await awaitable
