@@ -1,7 +1,7 @@
-"""What a file tool says to the model when it refuses.
+"""The refusal that a file tool raises, with a text for the model.
 
-Rules.  A text shows workspace-relative paths only: never an absolute path, never anything that lies outside the
-workspace, and never the text of an `OSError`, which may quote either.
+Rules.  The text shows workspace-relative paths only. It never shows an absolute path, a name outside the workspace, or
+the text of an `OSError`, which may quote either.
 """
 
 from __future__ import annotations

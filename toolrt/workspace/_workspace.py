@@ -28,10 +28,10 @@ SNAPSHOT_LIMIT = 1024 * 1024
 
 
 class Workspace:
-    """The files below one directory, or several, with one order for all who touch them.
+    """The files below one directory, or several, with one order for all calls that touch them.
 
-    Whoever uses one workspace, be it several batches or several runtimes, shares its claim table (RULES 8 and 9):
-    calls that touch one file are ordered wherever they come from.  Nothing outside the directories is ever read or
+    All batches and runtimes that use one workspace share its claim table (RULES 8 and 9): calls that touch one file are
+    ordered wherever they come from.  Nothing outside the directories is ever read or
     written, by whatever name it is reached: a file inside that has names outside as well (hard links) parts from them
     when it is changed, unless `keep_hard_links` says otherwise.
 
@@ -84,7 +84,7 @@ class Workspace:
         for name, function in (("skeleton", skeleton), ("tokens", tokens)):
             if not callable(function):
                 raise DefinitionRefused(f"Workspace({name})", "a function", function)
-        #: What is shown of a file that is over its share, and who counts tokens.
+        #: What shortens a file that is over its share, and what counts tokens.
         self.skeleton = skeleton
         self.tokens = tokens
         self._claim_table = ClaimTable()

@@ -1,17 +1,17 @@
-"""What was read and need not be read again: a bounded store that never changes an answer.
+"""A bounded cache of what was read from files; it never changes an answer.
 
-Rules (RULE 23).  An entry belongs to a file and is valid while the file's number, size and times of change, of its
-content and of anything about it, are what they were.  It is kept only if the file had not been changed for longer
-than the disk's time step when it was read: a younger file could change once more and show the same time.  A mutation
-drops what is kept of its file.  Whoever holds a claim to write the file does not ask here: it may have been changed
-in ways nobody told us of.
+Rules (RULE 23).  A cached value belongs to a file and is valid while the file's number, size and times of change, of
+its content and of anything about it, stay the same.  A value is cached only if the file had not changed for longer than
+the disk's time step when it was read: a younger file could change once more and show the same time.  A mutation drops
+the values of its file.  A call that holds a WRITE claim on the file bypasses the cache, because it may have changed the
+file in ways that the workspace does not see.
 
-Theory.  Least recently used goes first, once there are too many entries or bytes.  What is kept decides what is
-read from the disk, never what is answered, so that order may depend on timing.
+Theory.  The least recently used value goes first, once there are too many values or bytes.  The cache decides what is
+read from the disk, never what is answered, so its order may depend on timing.
 
 Limits.  No program can set the second time (ctime) back, but a change through a memory map may show late, and a clock
 that is set back while files change may hide a change.  A mutation compares contents, so it refuses what such a change
-left, and drops what is kept of the file: then the next reader sees it.
+left, and drops the file's values: then the next reader sees it.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Cache(Generic[T]):
 
     def statistics(self) -> dict[str, int]:
         """How much it holds and has done: ``entries``, ``bytes``, ``hits``, ``misses``, ``evictions``."""
-        # Who counts is ordered with everybody who looks: the looks are reads of this name, so they commute.
+        # Counting is ordered with all looks; the looks are reads of this name, so they commute.
         probe.access(("files", self._name), True)
         return {
             "entries": len(self._kept),

@@ -1,7 +1,7 @@
 """What every file tool goes through: reading and changing files, with all that has to happen around it.
 
 Rules.
-    1. Who calls has claimed the file, and has looked again that its name still means it (`Workspace.identify`).
+    1. The caller has claimed the file, and has checked that its name still means it (`held`).
     2. A change is computed from what stands there at that moment, once, and is either the whole of the file or
        nothing.  Several files are read, checked and computed before one of them is written; if one of them cannot
        be, what was written is put back, after a crash by the next start.
@@ -116,7 +116,7 @@ class Files:
     async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
         """The file of that `identity` as it is, for a tool that shows no more than parts of it, as a search does.
 
-        It is not taken to have been seen: a change by somebody else that only a search has met is still a conflict.
+        The file does not count as seen: a change by another program that only a search has met is still a conflict.
 
         Raises:
             FileProblem: as `read`.
@@ -134,7 +134,7 @@ class Files:
         If it gives what stood there, nothing is written.
 
         Raises:
-            FileProblem: somebody else changed the file since this workspace last saw it, the new content is too
+            FileProblem: another program changed the file since this workspace last saw it, the new content is too
                 large, or the disk refused; the file is as it was.
 
         Checkpoint: always.
@@ -271,7 +271,7 @@ class Files:
             recursive: whether a directory may be removed with all it has; else it must be empty.
 
         Raises:
-            FileProblem: nothing was there, a directory is not empty, somebody else changed a file since this
+            FileProblem: nothing was there, a directory is not empty, another program changed a file since this
                 workspace last saw it, or the disk refused; nothing was removed.
 
         Checkpoint: always.

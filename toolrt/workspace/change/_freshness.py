@@ -1,20 +1,20 @@
-"""What this workspace last saw of each file, so that nobody else's change is overwritten unread.
+"""What this workspace last saw of each file, so that it overwrites no unread change of another program.
 
-Rules.  Every read and every mutation of its own is remembered: the SHA-256 of the content, or that there was none.
-A mutation that finds neither that nor its own is a conflict, and changes nothing.  A file that was never seen has no
-condition.  Sibling calls are seen too, so they never conflict.
+Rules.  The workspace remembers every read and every mutation of its own: the SHA-256 of the content, or that there was
+no file.  A mutation that finds anything else is a conflict and changes nothing.  A file that was never seen has no
+condition.  Reads and mutations of sibling calls count, so siblings never conflict.
 
-Theory.  Optimistic concurrency with content for a version: what stands there is compared when the call's ticket is
-first in line, on the very bytes that the change is computed from.  A file that was changed and changed back is
-fresh: nothing would be lost.
+Theory.  Optimistic concurrency with content as the version: the content is compared when the call's ticket is first in
+line, on the very bytes that the change is computed from.  A file that was changed and changed back is fresh: nothing
+would be lost.
 
-Accesses.  Readers remember what the disk showed them, and the disk's own accesses order them with whoever changed
-it; so for them it is a "read" of this memory, and readers of one file stay independent.  Mutations "write" it.
+Accesses.  A reader remembers what the disk showed, and the disk's own accesses order the reader with any change.  So
+remembering counts as a "read" of this memory, and readers of one file stay independent.  Mutations "write" it.
 
-Limits.  The memory is bounded, the least recently seen goes first, and a file that went has no condition again.  A
-file with several names is remembered by its number too, also when it has one name again; it conflicts when it is what
-neither its name nor its number was seen to have.  Where somebody else removes all its names, and another file with
-several gets its number, that one conflicts until it is read.
+Limits.  The memory is bounded, the least recently seen file goes first, and it then has no condition again.  A file
+with several names is remembered by its number too, also when only one name is left; it conflicts when its content
+matches neither its name nor its number.  If another program removes all its names, and a different file with several
+names gets its number, that file conflicts until it is read.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Freshness:
 
 
 def _names_of(identity: Identity, digest: bytes | None) -> list[Entry]:
-    """What the file is remembered under: that one name is gone says nothing of the others."""
+    """The names that the file is remembered under; a missing name says nothing about the file's other names."""
     names: list[Entry] = [identity.key or ()]
     if identity.found is not None and identity.shared and digest is not None:
         names.append(by_number(identity.found))
@@ -145,5 +145,5 @@ def _names_of(identity: Identity, digest: bytes | None) -> list[Entry]:
 
 
 def by_number(stat: Stat) -> Entry:
-    """Stands for all names of a file; no part of a key is empty, so it can be nobody's key."""
+    """Stands for all names of a file; no part of a key is empty, so it differs from every key."""
     return ("", str(stat.device), str(stat.inode))

@@ -1,11 +1,11 @@
-"""What a file tool does before anything else: looks again what its names mean.
+"""The first step of every file tool: look again at what its names mean.
 
-Rules.  A tool claims what its names mean when the call is ordered, and looks again first thing when it runs: a name
-that means something else by then is a retryable error, and nothing is touched (RULE 18).
+Rules.  A tool claims what its names mean when the call is ordered, and looks again when it starts to run.  If a name
+means something else by then, the call fails with a retryable error and touches nothing (RULE 18).
 
-Theory.  Who reads a file claims its name and not what is below it.  Where no file stands a call that makes one below
-the name makes a directory of it, in no order with the reader: so the reader's error does not say which of the two it
-found, nothing or a directory.  Who changes a file is ordered with all who go through its name, and is told.
+Theory.  A reader of a file claims its name and not what is below it.  Where no file stands, a call that makes one below
+the name turns it into a directory and is not ordered with the reader.  So the reader's error does not say which of the
+two it found, nothing or a directory.  A writer is ordered with all calls that go through its name, so its error does.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What is removed and too large for history is kept aside, within bounds.
+"""Keeping aside what is removed and too large for history, within bounds.
 
-Rules.  A removal that history can hold is held by history.  Any other is kept aside by the disk (`Disk.keep`), and
-history is told where, with device, inode number, digest and size.  All that is kept has at most so many bytes: the
-oldest goes for the newest, but nothing of the same batch, which could not be undone then; such a removal is refused.
-What no history tells of any more goes, too, as long as no living writer holds it.
+Rules.  A removal that fits into history is stored there.  Any other is kept aside by the disk (`Disk.keep`), and
+history records where, with device, inode number, digest and size.  The bytes kept aside are bounded: the oldest go for
+the newest, but never those of the same batch, which could not be undone then; such a removal is refused.  What history
+no longer lists goes, too, unless a living writer holds it.
 
-Theory.  A removal that is kept is the move of one entry: so undo, redo and what a start decides are those of a move.
+Theory.  A removal that is kept aside is the move of one entry.  So undo, redo and recovery treat it as a move.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Carrying out changes of files: one at a time, or several of which all happen or none.
+"""Carries out changes of files: a single one, or a set that happens as a whole or not at all.
 
-Rules.  Before the disk is touched, history has written down what is about to happen; after it, that it happened.
-A change happens only to what it was meant for: what stands there is compared first.  Of a group, what was done is
-taken back in reverse order when a part fails or is cancelled; if somebody else has changed a file in the meantime,
-theirs stays.  Directories are made and removed leniently: one that is there already is content, and one that holds
-something of somebody else's stays.
+Rules.  History records a change before the disk is touched, and records after it that it happened.  A change is applied
+only if what stands there is what the change expects.  If a part of a set fails or is cancelled, its earlier parts are
+taken back in reverse order; a file that another program has changed in the meantime stays as it is.  Making a directory
+that exists succeeds, and removing one that holds other files leaves it.
 
-Theory.  A change is a row that says what stood there and what is to stand there, so its inverse is a row too: to
-roll back, to undo and to mend after a crash are one thing.
+Theory.  A change is a row with what stood there and what is to stand there, so its inverse is a row too: rollback, undo
+and recovery after a crash are one operation.
 """
 
 from __future__ import annotations
@@ -309,14 +308,14 @@ def _as_told(row: Row) -> InPlace:
 
 
 class _IntentRecord:
-    """What history is told of one row."""
+    """The record that history gets of one row."""
 
     def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: Store | None) -> None:
-        #: What it is told; of what is kept aside with what was found.
+        #: The row as recorded; for what is kept aside it includes what was found.
         self.row = row
         self._store = store
         self._contents = contents
-        #: What history gave for it; True where there is none to tell.
+        #: The token that history gave for it; True without a history.
         self.token: object = None if store is not None else True
 
     def begin_here(self) -> None:

@@ -1,4 +1,4 @@
-"""What a mutation reports: that it begins, and how it ended, for each file that it is of."""
+"""The events of a mutation: that it begins, and how it ended, for each file that it changes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Directories that a group of changes makes on the way to its files, and takes back if a part of it fails.
+"""Pending directories: those that a change set makes on the way to its files, and removes again if a part of it fails.
 
-Rules.  What is missing on the way to a file is a change of its own, of whichever call finds it so.  Calls with files
-below one missing directory are not ordered: whichever comes first makes it.  Until the group of that one is complete
-nobody relies on the directory: others wait, and then find it there for good, or make it.
+Rules.  A missing directory on the way to a file is a change of the first call that finds it missing.  Calls with files
+below one missing directory are not ordered: the first to arrive makes it.  Until its change set is complete no other
+call relies on the directory: others wait, and then either find it committed or make it.
 
-Theory.  Who waits has nothing in the making, and who makes waits for nobody here: so no circle can form.
+Theory.  A waiter never owns pending directories and an owner never waits, so this cannot deadlock.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["PendingDirectories"]
 
 
 class PendingDirectories:
-    """The directories on the way to one workspace's files that are missing, and those that may yet be taken back."""
+    """Which parent directories of one workspace's files are missing, and which may still be removed again."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        #: Those that may be taken back, by key.
+        #: Those that may still be removed again, by key, each with an event that ends the wait.
         self._groups: dict[Entry, trio.Event] = {}
 
     def missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[Row]:
@@ -63,16 +63,18 @@ class PendingDirectories:
                 yield from self.missing(ctx, row.key, row.entry[:-1])
 
     async def settled(self, *keys: Entry) -> None:
-        """No directory on the way to any of these keys may be taken back; nor is there an instant until one may.
+        """On return no parent directory of these keys is pending.
 
-        Checkpoint: if one may be.
+        There is no checkpoint between the check and the return.
+
+        Checkpoint: if one is pending.
         """
         while (group := self._above(keys)) is not None:
             await group.wait()
 
     @contextlib.contextmanager
     def of(self, directories: Sequence[Entry]) -> Iterator[None]:
-        """Others wait while these, which are missing and settled, are made or taken back."""
+        """Other calls wait while these directories, which are missing and not pending, are made or removed again."""
         group = trio.Event()
         for key in directories:
             self._touch(key, write=True)

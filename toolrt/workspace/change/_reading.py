@@ -1,7 +1,7 @@
-"""What is in files, as their readers are told it: read from the disk, or kept from a reading before.
+"""Reads files for tools: from the disk, or from what an earlier read left in the cache.
 
-Rules.  What is answered does not depend on what is kept (see `toolrt.workspace.change._cache`).  Whoever reads a
-file, or is answered from what was kept of it, has seen it; a search has not.
+Rules.  The answer does not depend on the cache (see `toolrt.workspace.change._cache`).  A file that was read, or
+answered from the cache, counts as seen; one that was only searched does not.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _NO_STAT = Stat(Kind.DEVICE, 0, 0, 0, 0, 0, 0, 1)
 
 
 class CachedReader:
-    """The contents of one workspace's files.
+    """Reads the files of one workspace, through a cache.
 
     Args:
         disk: where they are.
-        seen: is told of what readers saw.
+        seen: remembers what readers saw.
         limits: how much is kept.
     """
 

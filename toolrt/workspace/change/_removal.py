@@ -1,10 +1,10 @@
-"""What a removal is going to take away, written down before it does: the entry, and all that is below it.
+"""What a removal is going to delete, recorded before it does: the entry, and all that is below it.
 
-Rules.  Everything is looked at first, the deepest first, so that nothing is removed where somebody else has changed a
-file since this workspace last saw it, or where a directory has something in it and may not go with it.
+Rules.  Everything is looked at first, the deepest first.  Nothing is removed if another program has changed a file
+since this workspace last saw it, or if a directory is not empty and may not go with its content.
 
-Limits.  Between this look and the removal somebody else may put something there, or go on doing so in a directory he
-has open: that is lost.  A tree more than 256 directories deep is refused.
+Limits.  What another program puts there between this look and the removal, or later through a directory that it has
+open, is lost.  A tree more than 256 directories deep is refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One change of one file by one call: what is found, what is made of it, what history is told.
+"""One change of one file by one call: the content found, the content made of it, and the record for history.
 
-Rules.  The change is computed once, from what stands there when the call's ticket is first in line; a file that is not
-what this workspace last saw is a conflict, and one that would become too large is refused, before anything is done.
-What the disk runs in a worker thread is `Revising.run`: it reports nothing to the probe, and touches what only its own
-call touches.
+Rules.  The change is computed once, from the content that stands there when the call's ticket is first in line.  A file
+that differs from what this workspace last saw is a conflict, and a result that is too large is refused, before anything
+is done.  `Revising.run` may run in a worker thread: it reports nothing to the probe and touches only its own call's
+data.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def row_of(
 def origin_of(ctx: CallContext) -> tuple[str, int, str | None]:
     """The batch, the place in it and the id of the call that a version is kept under.
 
-    What a call of a sub-batch changes is its outermost call's, as who undoes that call's batch expects.
+    A change by a call of a sub-batch counts as its outermost call's, so that undoing that call's batch takes it back.
     """
     origin: tuple[str, int, str | None] | None = getattr(ctx, "origin", None)
     return (ctx.batch_id, ctx.call_index, getattr(ctx, "call_id", None)) if origin is None else origin
 
 
 def note_change(ctx: CallContext, row: Row) -> None:
-    """Say that `row` happened: the event `FileChanged`, for whoever listens."""
+    """Report that `row` happened, as the event `FileChanged`."""
     note = getattr(ctx, "note", None)
     if note is None:
         return
@@ -127,7 +127,7 @@ def noted_no_change(ctx: object) -> None:
 
 
 class Revising:
-    """One change of one file, from what is found to what history is told."""
+    """One change of one file, from the content found to the record in history."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Revising:
         self.after: bytes | None = None
         #: The digests of both, as far as they are known.
         self.digests: list[bytes | None] = [None, None]
-        #: What history is told; None: nothing is to change.
+        #: The row for history; None: nothing is to change.
         self.row: Row | None = None
         #: Whether the file is to go, which is another operation.
         self.removes = False

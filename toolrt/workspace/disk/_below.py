@@ -1,7 +1,7 @@
-"""Names that are found by a directory they are below, at a cost of what is found.
+"""An index of names by directory: finds all names below a directory at a cost proportional to what it finds.
 
-Rules.  Whoever remembers something by name has the names themselves; here is what is below what.  A directory is known
-as long as something below it is.
+Rules.  The caller holds the names; the index holds only which names are below which directory.  It knows a directory as
+long as something below it is held.
 """
 
 from __future__ import annotations

@@ -173,8 +173,8 @@ class Revision:
 Change = Callable[[Snapshot | None], bytes | None]
 
 
-#: Says whether a file with several names, of which this is a look, is written in place: then all its names have the new
-#: content.  Else its name gets a file of its own, and the others keep theirs.
+#: Decides from a look at a file with several names whether it is written in place: then all its names have the new
+#: content.  Else this name gets a file of its own, and the others keep theirs.
 InPlace = Callable[[Stat], bool]
 
 
@@ -396,8 +396,8 @@ class Disk(Protocol):
 
         `change` runs once, where it may not await: in a worker thread on the real disk.  What it raises is raised.
 
-        A file with one name is replaced as a whole: whoever reads it sees the old content or the new, after a crash
-        too.  One with several names is written in place where `in_place` says so, and all of them have the new content;
+        A file with one name is replaced as a whole: a reader sees the old content or the new, after a crash too.
+         One with several names is written in place where `in_place` says so, and all of them have the new content;
         else this name has a file of its own then.  One with one name, of an owner it could not be given back to, is
         written in place as well; `recover` mends what a crash leaves of that.  Mode and owner are kept.  A cancel
         before the last effect changes nothing; after it the call returns normally.  No temporary file is left in
@@ -420,7 +420,7 @@ class Disk(Protocol):
         """
 
     async def make_dirs(self, entry: Entry) -> None:
-        """A directory stands at `entry` and at each part of the way; who finds one there is content.
+        """A directory stands at `entry` and at each part of the way; one that is there already stays.
 
         Raises:
             OSError: ENOTDIR when something else stands there, ELOOP when a link does, EACCES, ENOSPC; directories
@@ -444,8 +444,8 @@ class Disk(Protocol):
         """The file or directory at `entry` has these permission bits, `mode`.
 
         Raises:
-            OSError: as `look`; ELOOP when it is a link, EACCES when it may not be read, EPERM when it is somebody
-                else's, EBUSY when it is the root.
+            OSError: as `look`; ELOOP when it is a link, EACCES when it may not be read, EPERM when it belongs to
+                another user, EBUSY when it is the root.
             NotRegular: it is a pipe, socket or device.
             Unsynced: it has them.
 
@@ -462,7 +462,7 @@ class Disk(Protocol):
 
         Raises:
             OSError: as `look`; ENOTEMPTY when it is a directory with names in it, EBUSY when it is the root, EPERM
-                when the directory lets nobody but owners remove.
+                when the directory lets only owners remove.
             Changed: a look shows something else than `expected`.
             Unsynced: the name is gone.
 

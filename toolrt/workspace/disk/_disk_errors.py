@@ -37,7 +37,7 @@ class NotRegular(OSError):
 
 
 class Changed(OSError):
-    """Somebody else changed what stands at the name while it was being revised; it was left as they made it.
+    """Another program changed the entry while it was being revised; its change was left as it is.
 
     Its errno is ESTALE.
     """

@@ -81,7 +81,7 @@ class MemoryDisk:
         home: what ``~`` stands for; None: nothing.
         fold: how its directories fold names, where `Directory.fold` does not say otherwise.
         fault: is asked before each elementary effect and may raise an `OSError`; see `Fault`.
-        user: whom permission bits bind, and whom what is made belongs to; None: they bind nobody, as root.
+        user: is bound by permission bits and owns new files; None: root, which they do not bind.
         capacity: how many bytes its files may have, each counted in whole blocks of 4 KiB; None: any number.
 
     Raises:
@@ -152,7 +152,7 @@ class MemoryDisk:
     def crashed(self) -> Self:
         """Another disk, as this one would be found after a crash now: what was being done is left as it is.
 
-        It has no faults; whoever worked on this one is dead there, so `recover` mends what he left.
+        It has no faults; every writer on this one is dead there, so `recover` mends what they left.
         """
         made = type(self)(root=self._root, home=self._home)
         made._tree = attrs.evolve(self._tree, top=copied(self._tree.top, {}))
@@ -161,13 +161,13 @@ class MemoryDisk:
     def put(self, path: str, what: Planted, *, mode: int = 0o644, owner: tuple[int, int] | None = None) -> None:
         """`what` stands at `path`, in place of whatever did; missing directories are made.
 
-        For setting up, and for playing somebody else who changes the disk: it happens at once, at any time, and
-        nothing binds it.
+        For setting up, and for simulating another program that changes the disk: it happens at once, at any time,
+        and no permission binds it.
 
         Args:
             path: relative to the root, or absolute.
             mode: permission bits of a file or a special file.
-            owner: the numbers of its user and its group; None: who works on the disk.
+            owner: the numbers of its user and its group; None: the disk's user.
 
         Raises:
             DefinitionRefused: a file or link stands where a directory is needed, or a hard link's target is no
@@ -178,7 +178,7 @@ class MemoryDisk:
         plant(self._tree, path, what, mode, owner)
 
     def drop(self, path: str) -> None:
-        """Nothing stands at `path`; a directory goes with all that is in it.  As `put`, it plays somebody else.
+        """Nothing stands at `path`; a directory goes with all that is in it.  As `put`, it simulates another program.
 
         Raises:
             FileNotFoundError: nothing stood there.
@@ -188,7 +188,7 @@ class MemoryDisk:
         uproot(self._tree, path)
 
     def chmod(self, path: str, mode: int) -> None:
-        """What stands at `path` has the permission bits `mode`.  As `put`, it plays somebody else.
+        """What stands at `path` has the permission bits `mode`.  As `put`, it simulates another program.
 
         Raises:
             FileNotFoundError: nothing stands there.
@@ -284,7 +284,7 @@ class MemoryDisk:
         directory = self._tree.entered(entry)
         parts = (*self._below, *entry)
         self._tree.touch_list(parts, made=False)
-        # Who opens the root to list it looks up "." in it.
+        # Opening the root to list it looks up "." in it.
         self._tree.require(directory, READ if entry else READ | SEARCH, entry)
         if directory.names:
             self._tree.require(directory, SEARCH, entry)
@@ -384,7 +384,7 @@ class MemoryDisk:
         user = self._tree.user
         if user is not None and user.uid != node.uid:
             raise failure(errno.EPERM, entry)
-        # Nobody gives away the right to run as a group that he is not in.
+        # Only a member of a group may grant the right to run as that group.
         node.mode = mode if user is None or node.gid in user.gids else mode & ~SET_GROUP
         self._tree.touch((*self._below, *entry), write=True)
         if isinstance(node, File):
@@ -547,7 +547,7 @@ class MemoryDisk:
                 self._tree.take_away(seen.above, (*seen.entry[:-1], whole))
             user = self._tree.user
             if user is None or user.uid == file.uid:
-                # Nobody gives away the right to run as a group that he is not in.
+                # Only a member of a group may grant the right to run as that group.
                 file.mode = mode if user is None or file.gid in user.gids else mode & ~SET_GROUP
 
     @contextmanager

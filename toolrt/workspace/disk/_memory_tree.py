@@ -1,18 +1,18 @@
-"""The twin's tree of nodes: how an entry is reached, who may do what, and which accesses that is.
+"""The tree of nodes of the disk in memory: reaching entries, permissions, accesses, and the elementary changes.
 
-Rules.  An entry is reached as the real disk reaches it: part by part from the top, each directory on the way one
-that the user may search, no link followed.  The order of the checks is Linux's, so that the errno of whoever breaks
-several rules is Linux's too.
+Rules.  An entry is reached as the real disk reaches it: part by part from the top, through directories that the user
+may search, following no link.  Checks come in Linux's order, so an operation that breaks several rules raises the same
+errno as on Linux.
 
 Each look and each change is reported to `toolrt.probe`: ``("disk", "src", "a.txt")`` for an entry, the parts folded
 and relative to the root; ``("disk", "src", "/")`` for a directory's list of names; ``("disk", "/file", "7")`` for
 file number 7 where it has, or once had, several names; ``("disk", "/room")`` for the room left where that is
 bounded; ``("disk", "/")`` for all that lies outside the root.
 
-Theory.  Two steps may be swapped when they touch no common resource, or both only read it.  Who goes through a
-directory reads its entry, so he depends on who moves or removes it.  To make or take a name is a "read" of the
-directory's list and to list it is a "write": so makers commute with each other and not with who lists, which is all
-that the order of steps can change.
+Theory.  Two steps may be swapped when they touch no common resource, or both only read it.  A step through a directory
+reads that directory's entry, so it depends on any step that moves or removes it.  Making or removing a name counts as a
+"read" of the directory's list, and listing counts as a "write".  So makers commute with each other but not with a
+listing, which is the only step that can see their order.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NodeTree:
     below: Entry
     #: Whether no directory folds: then an entry's parts are its key, which saves looking each of them up.
     exact: bool
-    #: Whom permission bits bind; None: they bind nobody.
+    #: The user that permission bits bind; None: they bind no user.
     user: User | None
     #: How many bytes of files it holds; None: any number.
     capacity: int | None
@@ -71,11 +71,12 @@ class NodeTree:
         return zlib.crc32("/".join(self.below).encode(errors="surrogateescape"))
 
     def next_inode(self) -> int:
+        """A number that no node has had."""
         self.inodes += 1
         return self.inodes
 
     def owner(self) -> tuple[int, int]:
-        """Whom what is made belongs to."""
+        """The user and group that own new nodes."""
         return (0, 0) if self.user is None else (self.user.uid, self.user.gids[0])
 
     # Reaching
@@ -172,7 +173,7 @@ class NodeTree:
             raise failure(errno.EACCES, entry)
 
     def require_removable(self, above: Branch, node: Node, entry: Entry) -> None:
-        """Refuse to take `node` out of `above` to who may not."""
+        """Raise unless the user may take `node` out of `above`."""
         self.require(above, WRITE | SEARCH, entry)
         if above.mode & _STICKY and self.user is not None and self.user.uid not in (above.uid, node.uid):
             raise failure(errno.EPERM, entry)
@@ -196,6 +197,7 @@ class NodeTree:
     # Looks and accesses
 
     def stat(self, node: Node) -> Stat:
+        """What a look at `node` shows."""
         if isinstance(node, File):
             if node.shared and probe.sink is not None:
                 probe.sink.access(_file(node), False)
@@ -262,6 +264,7 @@ class NodeTree:
             self.touch_name((*self.below, *entry))
 
     def take_away(self, above: Branch, entry: Entry) -> None:
+        """Remove the name `entry` from the directory `above`."""
         self.unnamed(above, above.folding.fold(entry[-1]))
         self.touch_name((*self.below, *entry))
 
@@ -281,6 +284,7 @@ class NodeTree:
                 self.require_all_removable(below, (*entry, name))
 
     def new_owner(self, above: Branch) -> tuple[int, int]:
+        """The user and group of a node that is made in `above`."""
         uid, gid = self.owner()
         return uid, above.gid if above.mode & SET_GROUP else gid
 
@@ -294,13 +298,14 @@ class NodeTree:
             serial += 1
 
     def overwrite(self, entry: Entry, file: File, content: bytes) -> None:
+        """Give `file` new content in place."""
         self.require_room(len(content), len(file.content), entry)
         file.content = content
         file.mtime_ns = now_ns()
         file.changed(file.mtime_ns)
         user = self.user
         if user is not None:
-            # Who writes takes away the bits that let others run it as its owner.
+            # A write clears the bits that let others run the file as its owner.
             file.mode &= ~SET_USER
             if file.mode & 0o010 or file.gid not in user.gids:
                 file.mode &= ~SET_GROUP

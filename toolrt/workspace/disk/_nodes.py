@@ -66,11 +66,11 @@ Planted = str | bytes | Directory | Symlink | HardLink | Special
 
 @attrs.frozen
 class User:
-    """Who works on a `MemoryDisk`: somebody whom permission bits bind."""
+    """The user of a `MemoryDisk`, bound by permission bits."""
 
-    #: The user's number; not 0, whom nothing binds.
+    #: The user's number; not 0, which is root.
     uid: int
-    #: The numbers of the groups he is in; what he makes belongs to the first.  At least one.
+    #: The numbers of the user's groups; new files belong to the first.  At least one.
     gids: tuple[int, ...]
 
 
@@ -101,8 +101,8 @@ class File:
     ctime_ns: int = 0
     #: How often it was changed: what the time may hide within one step of the clock.
     changes: int = 0
-    #: Whether it ever had several names.  From then on whoever looks at one of them looks at all: also who finds
-    #: that it is the only one left.
+    #: Whether it ever had several names.  From then on a look at one of them counts as a look at all, even when only
+    #: one name is left.
     shared: bool = False
     #: Whether a living writer holds it.
     held: bool = False
@@ -151,7 +151,7 @@ Node = File | Other | Branch
 
 
 def copied(node: Branch, known: dict[int, File]) -> Branch:
-    """A directory like `node`, with files of its own that nobody holds.
+    """A directory like `node`, with files of its own that no writer holds.
 
     `known` keeps several names of one file together.
     """

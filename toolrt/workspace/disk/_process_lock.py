@@ -3,7 +3,7 @@
 Rules.  A path is one byte of the lock file.  A change locks its own paths alone and the directories above them
 together with others, so two changes meet where they touch one entry, or where one touches a directory that the other
 is below; the roots of the two processes may differ.  A file with several names is locked by its number too.  Nothing
-waits in here: what is held by another process is said, and the caller tries again.
+waits in here: where another process holds a path `HeldElsewhere` is raised, and the caller tries again.
 
 Theory.  Reading a file, making its new content and putting it in place are one step for all processes that take
 turns: then a change that finds another content than it expects is refused, and none is lost.  Open file description

@@ -2,7 +2,7 @@
 
 Rules.  Nothing that may block runs in Trio's thread, except the looks (`lstat`, `readlink`, `listdir`, `folds`)
 that identity needs synchronously.  What runs in a worker thread is never abandoned: a cancel that comes while a
-file is being replaced waits for the end of it, and the caller is told what really happened.
+file is being replaced waits for the end of it, and the call returns or raises what really happened.
 
 Theory.  An entry is reached by opening one directory after the other from the root, each by its name inside the
 one before and with O_NOFOLLOW (`_real_walk`).  No path is ever resolved twice, so there is no moment at which a
@@ -82,7 +82,7 @@ class RealDisk:
 
     Args:
         root: an existing directory; links in it are resolved once, now.
-        fsync: whether each change is on the disk, file and directory, before it is said to have been made: then
+        fsync: whether each change is on the disk, file and directory, before its call returns: then
             it outlives a loss of power, and takes some milliseconds.
 
     Raises:
@@ -129,7 +129,7 @@ class RealDisk:
 
     @property
     def fsync(self) -> bool:
-        """Whether each change is on the disk before it is said to have been made."""
+        """Whether each change is on the disk before its call returns."""
         return self._fsync
 
     @property
@@ -217,7 +217,7 @@ class RealDisk:
         return self._seal
 
     def trust(self, seal: Seal) -> None:
-        """From now on only names signed by that `seal` are the disk's own; for who has the state directory.
+        """Only names signed by `seal` are the disk's own from now on; a workspace gives that of its state directory.
 
         Processes that change the same files take turns by a lock file there.
         """

@@ -23,7 +23,7 @@ __all__ = ["MOST_DIRECTORIES", "MOST_NAMES", "names_of"]
 MOST_DIRECTORIES = 10_000
 MOST_NAMES = 200_000
 
-#: What is said of a directory that may not be listed, or that another program has removed or replaced meanwhile.
+#: The errors for a directory that may not be listed, or that another program has removed or replaced meanwhile.
 _NOT_LISTED = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 

@@ -34,8 +34,8 @@ __all__ = ["left_in", "mixture", "recover", "strangers"]
 #: What a write leaves whole when the power goes: bytes are compared within blocks of this size.
 _BLOCK = 4096
 
-#: What is said of another user's, which is his to mend, and of a tree that somebody goes on using: it is in no one's
-#: way.
+#: The errors for what belongs to another user, whose own start mends it, and for a tree that a program goes on using:
+#: both are left alone.
 _LEFT_ALONE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENAMETOOLONG)
 
 
@@ -60,7 +60,7 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal:
                     with shown_as((*entry, name)):
                         mended = _mended(above, name, sync, seal)
                 except OSError as error:
-                    # Anything else is said once all have been tried.
+                    # Any other error is raised once all names have been tried.
                     if error.errno not in _LEFT_ALONE:
                         failed = error
                 else:
@@ -160,7 +160,7 @@ def _mended(above: int, name: str, sync: bool, seal: Seal) -> str | None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return None  # its writer lives, or nobody can tell
+            return None  # its writer lives, or that cannot be found out
         mended = name
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             require_removable(descriptor)
@@ -179,7 +179,7 @@ def _mended(above: int, name: str, sync: bool, seal: Seal) -> str | None:
             synced_directory(above)
         return mended
     except FileNotFoundError:
-        return None  # somebody else was faster
+        return None  # another process was faster
     finally:
         os.close(descriptor)
 

@@ -1,18 +1,17 @@
-"""How the real disk takes away what stands at a name.
+"""How the real disk removes what stands at a name.
 
-Rules.  A directory with all it has is looked through first, and refused untouched where something in it could not go:
-for want of permission, because it is marked as not to be changed (``chattr +i``, ``+a``), or because another file
-system begins there, which nobody who removes a directory means.  Then it is moved aside in one step, and with that
-it is gone: what the disk fails to delete of it afterwards stays under a name of the disk's own, for `recover`.  It is
-never moved back, half as it was.
+Rules.  A directory with all its content is looked through first.  It is refused untouched where something in it could
+not go: for want of permission, because it is immutable (``chattr +i``, ``+a``), or because another file system is
+mounted there.  Then it is moved aside in one step, and with that step it is gone: what the disk fails to delete
+afterwards stays under a name of the disk's own, for `recover`.  It is never moved back incomplete.
 
-Theory.  Whoever is told that a removal failed relies on all being there, and whoever is told that it is done relies on
-nothing being there; only a rename gives him the one or the other.
+Theory.  A caller that gets an error relies on all being there; a caller that gets none relies on nothing being there.
+Only a rename guarantees one or the other.
 
-Limits.  What somebody puts into a directory between the look and its end goes with it, through an open handle or a
-working directory even after it was moved aside; and who goes on putting things there has the rest left, under the
-other name.  Where the system does not tell what is mounted (only Linux does, from 5.8 on) a mount is known by its
-device alone: so one of the same device, a bind mount, is not told from a directory.
+Limits.  What another program puts into the directory between the look and its end is deleted with it, even after it was
+moved aside (through an open handle or a working directory).  If the program keeps adding files, the rest stays under
+the other name.  Only Linux from 5.8 on tells which directories are mounts; elsewhere a mount is recognised by its
+device number, so a bind mount of the same device looks like a directory.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from toolrt.workspace.disk._seal import Seal
 
 __all__ = ["delete_tree", "remove", "remove_tree", "require_removable"]
 
-#: How often a directory is emptied anew of what somebody puts into it.
+#: How often a directory is emptied again of what another program puts into it.
 _ROUNDS = 3
 
 

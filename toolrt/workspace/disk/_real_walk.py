@@ -236,7 +236,7 @@ def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:
         raise
 
 
-#: A program keeps no powers when somebody writes to it, and a signature is of what was signed.
+#: A write takes a program's capabilities away, and a signature is valid for the signed content only.
 _ENDED_BY_A_WRITE = frozenset(("security.capability", "security.ima", "security.evm"))
 
 

@@ -141,7 +141,7 @@ def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
 
 
 class _NotOurs(Exception):
-    """The file belongs to somebody it could not be given back to, or has what another file could not be given."""
+    """A replacement could not be given the file's owner, or its extended attributes."""
 
 
 def _require_writable(above: int, name: str) -> None:
@@ -152,7 +152,7 @@ def _require_writable(above: int, name: str) -> None:
 
 
 class _Temporary:
-    """A new file of the disk's own, locked; who leaves by an error leaves nothing."""
+    """A new file of the disk's own, locked; it is removed when the block ends in an error."""
 
     __slots__ = ("_above", "_descriptor", "_name")
 

@@ -1,21 +1,20 @@
-"""Worker threads that do a disk's operations: one thread does all that wait, as long as they are quick.
+"""Worker threads for a disk's operations: one thread does all that are waiting, as long as they are quick.
 
 Rules.
-    1. Operations begin in the order in which they were asked for.
-    2. One that has begun is never abandoned: who is cancelled waits for its end and is told what it gave, unless it
-       asked `check_cancelled` in time.  One that has not begun is taken back at once.
+    1. Operations begin in the order in which they were requested.
+    2. One that has begun is never abandoned: a cancelled task waits for its end and gets its result, unless the
+       operation asked `check_cancelled` in time.  One that has not begun is withdrawn at once.
     3. A slow operation holds up no other for long: when nothing has begun for `_PATIENCE` seconds although something
        waits, one more thread helps, up to a limit.
-    4. Who asked is told when nothing else waits, and at the latest after `_HELD` seconds, or `_PATIENCE` more where
+    4. A task is woken when nothing else waits, and at the latest after `_HELD` seconds, or `_PATIENCE` more where
        the operation behind is slow.
     5. A thread leaves when nothing waits; none outlives the operations by more than `_PATIENCE`.
 
-Theory.  Most operations take some microseconds in each of some twenty system calls, and at every one of these Python's
-threads hand the interpreter to each other, at the price of waking a sleeper.  A thread for each operation makes ten of
-them fight for it, and for one edit of a file they change places sixty times (measured).  So Trio's thread and one
-worker take turns: the one hands over all that its tasks ask for in one pass of its loop, and sleeps; the other does it
-all, and wakes it: once for ten edits.  What more threads are good for, a disk that lets one wait, is found out rather
-than assumed.
+Theory.  Most operations take some microseconds in each of some twenty system calls.  At every one of these Python's
+threads hand the interpreter to each other, which costs a wake-up.  With a thread for each operation ten of them compete
+for it, and one edit of a file makes them change places sixty times (measured).  So Trio's thread and one worker take
+turns: Trio's thread hands over all that its tasks request in one pass of its loop, and sleeps; the worker does it all
+and wakes it once for ten edits.  Whether more threads help, as on a disk with slow operations, is measured as they run.
 """
 
 from __future__ import annotations
@@ -64,12 +63,12 @@ class _Operation:
 
     def do(self) -> None:
         """Do it; its task is still to be told."""
-        _doing.errand = self
+        _doing.operation = self
         try:
             self.value = self.context.run(self.work)
         except BaseException as error:  # noqa: ASYNC103  its task raises it
             self.error = error
-        _doing.errand = None
+        _doing.operation = None
 
 
 def check_cancelled() -> None:
@@ -78,7 +77,7 @@ def check_cancelled() -> None:
     Raises:
         BaseException: it was cancelled; let it through, and leave nothing behind.
     """
-    if _doing.errand.raise_cancel is not None:
+    if _doing.operation.raise_cancel is not None:
         raise _TakenBack
 
 
@@ -113,9 +112,9 @@ class DiskThreads:
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         token = trio.lowlevel.current_trio_token()
-        errand = _Operation(work, trio.lowlevel.current_task(), token, contextvars.copy_context())
+        operation = _Operation(work, trio.lowlevel.current_task(), token, contextvars.copy_context())
         with self._lock:
-            self._waiting.append(errand)
+            self._waiting.append(operation)
             helps = not self._threads or (self._eager and self._threads < self._most)
             self._threads += helps
             watch = not (helps or self._watched) and self._needs_watch()
@@ -130,19 +129,19 @@ class DiskThreads:
         def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
             with self._lock:
                 try:
-                    self._waiting.remove(errand)
+                    self._waiting.remove(operation)
                 except ValueError:
-                    errand.raise_cancel = raise_cancel
+                    operation.raise_cancel = raise_cancel
                     return trio.lowlevel.Abort.FAILED
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
-        error, errand.error = errand.error, None
+        error, operation.error = operation.error, None
         if error is None:
-            value: T = errand.value
+            value: T = operation.value
             return value
-        if isinstance(error, _TakenBack) and errand.raise_cancel is not None:
-            errand.raise_cancel()
+        if isinstance(error, _TakenBack) and operation.raise_cancel is not None:
+            operation.raise_cancel()
         try:
             raise error
         finally:
@@ -150,13 +149,13 @@ class DiskThreads:
 
     def _work(self) -> None:
         """Do what waits, until nothing does."""
-        errand: _Operation | None = None
+        operation: _Operation | None = None
         begun = 0
         while True:
             with self._lock:
-                told = self._ended(errand)
-                errand = self._waiting.popleft() if self._waiting else None
-                if errand is None:
+                told = self._ended(operation)
+                operation = self._waiting.popleft() if self._waiting else None
+                if operation is None:
                     told, self._done = [*told, *self._done], []
                     self._threads -= 1
                     self._alone = begun == 1
@@ -168,34 +167,34 @@ class DiskThreads:
                 _tell(told)
             if watch:
                 _start(self._watch)
-            if errand is None:
+            if operation is None:
                 return
-            errand.do()
+            operation.do()
 
-    def _ended(self, errand: _Operation | None) -> list[_Operation]:
-        """Take note of what is done, if something is; gives whom to tell."""
+    def _ended(self, operation: _Operation | None) -> list[_Operation]:
+        """Add `operation` to what is done, if there is one; gives the operations whose tasks are to be woken now."""
         now = time.perf_counter()
-        if errand is not None:
+        if operation is not None:
             if not self._done:
                 self._since = now
-            self._done.append(errand)
+            self._done.append(operation)
         if not self._done or now - self._since < _HELD:
             return []
         done, self._done = self._done, []
         return done
 
     def _held_up(self) -> bool:
-        """Whether somebody may wait for what another's operation holds up."""
+        """Whether an operation waits to begin, or a finished one for its task to be woken."""
         return bool(self._waiting or self._done)
 
     def _needs_watch(self) -> bool:
-        """Whether the caller is to start the watch, and nobody else."""
+        """Whether the caller is to start the watch; True for one caller only."""
         needed = not self._watched and self._threads < self._most and self._held_up()
         self._watched |= needed
         return needed
 
     def _watch(self) -> None:
-        """Become one more of those who work, when they are held up."""
+        """Become one more worker when the others are held up."""
         begun = -1
         while True:
             with self._lock:
@@ -215,16 +214,16 @@ def _start(work: Callable[[], None]) -> None:
 
 
 def _ignore(_: object) -> None:
-    """The end of a thread is nobody's answer: each operation has one of its own."""
+    """Do nothing at the end of a thread: each operation delivers its own result."""
 
 
 def _tell(done: list[_Operation]) -> None:
     """Have the tasks of what is done go on."""
     while done:
         token = done[0].token
-        tasks = [errand.task for errand in done if errand.token is token]
-        done = [errand for errand in done if errand.token is not token]
-        # When its run is over nobody is left to tell.
+        tasks = [operation.task for operation in done if operation.token is token]
+        done = [operation for operation in done if operation.token is not token]
+        # Once that run is over, none of its tasks waits.
         with contextlib.suppress(trio.RunFinishedError):
             token.run_sync_soon(_go_on, tasks)
 

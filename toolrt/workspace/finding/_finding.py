@@ -1,12 +1,12 @@
-"""The tools that find files by their names and by what is in them.
+"""The tools that find files by name and by content.
 
-Rules.  The answer depends on the files alone: not on which programs are installed, nor on the order in which a disk
+Rules.  The answer depends on the files alone, not on which programs are installed, nor on the order in which a disk
 lists names.  Links are not followed, so each file is found once, under its own name.  Files that ``.gitignore`` leaves
-out are left out, and so is ``.git``; ``.gitignore`` files above the directory count too, and are claimed.  What is
-shown can be given to the other tools as it is: it is relative to the working directory.
+out are left out, and so is ``.git``; ``.gitignore`` files above the directory count too, and are claimed.  Every path
+shown is relative to the working directory, so the other tools take it as it is.
 
-Theory.  A search reads many files of which the model sees some lines, so it tells nothing about what the model knows
-of a file: it goes past the freshness memory and the caches of the file service.
+Theory.  A search reads many files and the model sees only some lines of them.  So a search does not mark a file as
+seen: it bypasses the freshness memory and the caches of the file service.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _noted(notes: list[str]) -> list[str]:
 
 @attrs.frozen
 class _Patterns:
-    """Patterns for paths, one of which has to match."""
+    """Patterns for paths; a path matches if one of them does."""
 
     _globs: tuple[Glob, ...]
 

@@ -63,7 +63,8 @@ async def candidates(directory: str, literal: str) -> Set[Entry] | None:
     return found
 
 
-#: Which programs were asked who they are, and whether they are ripgrep: others go by its name too.
+#: For each program called ``rg``, once it was asked for its version: whether it is ripgrep.  Other programs have the
+#: name too.
 _known: dict[str, bool] = {}
 
 

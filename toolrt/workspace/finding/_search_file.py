@@ -2,7 +2,7 @@
 
 Rules.  A file is searched in the encoding that its byte order mark tells, else in UTF-8; one that is no text in that
 encoding is searched in the encoding that the caller names, if one is named.  A small file that is no text is not
-searched.  A large one is searched up to the first byte that is no text.  Whatever is not searched is said, with names.
+searched.  A large one is searched up to the first byte that is no text.  The answer names the files not searched.
 
 Theory.  Blocks are searched by whole lines: what stands behind a block's last line end waits for the next block.  So a
 search of any file needs the memory of some blocks and of one line.
@@ -97,7 +97,7 @@ async def lines_of_file(
 
     Args:
         encoding: what it is read in if it is no text otherwise, as `toolrt.workspace.text._encoding.named` gave it.
-        unsearched: is told of what is not searched.
+        unsearched: collects the files that are not searched.
 
     Raises:
         FileProblem: the search makes too much work.

@@ -1,9 +1,9 @@
-"""Going through a tree, name by name in sorted order, without following links.
+"""Walks a tree, name by name in sorted order, without following links.
 
-Rules.  A directory comes after nothing and before what is in it; what ``.gitignore`` leaves out is not entered.  What
-vanishes or is swapped for a link meanwhile is passed over, as if it had never been there; what may not be read is
-counted, and so is a directory deeper than any name may lead.  The disk's own temporary files are nobody's.  What the
-call's approval withholds is left out, and counted where the walk would have handed it out.
+Rules.  A directory is yielded before its content.  The walk does not enter what ``.gitignore`` leaves out.  It skips an
+entry that vanishes or is swapped for a link meanwhile.  It counts directories that may not be read and directories
+deeper than any name may lead.  It never yields the disk's own temporary files.  It leaves out entries that the call's
+approval withholds, and counts those that it would have yielded.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Walk:
 
 
 async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:
-    """`ignored` with the ``.gitignore`` of the directory at `entry`, if it has one that can be read."""
+    """Return `ignored` with the ``.gitignore`` of the directory at `entry` added, if there is a readable one."""
     try:
         found = await disk.read((*entry, IGNORE_FILE), _IGNORE_LIMIT)
     except OSError:
@@ -139,9 +139,9 @@ async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:
 
 
 async def ignored_above(disk: Disk, base: Entry) -> Ignored:
-    """What is left out in the directory `base` of `disk` by the files above it.
+    """The patterns that the ``.gitignore`` files above `base` apply to the content of `base`.
 
-    Where they leave out `base` itself they say nothing of what is in it: who names a directory wants it.
+    If they leave out `base` itself, they are ignored: a caller that names a directory wants its content.
 
     Checkpoint: always.
     """

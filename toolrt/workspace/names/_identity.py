@@ -1,27 +1,26 @@
 """What a name means: one key for every name of a file, and the claims that follow from it.
 
-Rules (RULES 17 and 18).  The key of a file is its entry: the parts of its real directory below the workspace's
-root, then its own name, each as the directory it stands in folds it; below another root, behind the name at which
-that is mounted.  A key does not depend on whether the file exists, nor on its inode (replacing a file changes that).
-Relative names start at the state's working directory, absolute ones and ``~`` where the disk has them, and are followed
-as `NameWalk` does.
+Rules (RULES 17 and 18).  The key of a file is its entry: the parts of its real directory below the workspace's root,
+then its own name, each folded as its directory folds names.  Below a mounted root the key begins with the mount's name.
+A key does not depend on whether the file exists, nor on its inode (replacing a file changes that).  Relative names
+start at the state's working directory, absolute names and ``~`` where the disk has them; `NameWalk` follows them.
 
-A name of the disk's own (`is_own`), at the end or on the way, means nothing: it is refused whatever stands there.
+A name of the disk's own (`is_own`), at the end or on the way, is refused whatever stands there.
 
-What is *wanted* decides where a name ends and what may stand there (`Wanted`).  A file or directory is meant through
-links; an entry, which is to be moved or deleted, is the link itself.
+`Wanted` decides where a name ends and what may stand there.  Links are followed to a file or a directory; an entry,
+which is to be moved or deleted, is the link itself.
 
-Theory.  A name means a file only as long as every directory and link it goes through stays what it is, so a
-claim on a file comes with READ on each of those: who moves a directory or changes a link claims WRITE on it and
-is ordered with everyone who went through.  A name that cannot be followed to its end (a circle, a file in a
-directory's place, a way out) still claims what it went through: whether it is refused may depend on it.
+Theory.  A name means a file only while every directory and link on its way stays the same.  So a claim on a file comes
+with READ on each of those, and a call that moves a directory or changes a link claims WRITE on it: the two are ordered.
+A name that cannot be followed to its end (a circle, a file in a directory's place, a way out) still claims what it went
+through, because the refusal may depend on it.
 
-Claims look at names, so they are asked for when nothing earlier can change these any more.  What a file's name means is
-a resource below its entry (`_MEANING`): whoever moves or deletes the entry, or what is above it, claims it with the
-subtree; whoever changes the file's content does not.
+Claims look at names, so the engine asks for them once no earlier call can change these names.  What a file's name means
+is a resource below its entry (`_MEANING`).  A call that moves or deletes the entry, or a directory above it, claims
+that resource with the subtree.  A call that changes the file's content does not.
 
-Limits.  A link with a slash behind it is no entry (the system would look behind it or say ENOTDIR, by what is asked of
-it): say which is meant.  A directory that the system has mounted at two places counts as two.
+Limits.  A link with a slash behind it is not an entry: the system would look behind it or raise ENOTDIR, depending on
+the operation.  A directory that the system has mounted at two places counts as two.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from toolrt.workspace.names._naming import meant_path, shown_at
 
 __all__ = ["Identity", "KeysBelow", "Wanted", "identify"]
 
-#: The claim of a name that means no file here: shared by all of them, and nobody writes it.
+#: The claim of a name that means no file here.  All such names share it, and no call writes it.
 _REFUSED = Claim(("refused",), READ)
 
 
@@ -110,9 +109,9 @@ class Identity:
         A file with several names also claims ``("links", device)``: its other names are not known.
 
         Args:
-            subtree: whether everything below is meant too, as for who lists, searches, moves or deletes a
-                directory; then all files with several names are: which of them have a name below is not known.
-                Who moves or deletes an entry changes no content of those, so there it is READ, and moves of
+            subtree: whether everything below is meant too, as to list, search, move or delete a directory.  This
+                includes all files with several names, because it is not known which of them have a name below.
+                Moving or deleting an entry changes none of their contents, so it claims READ on them, and moves of
                 different entries do not wait for each other.
         """
         claims: list[Claim] = []
@@ -261,13 +260,13 @@ def _passed(key: Entry) -> Claim:
 
 @functools.lru_cache(maxsize=4096)
 def _meaning(key: Entry) -> Claim:
-    """The claim of who depends on what a name means at an entry."""
+    """The claim of a call that depends on what a name means at an entry."""
     return Claim(("file", *key, _MEANING), READ)
 
 
 @functools.lru_cache(maxsize=4096)
 def _changed(key: Entry) -> Claim:
-    """The claim of who changes a file; it is made as the call is ordered, and again as it runs."""
+    """The claim of a call that changes a file; it is made as the call is ordered, and again as it runs."""
     return Claim(("file", *key), WRITE)
 
 

@@ -1,14 +1,14 @@
-"""Several directories as one tree: a disk, with others at names of its root.
+"""Several directories as one tree: a disk with other disks mounted at names of its root.
 
-Rules.  What is mounted at ``docs`` is reached as ``docs/...`` and by its own absolute path, and both are one key.  The
-roots do not contain each other, so no file has two.  A mount point itself can be neither moved nor removed, and what
-stands on the disk below it is not seen.  Nothing moves from one root to another: that would be a copy, not a rename.
+Rules.  A file of the mount ``docs`` has the name ``docs/...`` and its own absolute path, and both have one key.  No
+root contains another, so no file has two keys.  A mount point cannot be moved or removed, and it hides what stands
+below it. A move from one root to another is refused: that would be a copy, not a rename.
 
-Theory.  Every operation on an entry belongs to one disk, so each root keeps the rules of its own: how it folds names,
-whether it syncs, who else guards it.
+Theory.  Every operation on an entry belongs to one disk, so each root keeps its own rules: how it folds names, whether
+it syncs, which other processes it takes turns with.
 
-Limits.  Mounts are not nested.  ``..`` behind a mount point's name leads back to the top, as where a directory is
-mounted; behind its absolute path, and behind a link, it leads where the system says.
+Limits.  Mounts are not nested.  ``..`` after a mount point's name leads back to the workspace's root.  After the
+mount's absolute path, and after a link, it leads to the parent directory that the system has.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Going along a name part by part, as the operating system does.
+"""Follows a name part by part, as the operating system does.
 
-Rules.  ``.`` and ``..`` mean what the system takes them for, after links.  A mounted root is entered by its name and by
-its path.  Going looks (lstat, readlink) and never opens a file.  A name of the disk's own leads nowhere.
+Rules.  ``.`` and ``..`` are resolved after links, as in the kernel.  A mounted root can be entered by its name and by
+its path.  The walk looks (lstat, readlink) and never opens a file.  It refuses the disk's own names.
 
-Limits.  ``..`` after a directory that does not exist yet undoes it, where the system would say ENOENT: so a name means
-the same before and after the directory is made.  Links may be followed on a way that leaves the workspace, if it comes
-back; nothing outside is among what was passed.
+Limits.  ``..`` after a directory that does not exist yet cancels that directory; the kernel would raise ENOENT.  So a
+name means the same before and after the directory is made.  A link may lead out of the workspace and back in; nothing
+outside is recorded among the directories passed.
 """
 
 from __future__ import annotations

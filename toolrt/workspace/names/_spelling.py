@@ -1,7 +1,7 @@
-"""How the disk itself spells a name that was given in another way, where its directories fold names.
+"""How the disk spells a name that the caller spelled differently, where its directories fold names.
 
-Theory.  A name means its file by any spelling, so nobody has to look which one the disk has; but what is removed or
-moved away has to come back by that one.
+Theory.  Any spelling of a name finds its file, so most code never needs the disk's own. A removal or a move does: undo
+must bring the entry back under the name that the directory listed.
 """
 
 from __future__ import annotations

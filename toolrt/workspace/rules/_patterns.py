@@ -2,10 +2,10 @@
 
 Rules.  ``*`` is any characters of one name, ``?`` one of them, ``[a-z]`` and ``[!a-z]`` one of a set (also
 ``[[:digit:]]`` and the like), a name ``**`` any number of directories, none included, and a backslash takes the next
-character for itself.  Nothing matches a slash.  Upper and lower case are told apart.
+character for itself.  Nothing matches a slash.  Upper and lower case differ.
 
 Theory.  A pattern is walked along a path name by name, as an automaton whose states are places in the pattern: so
-who walks a tree steps once for each name, and sees when nothing below a directory can match any more.  Each name is
+a walk of a tree steps once for each name, and sees when nothing below a directory can match any more.  Each name is
 matched by a regular expression whose stars are atomic (`fnmatch` does so too): what a star passed over is never tried
 again, so the time is bounded by the product of both lengths for every pattern, however it was made.
 """

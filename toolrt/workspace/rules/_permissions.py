@@ -1,4 +1,4 @@
-"""Who may do what to which file: rules, questions, and what was granted.
+"""Which tool may do what to which file: rules, questions and grants.
 
 Rules.
     1. A call is judged by the files it claims, not by how its input spells them.  Claims that only say which way a
@@ -7,8 +7,8 @@ Rules.
        ask, then allow.  A rule that denies a part of a directory denies all of it to a tool that claims the directory,
        unless the tool leaves out what is withheld (`Tool.leaves_out`).  The workspace's own tools do: `list_dir`,
        `glob` and `search` leave denied entries out and say how many, `move_path` and `delete_path` refuse a directory
-       that has one in it when they are judged, and again when they run.  What would have to be asked for is withheld in
-       the same way where nobody can be asked.
+       that has one in it when they are judged, and again when they run.  Without `ask`, entries that
+       would need a question are withheld in the same way.
     2. What is allowed is what was judged: the call is narrowed to those claims, so one whose name means another file
        by the time it runs touches nothing.
     3. A grant is an answer that outlives its question.  It only ever turns "ask" into "allow".
@@ -24,7 +24,7 @@ Limits.  Whether a name that is to be moved or deleted stands for a file or for 
 seen when the call is judged.  Patterns are about one name of a file.  A file that has several (hard links) may have
 one that another rule speaks of; where that could be, allowing it is not enough: it is asked about, and only a grant
 for its own path helps.  So is a directory with such a file in it, for a tool that does more than list names; one with
-more than 10,000 names is not looked through, and taken to have one.  Where nobody can be asked, a search leaves out the
+more than 10,000 names is not looked through, and taken to have one.  Without `ask`, a search leaves out the
 files that have several names.  In directories that take several spellings for
 one name, a path is shown as it is folded.  A
 tool that is not the workspace's own, or says nothing about what it touches (a shell), has no paths: rules with a path
@@ -170,7 +170,7 @@ class Permissions:
         rules: in order; the first that matches wins.
         ask: called with a `Question` where the answer is "ask": sync or async, in any order, as late as it likes or
             never.  It answers a `Permit`, or whatever an approval check may (yes, no, a reason against it, another
-            input).  None: nobody can be asked, so what would be asked is denied.
+            input).  None: every call that would need a question is denied.
         default: the answer where no rule speaks.
         grants: the most that are kept, 1 or more; those for the earliest calls go first.
 
@@ -223,7 +223,7 @@ class Permissions:
         return tuple(sorted(self._grants, key=lambda grant: self._grants[grant]))
 
     def grant(self, tool: str, path: str | None = None) -> Grant:
-        """Grant what nobody was asked for to `tool`, from the next lane on; `path` as `Question.paths` has it.
+        """Grant `path` to `tool` without a question, from the next lane on; `path` as `Question.paths` has it.
 
         Returns:
             What was granted.
@@ -259,7 +259,7 @@ class Permissions:
     def __call__(self, request: ApprovalRequest) -> Any:
         """The check for one call, by the grants there are now.
 
-        The runtime asks `for_lane` instead; whoever wraps this in a check of their own should offer that too.
+        The runtime calls `for_lane` instead; a check that wraps this one should offer that too.
         """
         return self.for_lane()(request)
 
@@ -341,7 +341,7 @@ class Permissions:
         return _Judgement(answer, why, in_part=in_part)
 
     def _refuses(self, answer: Word) -> bool:
-        """Whether nothing that has this answer can be touched, because nobody can be asked."""
+        """Whether this answer withholds: "deny", or "ask" without an `ask` to call."""
         return answer == "deny" or (answer == "ask" and self.ask is None)
 
     def _withheld(self, tool: str) -> Withheld:

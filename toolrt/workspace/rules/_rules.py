@@ -44,7 +44,7 @@ class Rule:
     path: str | None = attrs.field(default=None)
     #: "allow", "deny" or "ask".
     answer: Word = attrs.field(default="ask")
-    #: Why, told to the model that is denied or to the person who is asked; None for a text that says what and where.
+    #: The reason shown to a model that is denied or to a person that is asked; None: a text with the rule and the path.
     reason: str | None = attrs.field(default=None)
 
     @tool.validator

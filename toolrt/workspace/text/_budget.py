@@ -11,7 +11,7 @@ Limits.  Tokens are estimated: bytes of UTF-8 divided by 4, rounded up.  Measure
 o200k, and the one Anthropic has published) on 540 files: the median of estimate to truth is 1.0 for Python (0.97 to
 1.09), Markdown (0.94 to 0.99) and JSON (1.02 to 1.05), 0.8 to 1.0 for C, 0.77 to 0.9 for scripts and pages of the web;
 for nine files of ten it is between 0.53 and 1.19.  Tables of digits and base64 have up to 2.8 times the estimate, runs
-of blanks a fifth of it.  Who knows the model's own count hands it to the workspace.
+of blanks a fifth of it.  A caller that knows the model's own count passes it as `tokens`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from toolrt.workspace._problem import FileProblem
 
 __all__ = ["DEFAULT", "decoded", "encoded", "encoding_of", "named"]
 
-#: What a file is in that has no mark and whose encoding nobody named.
+#: The encoding of a file without a byte order mark, unless the caller names another.
 DEFAULT = "utf-8"
 
 #: The encodings that a byte order mark tells, the longer mark first.  UTF-8's mark changes nothing: it is UTF-8.

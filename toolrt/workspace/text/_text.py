@@ -109,7 +109,7 @@ def _shown_number(value: int) -> str:
 
 
 def numbered(text: str, first: int) -> str:
-    """`text` with its number and a tab before each line, the first of which is line `first`."""
+    """`text` with each line's number and a tab before it; the first line has the number `first`."""
     return "".join(f"{number}\t{line}" for number, line in enumerate(lines_of(text), first))
 
 

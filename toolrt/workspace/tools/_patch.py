@@ -250,7 +250,7 @@ class _PatchReader:
             if self._at >= len(self._lines):
                 self._too_short(at, old, new)
             line = self._lines[self._at]
-            # Who strips spaces at line ends also strips the one that stands for an empty line.
+            # A program that strips spaces at line ends also strips the one that stands for an empty line.
             sign, text = (line[0], line[1:]) if line.strip("\r") else (" ", line)
             if sign == "\\":
                 self._end_of_file(lines)

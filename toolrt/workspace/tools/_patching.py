@@ -178,7 +178,7 @@ async def _revisions(
         return [(source, lambda before: _changed(source, before, part.patch))]
     if target is None:
         return [(source, lambda before: _deleted(source, before, part.patch))]
-    # Siblings cannot change it while its claim is held; anybody else is noticed before it goes.
+    # Siblings cannot change it while its claim is held; `_gone` notices a change by another program.
     found = await workspace.files.read(ctx, source)
     copied, modes[target.entry] = found.content, found.stat.mode
     revisions = [(target, _created(target, part.patch, _changed(source, copied, part.patch)))]
