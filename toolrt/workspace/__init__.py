@@ -4,8 +4,8 @@ Sub-rooms, each of which imports only those named after it (`workspace_rooms` in
 model calls, `finding` files by name and content, `journal` and `history` of changes, `rules` of permission and
 ``.gitignore``, `change` of files, `names` and `text`, `disk`.
 
-The shell and code intelligence are elsewhere, in `toolrt.services`: they run programs or parse code, and use a
-workspace only through the names below.
+The shell stands in `toolrt.services`, because it runs programs; code intelligence with its search over symbols is a
+plugin (`toolrt.plugins.code`).  Both use a workspace through the names below.  The search for text in files is `finding`.
 """
 
 from toolrt.workspace._problem import FileProblem

@@ -139,7 +139,7 @@ async def including_file(disk: Disk, entry: Entry, ignored: Ignored) -> Ignored:
 
 
 async def ignored_above(disk: Disk, base: Entry) -> Ignored:
-    """The patterns that the ``.gitignore`` files above `base` apply to the content of `base`.
+    """The patterns that the ``.gitignore`` files of `disk` above `base` apply to the content of `base`.
 
     If they leave out `base` itself, they are ignored: a caller that names a directory wants its content.
 
