@@ -115,6 +115,7 @@ def plain_edits(work: Work) -> None:
     root, serial = str(work.root), itertools.count()
     log = os.open(os.path.join(os.environ["TOOLRT_STATE_DIR"], "log"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     logged = 0
+    logged_contents: set[bytes] = set()
     for number, name in enumerate(work.names):
         _looked_at(root, name)
         _looked_at(root, name)
@@ -123,7 +124,8 @@ def plain_edits(work: Work) -> None:
         old, new = _edit(number if work.one_file else 0)
         before, content = content, content.decode().replace(old, new, 1).encode()
         # A content that the log has is not written again.
-        fresh = [before, content] if not number else [content] if work.one_file else []
+        fresh = [one for one in (before, content) if one not in logged_contents]
+        logged_contents.update(fresh)
         logged += os.pwritev(log, [_HEAD, *fresh], logged)
         os.access(own, os.W_OK, dir_fd=here, effective_ids=True, follow_symlinks=False)
         temporary = f".plain-{next(serial)}"

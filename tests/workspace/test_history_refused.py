@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +20,8 @@ from toolrt.workspace.change._mutation import digest_of
 from toolrt.workspace.change._version import Row, Standing
 from toolrt.workspace.disk import _real_write
 from toolrt.workspace.disk._disk import Kind
-from toolrt.workspace.history._history import MemoryStore
-from toolrt.workspace.journal._journal import Journal
+from toolrt.workspace.journal._history_store import HistoryStore
+from toolrt.workspace.journal._memory_store import MemoryStore
 from toolrt.workspace.journal._segment import Segment, records_of
 
 OLD, NEW = b"old " * 3_000, b"new!" * 3_000
@@ -52,24 +51,24 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def journal_of(workspace: Workspace) -> Journal:
+def store_of(workspace: Workspace) -> HistoryStore:
     store = workspace.history.store
-    assert isinstance(store, Journal)
+    assert isinstance(store, HistoryStore)
     return store
 
 
 def ended(workspace: Workspace) -> None:
     """As when its process ends."""
-    journal_of(workspace).close()
+    store_of(workspace).close()
 
 
 def killed(workspace: Workspace) -> None:
     """As when its process is killed: nothing more is said, and its locks are free."""
-    journal = journal_of(workspace)
-    journal._log._ended.clear()
-    journal._log._unsaid.clear()
-    journal._log._blind_unsaid = False
-    journal.close()
+    store = store_of(workspace)
+    store._log._ended.clear()
+    store._log._unsaid.clear()
+    store._log._blind_unsaid = False
+    store.close()
 
 
 @contextmanager
@@ -145,7 +144,7 @@ async def test_settling_that_fails_takes_a_group_back(opened: Opened, monkeypatc
     """Even what there was room for may fail: then the call says so."""
     workspace = opened()
     await write(workspace, "first", b"1", "first")
-    log = journal_of(workspace)._log
+    log = store_of(workspace)._log
     say = log.say
 
     def refusing(landed: Any = (), **_: Any) -> None:
@@ -174,9 +173,9 @@ async def test_how_it_ended_is_said_on_a_full_disk(opened: Opened, root: Path) -
         assert not workspace.history.persistent
         killed(workspace)
     pending: list[Any] = []
-    other = Journal(journal_of(workspace)._directory, 100, 10_000)
+    other = HistoryStore(store_of(workspace)._directory, 100, 10_000)
 
-    def decide(undecided: Any, journal: Journal) -> list[Any]:
+    def decide(undecided: Any, store: HistoryStore) -> list[Any]:
         pending.extend(undecided)
         return []
 
@@ -254,120 +253,26 @@ async def test_undo_of_what_cannot_be_read_any_more_is_refused(opened: Opened, s
 def test_history_in_memory_is_one_threads_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups are settled in worker threads, and other calls end in Trio's."""
     (tmp_path / "file").write_text("")
-    journal = Journal(str(tmp_path / "file"), 100, 10_000)
+    history = HistoryStore(str(tmp_path / "file"), 100, 10_000)
     add = MemoryStore._add
     free: list[bool] = []
 
     def added(store: MemoryStore, *given: Any) -> None:
-        free.append(journal._memory_lock.acquire(blocking=False))
+        free.append(history._memory_lock.acquire(blocking=False))
         add(store, *given)
 
     monkeypatch.setattr(MemoryStore, "_add", added)
     row = Row("batch", 0, None, ("b",), ("b",), None, Standing(Kind.FILE, digest_of(b"new")))
-    journal.end(journal.begin([row], {}), True)
-    journal.settle([journal.begin([row], {})])
+    history.end(history.begin([row], {}), True)
+    history.settle([history.begin([row], {})])
     assert free == [False, False]
 
 
-# The index
+# What a start decided
 
 
-async def test_index_that_is_locked_ends_no_history(
-    opened: Opened, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Somebody else's long transaction: every answer is the same, and nothing falls back."""
-    monkeypatch.setattr("toolrt.workspace.journal._sqlite._BUSY_MS", 1)
-    workspace = opened()
-    await write(workspace, "a", b"new", index=0)
-    assert len(await workspace.history.versions("a")) == 1
-    index = index_in(state)
-    other = sqlite3.connect(index, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert len(await workspace.history.versions("a")) == 1
-    await write(workspace, "b", b"new", index=1)
-    await workspace.history.undo("batch")
-    assert workspace.snapshot() == {"a": b"old", "b": b"old"}
-    assert len(await workspace.history.versions("a")) == 2
-    another = opened()
-    assert len(await another.history.versions("a")) == 2
-    assert another.history.persistent
-    other.execute("ROLLBACK")
-    other.close()
-    assert len(await workspace.history.versions("a")) == 2
-    assert workspace.history.persistent
-
-
-def index_in(state: Path) -> Path:
-    """The one index there is."""
-    [index] = state.glob("*/index.db")
-    return index
-
-
-def damage(state: Path) -> None:
-    """All pages of the index but the first are nonsense."""
-    index = index_in(state)
-    connection = sqlite3.connect(index)
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    for suffix in ("-wal", "-shm"):
-        Path(f"{index}{suffix}").unlink(missing_ok=True)
-    with index.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xa5" * (index.stat().st_size - 4096))
-
-
-async def test_damaged_index_is_made_anew_at_the_next_start(opened: Opened, state: Path) -> None:
-    """Once: then it is whole, for everybody."""
-    workspace = opened()
-    for number in range(30):
-        await write(workspace, "a", b"%d" % number, f"batch {number}")
-    assert len(await workspace.history.versions("a")) == 30
-    ended(workspace)
-    damage(state)
-    for _ in range(2):
-        workspace = opened()
-        assert len(await workspace.history.versions("a")) == 30
-        assert workspace.history.persistent
-        ended(workspace)
-    index = index_in(state)
-    connection = sqlite3.connect(index)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert connection.execute("SELECT count(*) FROM rows").fetchone() == (30,)
-    connection.close()
-
-
-def without_its_tables(index: Path) -> None:
-    connection = sqlite3.connect(index)
-    connection.execute("DROP TABLE rows")
-    connection.close()
-
-
-async def test_index_without_its_tables_is_made_anew(opened: Opened, state: Path) -> None:
-    """That is damage too, though SQLite calls it an error of the question."""
-    workspace = opened()
-    await write(workspace, "a", b"new")
-    assert len(await workspace.history.versions("a")) == 1
-    without_its_tables(index_in(state))
-    assert len(await workspace.history.versions("a")) == 1
-    assert workspace.history.persistent
-
-
-async def test_two_who_find_the_index_damaged_make_one(opened: Opened, state: Path) -> None:
-    """The second keeps what the first has made."""
-    first, second = opened(), opened()
-    await write(first, "a", b"new")
-    for workspace in (first, second):
-        assert len(await workspace.history.versions("a")) == 1
-    index = index_in(state)
-    without_its_tables(index)
-    assert len(await first.history.versions("a")) == 1
-    made = index.stat().st_ino
-    assert len(await second.history.versions("a")) == 1
-    assert index.stat().st_ino == made
-
-
-async def test_index_made_anew_knows_what_a_start_decided(opened: Opened, root: Path, state: Path) -> None:
-    """A group that was taken back is not taken back again from under who wrote the same since."""
+async def test_later_start_knows_what_a_start_decided(opened: Opened, root: Path) -> None:
+    """A group that was taken back is not taken back again from under a later writer of the same content."""
     workspace = opened()
     store = workspace.history.store
     contents = {digest_of(content): content for content in (b"old", b"new")}
@@ -379,7 +284,6 @@ async def test_index_made_anew_knows_what_a_start_decided(opened: Opened, root: 
     assert workspace.snapshot() == {"a": b"old", "b": b"old"}
     await write(workspace, "a", b"new", "later")
     ended(workspace)
-    index_in(state).unlink()
     workspace = opened()
     assert workspace.snapshot() == {"a": b"new", "b": b"old"}
     assert [one.batch_id for one in await workspace.history.versions("a")] == ["later"]

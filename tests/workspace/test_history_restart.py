@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from toolrt.workspace import FileProblem, RealDisk, Symlink, Wanted, Workspace
 from toolrt.workspace.change._mutation import digest_of
 from toolrt.workspace.change._version import Row, Standing
 from toolrt.workspace.disk._disk import Kind
-from toolrt.workspace.journal._journal import Journal
+from toolrt.workspace.journal._history_store import HistoryStore
 from toolrt.workspace.journal._segment import Segment
 
 
@@ -118,7 +117,7 @@ async def test_a_workspace_that_is_dropped_says_what_happened(opened):
 
     gc.collect()
     decided = []
-    Journal.start(opened().history.store, lambda pending, journal: decided.extend(pending) or [])
+    HistoryStore.start(opened().history.store, lambda pending, store: decided.extend(pending) or [])
     assert decided == []
 
 
@@ -373,32 +372,6 @@ async def test_record_that_was_cut_off_was_never_written(opened, root, state):
     await write(workspace, "a", b"two")
     ended(workspace)
     assert len(await opened().history.versions("a")) == 2
-
-
-async def test_index_is_made_anew_when_it_cannot_be_read(opened, state):
-    """The segments are the truth."""
-    workspace = opened()
-    await write(workspace, "a", b"one")
-    await workspace.history.versions("a")
-    ended(workspace)
-    [index] = state.glob("*/index.db")
-    index.write_bytes(b"no database at all" * 1000)
-    workspace = opened()
-    assert len(await workspace.history.versions("a")) == 1
-    assert workspace.history.persistent
-
-
-async def test_index_of_another_format_is_made_anew(opened, state):
-    """As after an update of toolrt."""
-    workspace = opened()
-    await write(workspace, "a", b"one")
-    await workspace.history.versions("a")
-    ended(workspace)
-    [index] = state.glob("*/index.db")
-    connection = sqlite3.connect(index)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    assert len(await opened().history.versions("a")) == 1
 
 
 # Without a place to write to

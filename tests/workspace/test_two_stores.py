@@ -80,8 +80,8 @@ def edit_both(world: World, workspace: Workspace, batch: str) -> None:
 def killed(workspace: Workspace) -> None:
     """As when its process is killed: nothing more is said, and its locks are free."""
     store = workspace.history.store
-    store._lasting._log._ended.clear()  # type: ignore[attr-defined]
-    store._lasting._log._unsaid.clear()  # type: ignore[attr-defined]
+    store._log._ended.clear()  # type: ignore[attr-defined]
+    store._log._unsaid.clear()  # type: ignore[attr-defined]
     store.close()  # type: ignore[attr-defined]
 
 

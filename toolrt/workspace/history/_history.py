@@ -19,8 +19,7 @@ one at one time.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TypeVar
@@ -42,7 +41,7 @@ from toolrt.workspace.history._versions import content_between, standing_at_vers
 from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["History", "MemoryStore", "Undone"]
+__all__ = ["History", "Undone"]
 
 _T = TypeVar("_T")
 
@@ -64,7 +63,7 @@ class Undone:
 
 
 @attrs.frozen
-class _Errand:
+class _UndoRequest:
     """Stands for a call where none is: an undo or a restore from outside any batch."""
 
     batch_id: str
@@ -85,7 +84,7 @@ class History:
         self._files = files
         self._store = store
         #: How many undos and restores there were, to name their batches.
-        self._errands = 0
+        self._requests = 0
 
     @property
     def store(self) -> Store:
@@ -179,9 +178,9 @@ class History:
 
         if ctx is not None:
             return await put(ctx)
-        errand = self._errand("restore", identity.claims(WRITE))
-        async with _Turn(self._claim_table, errand):
-            return await put(errand)
+        request = self._request("restore", identity.claims(WRITE))
+        async with _Turn(self._claim_table, request):
+            return await put(request)
 
     async def _put(
         self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None
@@ -242,16 +241,16 @@ class History:
                         "Undo it outside of a call, or in one that is exclusive.",
                     )
                 return await self._undo(ctx, rows)
-            errand = self._errand("undo", claims)
-            async with _Turn(self._claim_table, errand):
+            request = self._request("undo", claims)
+            async with _Turn(self._claim_table, request):
                 if await self._rows(batch_id) == rows and self._claims(rows) == claims:
-                    return await self._undo(errand, rows)
+                    return await self._undo(request, rows)
         raise FileProblem(f"undo {batch_id}", "a batch that is over", "one that goes on", "Undo it once it is over.")
 
-    def _errand(self, what: str, claims: tuple[Claim, ...]) -> _Errand:
-        probe.access(("files", "errands"), True)
-        self._errands += 1
-        return _Errand(f"{what}-{self._errands}", claims)
+    def _request(self, what: str, claims: tuple[Claim, ...]) -> _UndoRequest:
+        probe.access(("files", "requests"), True)
+        self._requests += 1
+        return _UndoRequest(f"{what}-{self._requests}", claims)
 
     async def _undo(self, owner: CallContext, rows: Sequence[Row]) -> Undone:
         plan = await planned(self._disk, rows, self._files.stays_one)
@@ -319,16 +318,16 @@ class History:
 
 
 class _Turn:
-    """A ticket of `errand`, held inside the block, which is entered when it is first in line."""
+    """A ticket of `request`, held inside the block, which is entered when it is first in line."""
 
-    def __init__(self, table: ClaimTable, errand: _Errand) -> None:
+    def __init__(self, table: ClaimTable, request: _UndoRequest) -> None:
         self._table = table
-        self._errand = errand
+        self._request = request
         self._ticket: Ticket | None = None
 
     async def __aenter__(self) -> None:
         turn = trio.Event()
-        ticket = self._table.take(self._errand.claims, self._errand, lambda _: turn.set())
+        ticket = self._table.take(self._request.claims, self._request, lambda _: turn.set())
         if not ticket.ready:
             try:
                 await turn.wait()
@@ -362,151 +361,3 @@ def _moved_on(path: str) -> FileProblem:
     return FileProblem(
         path, "the file this name meant before", "another one by now", "Nothing was changed.", retryable=True
     )
-
-
-class MemoryStore:
-    """History that lasts as long as the process.
-
-    Args:
-        versions: how many rows it keeps at most.
-        size: how many bytes of contents it keeps at most.
-    """
-
-    #: Nothing here waits for a disk.
-    blocks = False
-    #: It is not meant to outlive the process.
-    problem = None
-
-    def __init__(self, versions: int, size: int) -> None:
-        self._most_rows = versions
-        self._most_bytes = size
-        #: By serial number, oldest first.
-        self._rows: OrderedDict[int, Row] = OrderedDict()
-        self._serial = 0
-        self._by_file: dict[Entry, list[int]] = {}
-        self._by_batch: dict[str, list[int]] = {}
-        self._dropped: dict[Entry, int] = {}
-        #: Of each batch: how many rows it wrote, and how many bytes of contents that were new.
-        self._used: dict[str, tuple[int, int]] = {}
-        #: By digest: the content and how many rows mention it.
-        self._contents: dict[bytes, tuple[bytes, int]] = {}
-        self._bytes = 0
-
-    def new_group(self) -> str:
-        """All groups end in this process, so one name is enough."""
-        return "group"
-
-    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
-        """Nothing is kept until it has happened: what has not will not be asked for."""
-        return rows, contents
-
-    def end(self, token: tuple[Sequence[Row], Mapping[bytes, bytes]], landed: bool) -> None:
-        """Keep what happened; see `Store.end`."""
-        if landed:
-            rows, contents = token
-            for row in rows:
-                self._add(row, contents)
-
-    def settle(self, tokens: Sequence[tuple[Sequence[Row], Mapping[bytes, bytes]]]) -> None:
-        """As `end` for each of them."""
-        for token in tokens:
-            self.end(token, True)
-
-    def _add(self, row: Row, contents: Mapping[bytes, bytes]) -> None:
-        if probe.sink is not None:
-            # Who adds to one batch commutes with who else does; who asks for the batch writes.
-            probe.sink.access(("files", "batch", row.batch_id), False)
-            for key in _keys(row):
-                probe.sink.access(("files", "history", *key), True)
-        self._rows[self._serial] = row
-        self._by_batch.setdefault(row.batch_id, []).append(self._serial)
-        for key in _keys(row):
-            self._by_file.setdefault(key, []).append(self._serial)
-        size = self._bytes
-        for digest in digests_of(row):
-            content, count = self._contents.get(digest, (contents.get(digest), 0))
-            if content is not None:
-                self._contents[digest] = (content, count + 1)
-                if not count:
-                    self._bytes += len(content)
-        used_rows, used_bytes = self._used.get(row.batch_id, (0, 0))
-        self._used[row.batch_id] = (used_rows + 1, used_bytes + self._bytes - size)
-        self._serial += 1
-        while len(self._rows) > self._most_rows or self._bytes > self._most_bytes:
-            if next(iter(self._rows.values())).batch_id == row.batch_id:
-                break  # a batch does not push out what it needs to be undone itself
-            self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        # Which goes depends on the order of all mutations: then, and only then, history is one resource.
-        probe.access(("files", "history"), True)
-        serial, row = self._rows.popitem(last=False)
-        batch = self._by_batch[row.batch_id]
-        batch.remove(serial)
-        if not batch:
-            del self._by_batch[row.batch_id], self._used[row.batch_id]
-        for key in _keys(row):
-            rows = self._by_file[key]
-            rows.remove(serial)
-            if rows:
-                self._dropped[key] = self._dropped.get(key, 0) + 1
-            else:
-                # The counts of files without versions are forgotten: they begin anew.
-                del self._by_file[key]
-                self._dropped.pop(key, None)
-        for digest in digests_of(row):
-            kept = self._contents.get(digest)
-            if kept is None:
-                continue
-            content, count = kept
-            if count > 1:
-                self._contents[digest] = (content, count - 1)
-            else:
-                del self._contents[digest]
-                self._bytes -= len(content)
-
-    def rows_of_batch(self, batch_id: str) -> list[Row]:
-        """See `Store.rows_of_batch`."""
-        probe.access(("files", "batch", batch_id), True)
-        return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
-
-    def is_whole(self, batch_id: str) -> bool:
-        """See `Store.is_whole`."""
-        return self._used.get(batch_id, (0, 0))[0] == len(self._by_batch.get(batch_id, ()))
-
-    def used_by(self, batch_id: str) -> tuple[int, int]:
-        """See `Store.used_by`."""
-        return self._used.get(batch_id, (0, 0))
-
-    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
-        """See `Store.rows_of_file`."""
-        probe.access(("files", "history", *key), False)
-        return self._dropped.get(key, 0), [self._rows[serial] for serial in self._by_file.get(key, ())]
-
-    def content(self, digest: bytes) -> bytes | None:
-        """See `Store.content`."""
-        kept = self._contents.get(digest)
-        return None if kept is None else kept[0]
-
-    def kept(self) -> list[Row]:
-        """See `Store.kept`."""
-        return [row for row in self._rows.values() if row.keeps]
-
-    def statistics(self) -> dict[str, int]:
-        """How much it holds: ``versions`` and ``bytes``."""
-        probe.access(("files", "history"), True)
-        return {"versions": len(self._rows), "bytes": self._bytes}
-
-
-def in_call_order(rows: Sequence[Row]) -> list[Row]:
-    """The rows of one batch in an order that does not depend on timing: see the module's theory."""
-    return sorted(rows, key=lambda row: row.call_index)
-
-
-def _keys(row: Row) -> list[Entry]:
-    return [row.key] if row.target_key is None or row.target_key == row.key else [row.key, row.target_key]
-
-
-def digests_of(row: Row) -> list[bytes]:
-    """What stood there and what stands there, as far as its content is known."""
-    return [standing.digest for standing in (row.before, row.after) if standing is not None and standing.digest]

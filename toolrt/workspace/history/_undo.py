@@ -44,7 +44,7 @@ async def planned(disk: Disk, rows: Sequence[Row], stays_one: Callable[[Stat], A
 
     Checkpoint: always.
     """
-    plan = _Plan(disk, stays_one)
+    plan = _UndoPlan(disk, stays_one)
     for row in reversed(rows):
         await plan.add(row.inverse())
     if plan.blamed:
@@ -89,7 +89,7 @@ def _deepest_first(rows: Iterable[Row]) -> list[Row]:
 
 
 @attrs.define(eq=False)
-class _File:
+class _PlannedFile:
     """A file, or a link, at one point of the plan."""
 
     #: What it is then.
@@ -106,7 +106,7 @@ class _File:
     #: The step that last wrote it; None: none since the last move.
     place: int | None = None
     #: Those that were one file then, itself among them.
-    same: list[_File] = attrs.Factory(lambda self: [self], takes_self=True)
+    same: list[_PlannedFile] = attrs.Factory(lambda self: [self], takes_self=True)
 
     def leave(self) -> None:
         """It is one with no other."""
@@ -114,7 +114,7 @@ class _File:
         self.same = [self]
 
 
-class _Plan:
+class _UndoPlan:
     def __init__(self, disk: Disk, stays_one: Callable[[Stat], Awaitable[bool]]) -> None:
         self._disk = disk
         self._stays_one = stays_one
@@ -123,11 +123,11 @@ class _Plan:
         #: The files that somebody else changed.
         self.blamed: dict[str, None] = {}
         #: What stands where, as far as the plan has looked or put something there.
-        self._at: dict[Entry, _File | Standing | None] = {}
+        self._at: dict[Entry, _PlannedFile | Standing | None] = {}
         #: The files with several names on the disk, by number.
-        self._on_disk: dict[Number, _File] = {}
+        self._on_disk: dict[Number, _PlannedFile] = {}
         #: The files that had one number at this point of the plan.
-        self._numbered: dict[Number, list[_File]] = {}
+        self._numbered: dict[Number, list[_PlannedFile]] = {}
         #: The step that removed a file with one name; forgotten at a move.
         self._removed: dict[Entry, int] = {}
         #: The moves planned so far: from, to, and how `from` is spelled.
@@ -146,10 +146,10 @@ class _Plan:
 
     async def _add_change(self, row: Row) -> None:
         file = await self._look(row.key, row.entry)
-        now = file.standing if isinstance(file, _File) else file
+        now = file.standing if isinstance(file, _PlannedFile) else file
         if now != row.before or (row.before is not None and row.before.digest is None):
             self.blamed[row.path] = None
-        elif not isinstance(file, _File):
+        elif not isinstance(file, _PlannedFile):
             if row.after is not None:
                 self._make(row, row.after)
         elif row.after is None:
@@ -171,7 +171,7 @@ class _Plan:
 
     def _make(self, row: Row, after: Standing) -> None:
         """Something is there where nothing was."""
-        file = _File(after, {row.key: row.entry}, place=len(self.rows))
+        file = _PlannedFile(after, {row.key: row.entry}, place=len(self.rows))
         place = self._removed.pop(row.key, None)
         earlier = None if place is None else self.rows[place]
         if place is not None and earlier is not None and _are_files(earlier.before, after):
@@ -182,7 +182,7 @@ class _Plan:
         self._at[row.key] = file
         self._join(file, after.number)
 
-    def _remove(self, row: Row, file: _File) -> None:
+    def _remove(self, row: Row, file: _PlannedFile) -> None:
         """One name goes: what was to be written to the file for its sake alone is not written to the others'."""
         self._at[row.key] = None
         del file.names[row.key]
@@ -204,7 +204,7 @@ class _Plan:
         if not file.names:
             file.leave()
 
-    def _write(self, row: Row, file: _File, after: Standing) -> None:
+    def _write(self, row: Row, file: _PlannedFile, after: Standing) -> None:
         """A file has another content, by whichever of its names."""
         if file.place is None:
             key = row.key if row.key in file.names else next(iter(file.names))
@@ -213,7 +213,7 @@ class _Plan:
             self.rows.append(attrs.evolve(row, key=key, entry=file.names[key], before=before))
         self._revise(file, after)
 
-    def _revise(self, file: _File, after: Standing) -> None:
+    def _revise(self, file: _PlannedFile, after: Standing) -> None:
         """The step that writes the file leaves that instead, or is needless."""
         assert file.place is not None
         earlier = self.rows[file.place]
@@ -226,7 +226,7 @@ class _Plan:
             after = attrs.evolve(after, number=file.number if file.in_place else None, links=file.links)
             self.rows[file.place] = attrs.evolve(earlier, after=after)
 
-    def _join(self, file: _File, number: Number | None) -> None:
+    def _join(self, file: _PlannedFile, number: Number | None) -> None:
         """The file has that number at this point, and is one with those that have it and are as it is."""
         if number is None:
             return
@@ -255,10 +255,10 @@ class _Plan:
         for key in [key for key in self._at if _below(key, row.key)]:
             there = (*target_key, *key[depth:])
             what = self._at[there] = self._at.pop(key)
-            if isinstance(what, _File):
+            if isinstance(what, _PlannedFile):
                 what.names[there] = (*target, *what.names.pop(key)[depth:])
         for what in self._at.values():
-            if isinstance(what, _File):
+            if isinstance(what, _PlannedFile):
                 what.place = None
         self._removed.clear()
         self._moves.append((row.key, target_key, row.entry))
@@ -287,7 +287,7 @@ class _Plan:
                 "Nothing was changed; it cannot be put back.",
             )
 
-    async def _look(self, key: Entry, entry: Entry) -> _File | Standing | None:
+    async def _look(self, key: Entry, entry: Entry) -> _PlannedFile | Standing | None:
         """What will stand there after the steps planned so far."""
         if key in self._at:
             return self._at[key]
@@ -313,14 +313,14 @@ class _Plan:
         file.names[key] = entry
         return file
 
-    async def _file(self, found: Inspected, standing: Standing) -> _File:
+    async def _file(self, found: Inspected, standing: Standing) -> _PlannedFile:
         """What was found on the disk, which may be known by another name."""
         number = standing.number
         shared = number is not None and found.stat is not None and found.stat.links > 1
         if number is not None and number in self._on_disk:
             return self._on_disk[number]
         in_place = shared and found.stat is not None and await self._stays_one(found.stat)
-        file = _File(standing, {}, number, shared, in_place, found.stat.links if found.stat is not None else 1)
+        file = _PlannedFile(standing, {}, number, shared, in_place, found.stat.links if found.stat is not None else 1)
         if number is not None and shared:
             self._on_disk[number] = file
         self._join(file, number)
@@ -332,7 +332,7 @@ def elsewhere(path: str) -> FileProblem:
     return FileProblem(path, "the directory it was in", "another one", "Nothing was changed; put it back first.")
 
 
-def _as_found(before: Standing | None, file: _File) -> Standing | None:
+def _as_found(before: Standing | None, file: _PlannedFile) -> Standing | None:
     """What a step finds there, with what is known of it now."""
     if before is None:
         return None

@@ -1,12 +1,12 @@
-"""What this process writes of history: its segments, one after another, and what has become of what was begun.
+"""The segments that this process writes, one after another, and how the changes in them ended.
 
-Rules.  What is about to happen is one record.  That it happened, or did not, is said with the next one, or when all
-that was begun has ended; for that room is kept behind the last record (see `toolrt.workspace.journal._segment`), so
-that it can be said when the disk is full.  It counts as said only once it is written, and is tried again until then.
-A segment has all contents that its own changes speak of, so one that is dropped takes none from others.
+Rules.  An intended change is one record.  That it happened, or did not, is recorded with the next change, or when no
+change is under way.  For that a segment keeps room behind its last record (`toolrt.workspace.journal._segment`), so it
+can be recorded when the disk is full.  An end counts as recorded once it is written; until then each record and each
+question tries again.  A segment has all contents of its own changes, so one that is dropped takes none from others.
 
-Limits.  A state directory that refuses even what there is room for (a broken disk, one that became read-only) is not
-told how things ended; the next start decides, see `toolrt.workspace.journal._recovery`.
+Limits.  Where a state directory refuses even records that fit into the room (a broken disk, one that became
+read-only), ends are not recorded, and the next start decides (`toolrt.workspace.journal._recovery`).
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from toolrt.workspace.journal._segment import Segment
 
 __all__ = ["Log"]
 
-#: How many parts a bound is kept in.
+#: How many segments share a bound.
 SEGMENTS = 8
 
-#: How many contents are known to be in the segment; all are forgotten when there are more.
+#: How many contents the log remembers to have written to a segment; with more it forgets all.
 _KNOWN = 65_536
 
-#: How many batches are known by what they have written.
+#: How many batches the log remembers the use of.
 _MOST_BATCHES = 100_000
 
-#: Bytes in which it can be said how one change has ended, in a record of its own; and once more, for what else there
-#: is to say.
+#: Bytes of a record that says how one change ended; as many once more for a record that the writer goes blind.
 _ROOM = 64
 
 
@@ -50,14 +49,14 @@ class _Used:
 
 
 class Log:
-    """The segments in `directory` that this process writes.  Not for use by two threads at once, but for `end`.
+    """The segments in `directory` that this process writes.  Only `end` may be called by two threads at once.
 
     Args:
         directory: where they are; made when something is written.
         versions: how many rows all segments have at most; a segment has an eighth.
         size: how many bytes they have at most.
-        sync: whether each append is on the disk before it counts.
-        grown: is called when there is a new segment, with the number of the first that the batch it is made for needs.
+        sync: whether each append is synced to the disk before it counts.
+        grown: is called when there is a new segment, with the number of the first one that the current batch needs.
     """
 
     def __init__(self, directory: str, versions: int, size: int, sync: bool, grown: Callable[[int], None]) -> None:
@@ -66,33 +65,33 @@ class Log:
         self._most_bytes = size // SEGMENTS
         self._sync = sync
         self._grown = grown
-        #: The last one is written now; the others wait for nothing but the end.
+        #: The last one is written to; the others stay locked until the end.
         self.segments: list[Segment] = []
-        #: Names all that is written until the next `begin_session`.
+        #: Names the writer of all records until the next `begin_session`.
         self.session = ""
-        #: The batches that it has rows of, those that wrote last, oldest first.
+        #: What each batch has written, the batch that wrote last at the end.
         self.batches: dict[str, _Used] = {}
-        #: Whether what comes after is not written here any more, and whether that is still to be said.
+        #: Whether later changes are not written here, and whether that is still to be recorded.
         self.blind = False
         self._blind_unsaid = False
         self._serial = 0
-        #: How many changes were begun of which is not said yet how they ended.
+        #: How many changes have begun and have no recorded end.
         self._open = 0
-        #: What has ended: serial number, whether it happened.  Shared with no lock: a deque takes and gives in one
-        #: step.
+        #: What has ended: serial number, whether it happened.  Threads share it without a lock: a deque takes and
+        #: gives in one step.
         self._ended: deque[tuple[int, bool]] = deque()
-        #: The same, taken out of it and not written yet.
+        #: The same, taken out of it and not recorded.
         self._unsaid: list[tuple[int, bool]] = []
         #: The contents that the last segment has.
         self._known: set[bytes] = set()
 
     @property
     def foreign(self) -> bool:
-        """Whether what is open here belongs to the process that this one was forked from."""
+        """Whether the open segments belong to the process that this one was forked from."""
         return bool(self.segments) and self.segments[-1].foreign
 
     def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> int:
-        """Write down what is about to happen; gives the number that `end` wants.
+        """Record an intended change; gives the number that `end` wants.
 
         Raises:
             OSError: nothing was written.
@@ -127,33 +126,36 @@ class Log:
         return self._serial - 1
 
     def end(self, serial: int, landed: bool) -> None:
-        """What was begun happened, or did not.  Writes nothing, and may be called in any thread."""
+        """The change happened, or did not.  Writes nothing, and may be called in any thread."""
         self._ended.append((serial, landed))
 
     @property
     def all_ended(self) -> bool:
-        """Whether something has ended since anything was written, and nothing that was begun is under way.
+        """Whether a change has ended since the last record, and none is under way.
 
         Without the lock it may be wrong while another thread has it; that thread asks again when it gives it back.
         """
         return bool(self._ended) and self._open <= len(self._unsaid) + len(self._ended)
 
     def unsaid(self) -> list[tuple[int, bool]]:
-        """What has ended and is not written yet."""
+        """The ends that are not recorded yet."""
         while self._ended:
             self._unsaid.append(self._ended.popleft())
         return self._unsaid
 
-    def say(self, landed: Sequence[int] = (), *, sync: bool | None = None) -> None:
-        """Write down what has ended, and with it that all of `landed` happened.
+    def say(
+        self, landed: Sequence[int] = (), *, more: Mapping[str, Any] | None = None, sync: bool | None = None
+    ) -> None:
+        """Record what has ended, and with it that all of `landed` happened.
 
         Args:
-            sync: whether it is on the disk before it counts; None: as everything else.
+            more: to be recorded with it.
+            sync: whether it is synced to the disk before it counts; None: as every other record.
 
         Raises:
-            OSError: it could not be written; `landed` did not end, the rest is said another time.
+            OSError: it could not be written; `landed` did not end, and the other ends are tried again later.
         """
-        said = self._endings(landed)
+        said = self._endings(landed) | dict(more or {})
         if self._blind_unsaid:
             said["blind"] = True
         if not said:
@@ -169,7 +171,7 @@ class Log:
         self._blind_unsaid = False
 
     def go_blind(self) -> None:
-        """What comes after is not written here, so a later start does not know where it was; said once it can be."""
+        """Later changes are not written here, so the next start cannot know where they were; recorded once possible."""
         if not self.blind:
             self.blind = self._blind_unsaid = True
             with contextlib.suppress(OSError):
@@ -190,7 +192,7 @@ class Log:
         return (0, 0) if used is None else (used.rows, used.size)
 
     def _writable(self, used: _Used) -> Segment:
-        """The segment to write to now, for a batch that has written so much."""
+        """The segment to write to, for a batch that has written so much."""
         if not self.segments:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             self.begin_session(Segment.made(self._directory))
@@ -202,7 +204,7 @@ class Log:
         return segment
 
     def begin_session(self, segment: Segment) -> None:
-        """Write to that segment, in a session of its own."""
+        """Write to that segment in a new session."""
         self.session = os.urandom(8).hex()
         self._serial = self._open = 0
         self._open_with(segment, _ROOM)
@@ -218,14 +220,14 @@ class Log:
         self._known.clear()
 
     def forget(self) -> None:
-        """Leave what is open to the process that this one was forked from: it holds the locks."""
+        """Leave the open segments to the process that this one was forked from: it holds their locks."""
         self.segments.clear()
         self.batches.clear()
         self._ended.clear()
         self._unsaid.clear()
 
     def close(self) -> None:
-        """Say what has ended, as far as that can be written, and let everything go; what comes after begins anew."""
+        """Record what has ended, as far as possible, and close the segments; a later change begins anew."""
         with contextlib.suppress(OSError):
             self.say()
         while self.segments:

@@ -1,15 +1,15 @@
-"""What the start of a workspace makes of changes that their writers did not see the end of.
+"""The start of a workspace decides the changes of killed writers.
 
-Rules.  First the disk mends what was half written, where those changes were.  Then each change that stands alone
-happened if what it was to leave is there, and did not if what it found is there; where it is neither, somebody has
-changed the file since, and what he found tells, or it is taken to have happened.  A group that was not said to be
-complete is taken back, except what somebody else has changed since.
+Rules.  First the disk mends what was half written, where those changes were.  Then a change that stands alone happened
+if the disk has what it was to leave, and did not if the disk has what it found.  Where the disk has neither, another
+program has changed the file since: the next recorded change of the file decides, and without one the change happened.
+A group that was not recorded as complete is taken back, except files that other programs have changed since.
 
-Where no history tells what writers that are gone were about to change (there is none yet in the state directory, none
-can be written, or the last writer could not write it), the whole tree is looked through for what they left.
+Where history cannot tell what the killed writers were about to change (the state directory has none yet, cannot be
+written, or the last writer could not record it), the start looks through the whole tree for what they left.
 
-Limits.  Looked through are the 10,000 directories nearest to the root.  Where there is a history, it does not know of
-writers that had theirs in another state directory.  What is left there is mended by `Disk.recover`.
+Limits.  It looks through the 10,000 directories nearest to the root.  A history does not know of writers that had
+theirs in another state directory; `Disk.recover` mends what they left.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
 from toolrt.workspace.disk._seal import Seal
 from toolrt.workspace.disk._state_place import contains, private_directories, users_directory
-from toolrt.workspace.history._history import MemoryStore
-from toolrt.workspace.journal._journal import Journal, Pending
-from toolrt.workspace.journal._sqlite import Place
-from toolrt.workspace.journal._two_stores import TwoStores
+from toolrt.workspace.journal._history_store import HistoryStore, Pending
+from toolrt.workspace.journal._index import Place
+from toolrt.workspace.journal._memory_store import MemoryStore
 from toolrt.workspace.names._mounts import disks_of, located, mounts_of, path_on, reopened
 
 __all__ = ["opened_store", "settled", "state_directory"]
@@ -43,7 +42,7 @@ _MOST_NAMES = 500_000
 
 
 def settled(
-    disk: Disk, pending: Sequence[Pending], journal: Journal, left_alone: set[str]
+    disk: Disk, pending: Sequence[Pending], history: HistoryStore, left_alone: set[str]
 ) -> Iterable[tuple[Place, bool]]:
     """Decide each of `pending`, and take back unfinished groups.
 
@@ -62,12 +61,12 @@ def settled(
     unfinished: list[Row] = []
     for at, row in pending:
         if row.group is None:
-            decided.append((at, _happened(disk, at, row, journal)))
+            decided.append((at, _happened(disk, at, row, history)))
         else:
             unfinished.append(row)
             decided.append((at, False))
     if unfinished:
-        _take_back(disk, unfinished, journal)
+        _take_back(disk, unfinished, history)
     return decided
 
 
@@ -86,10 +85,10 @@ def _mended(disk: Disk, left_alone: set[str]) -> bool:
     return whole
 
 
-def _happened(disk: Disk, at: Place, row: Row, journal: Journal) -> bool:
+def _happened(disk: Disk, at: Place, row: Row, history: HistoryStore) -> bool:
     if row.target is not None:
         return _standing(disk, row.entry) is None and _standing(disk, row.target) is not None
-    following = journal.next_of(at, row.key)
+    following = history.next_of(at, row.key)
     if following is not None and following.before in (row.before, row.after):
         return following.before == row.after
     return _standing(disk, row.entry) != row.before
@@ -109,7 +108,7 @@ def _standing(disk: Disk, entry: Entry) -> Standing | None:
     return Standing(stat.kind, None, stat.mode)
 
 
-def _take_back(disk: Disk, rows: Sequence[Row], journal: Journal) -> None:
+def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:
     """Take back what was done of a group, the last first.
 
     The disk's operations belong to Trio, and whoever makes a workspace may be inside of it; so they are run in a
@@ -118,7 +117,7 @@ def _take_back(disk: Disk, rows: Sequence[Row], journal: Journal) -> None:
     contents: dict[bytes, bytes] = {}
     for row in rows:
         digest = None if row.before is None else row.before.digest
-        content = None if digest is None else journal.stored(digest)
+        content = None if digest is None else history.stored(digest)
         if digest is not None and content is not None:
             contents[digest] = content
     again = reopened(disk)
@@ -168,14 +167,15 @@ def opened_store(
     for part in real:
         part.trust(seal)
     left_alone: set[str] = set()
-    journal = Journal(place, versions, size, sync=any(part.fsync for part in real))
-    journal.start(
-        lambda pending, journal: settled(disk, pending, journal, left_alone), lambda: _mended(disk, left_alone)
+    mixed = len(real) != len(parts)
+    store = HistoryStore(
+        place,
+        versions,
+        size,
+        sync=any(part.fsync for part in real),
+        lasts=(lambda key: isinstance(located(disk, key)[0], RealDisk)) if mixed else None,
     )
-    store: Store = journal
-    if len(real) != len(parts):
-        passing = MemoryStore(versions, size)
-        store = TwoStores(journal, passing, lambda key: isinstance(located(disk, key)[0], RealDisk))
+    store.start(lambda pending, store: settled(disk, pending, store, left_alone), lambda: _mended(disk, left_alone))
     return store, tuple(sorted(left_alone))
 
 

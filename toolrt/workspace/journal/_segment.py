@@ -1,15 +1,14 @@
-"""Where history is written down first: files of records, each written by one writer, one system call a record.
+"""The files that history is written to: each has one writer and takes one system call for a record.
 
-Rules.  A segment is a sequence of records; a record is a head, a description in JSON, and contents.  Whoever writes
-a segment holds a lock on it (flock) for as long as he lives, so a segment that can be locked is one whose writer is
-gone.  A record that was cut off, by a crash or a full disk, is the last one and counts as never written.
+Rules.  A segment is a sequence of records; a record is a head, a description in JSON, and contents.  The writer of a
+segment holds a lock on it (flock) while it lives, so a segment that can be locked has lost its writer.  A record that
+was cut off, by a crash or a full disk, is the last one and counts as never written.
 
-Room may be kept behind the last record, as zeros, which are no record: what is written there later needs no more of
-the disk, so it can be said on a full one.
+A writer may keep room behind the last record, as zeros, which are no record.  A record that fits into this room needs
+no more of the disk, so it can be written when the disk is full.
 
-Theory.  This is write-ahead logging with the contents in the log: what is about to happen is in the operating
-system's hands before the file is touched, for the price of one append.  Everything else (who may ask what) is an
-index that can be made from the segments at any time.
+Theory.  This is write-ahead logging with the contents in the log: the intended change is in the operating system's
+hands before the file is touched, for the price of one append.  The index can be made from the segments at any time.
 """
 
 from __future__ import annotations
@@ -26,24 +25,30 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Record", "Segment", "records_of", "segments_in"]
+__all__ = ["Segment", "SegmentRecord", "path_of", "records_of", "segments_in"]
 
 #: Mark, checksum of the description, its length, length of the contents.
 _HEAD = struct.Struct("<4sIIQ")
 _MARK = b"trt1"
 
-#: Made once: `json.dumps` with options makes one at every call.
+#: Bytes that are read of a record at once: head and description of nearly all.
+_READ = 1024
+
+#: Made once: `json.dumps` with options makes an encoder at every call.
 _encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+_decoded = json.JSONDecoder().decode
 
 _PREFIX, _SUFFIX = "segment-", ".log"
 
 
 @attrs.frozen
-class Record:
+class SegmentRecord:
     """One record as it is read."""
 
-    #: What it says.
+    #: Its description, read and as it stands there.
     said: dict[str, Any]
+    text: bytes
     #: Where its contents begin, and where the next record does, in bytes from the segment's start.
     contents_at: int
     next_at: int
@@ -64,22 +69,35 @@ def path_of(directory: str, number: int) -> str:
     return os.path.join(directory, f"{_PREFIX}{number:08d}{_SUFFIX}")
 
 
-def records_of(descriptor: int, start: int) -> Iterator[Record]:
+def records_of(descriptor: int, start: int) -> Iterator[SegmentRecord]:
     """The whole records of the open segment from `start` on."""
     end = os.fstat(descriptor).st_size
     while start + _HEAD.size <= end:
-        head = os.pread(descriptor, _HEAD.size, start)
-        if len(head) < _HEAD.size:
+        block = os.pread(descriptor, _READ, start)
+        if len(block) < _HEAD.size:
             return
-        mark, checksum, said_size, contents_size = _HEAD.unpack(head)
-        following = start + _HEAD.size + said_size + contents_size
+        mark, checksum, said_size, contents_size = _HEAD.unpack_from(block)
+        contents_at = start + _HEAD.size + said_size
+        following = contents_at + contents_size
         if mark != _MARK or following > end:
             return
-        said = os.pread(descriptor, said_size, start + _HEAD.size)
-        if zlib.crc32(said) != checksum:
+        if contents_at > start + len(block):
+            block += os.pread(descriptor, contents_at - start - len(block), start + len(block))
+        text = block[_HEAD.size : contents_at - start]
+        if zlib.crc32(text) != checksum:
             return
-        yield Record(json.loads(said), start + _HEAD.size + said_size, following)
+        yield SegmentRecord(_decoded(text.decode("ascii")), text, contents_at, following)
         start = following
+
+
+def _head(said: dict[str, Any], behind: int) -> bytes:
+    """A record without its contents, which have that many bytes."""
+    text = _encoded(said).encode("ascii")
+    return _HEAD.pack(_MARK, zlib.crc32(text), len(text), behind) + text
+
+
+#: The record at the end of a segment whose changes all have a recorded end.
+_SETTLED = _head({"settled": True}, 0)
 
 
 class Segment:
@@ -114,7 +132,7 @@ class Segment:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                os.close(descriptor)  # a start of another process took it for a dead writer's, and keeps it
+                os.close(descriptor)  # a start of another process took it as one without a writer, and keeps it
                 number += 1
                 continue
             except BaseException:
@@ -124,7 +142,7 @@ class Segment:
 
     @classmethod
     def taken(cls, directory: str, number: int) -> Segment | None:
-        """One whose writer is gone; None if he is not, or the segment is gone.
+        """A segment that has lost its writer; None: the writer lives, or the segment is gone.
 
         Raises:
             OSError: it cannot be opened.
@@ -157,8 +175,18 @@ class Segment:
         """Whether it was opened by the process that this one was forked from."""
         return self._pid != os.getpid()
 
+    @property
+    def settled(self) -> bool:
+        """Whether its last record is that of `settle`."""
+        return os.pread(self._descriptor, len(_SETTLED), max(0, self.size - len(_SETTLED))) == _SETTLED
+
+    def settle(self) -> None:
+        """Record that a start has nothing to decide here, so that no later one reads it; a full disk may refuse it."""
+        with contextlib.suppress(OSError):
+            self.append({"settled": True})
+
     def cut(self, size: int) -> None:
-        """Forget what is behind `size`: a record that was cut off."""
+        """Remove what is behind `size`: a record that was cut off."""
         if size < self.size:
             os.ftruncate(self._descriptor, size)
             self.size = size
@@ -169,16 +197,16 @@ class Segment:
         """Write one record; or nothing, if the disk refuses.
 
         Args:
-            keep: how many bytes of room there are behind it afterwards, for what must be said later.
+            keep: how many bytes of room to keep behind it, for later records on a full disk.
+            sync: whether it is synced to the disk before this returns.
 
         Raises:
-            OSError: it could not be written; the room kept before is there still.
+            OSError: it could not be written; the room kept before is still there.
         """
-        text = _encoded(said).encode("ascii")
         behind = sum(map(len, contents))
-        head = _HEAD.pack(_MARK, zlib.crc32(text), len(text), behind)
-        blocks = [head + text, *contents, bytes(keep)]
-        size = len(head) + len(text) + behind
+        head = _head(said, behind)
+        blocks = [head, *contents, bytes(keep)]
+        size = len(head) + behind
         try:
             written = os.pwritev(self._descriptor, blocks, self.size)
             if written < size + keep:
@@ -206,7 +234,7 @@ class Segment:
         self.close()
 
     def close(self) -> None:
-        """Let it go: whoever comes next may take it."""
+        """Close it, without its room; the next start may take it."""
         if self._descriptor >= 0:
             if self._kept and not self.foreign:
                 with contextlib.suppress(OSError):

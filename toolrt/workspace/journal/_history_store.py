@@ -1,0 +1,452 @@
+"""Where the history of a workspace is: in segments on the disk, and in memory where the disk does not take it.
+
+Rules.
+    1. A change is recorded before the file is touched, with both contents and in one append.  How it ended is recorded
+       with the next change, or at once when no other change is under way: changes that overlap cost one append each,
+       and the ends of a batch are on the disk when the batch ends.
+    2. The next start decides a change that has no recorded end and no living writer, by what is on the disk.  One
+       record says that all changes of a group happened; a group without it is taken back.  The start records what it
+       decided.
+    3. Changes of a disk in memory are kept in memory, and so are all changes once the state directory refused one.
+       What was written before can still be read, and its ends are still recorded.  A group that has begun on the disk
+       and cannot be recorded to its end is refused and taken back at once; no other call fails for history.
+
+Theory.  The segments are the truth, and the index is made from them.  No file moves from one disk to another and none
+has names on two, so changes of different disks are never in each other's way: a batch of both is the two lists in call
+order.  Decision 058 has what a change costs this way, and what it costs in SQLite.
+
+Limits.  Bounds are kept by whole segments, an eighth of the bound each: history holds between seven and nine eighths of
+its bound.  Without a disk that syncs (`RealDisk(fsync=True)`), a loss of power may lose the latest versions.  A forked
+child begins a session of its own.  A change that another living process has under way is shown as made.  A later
+process does not know what was kept in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from toolrt.workspace._problem import FileProblem
+from toolrt.workspace.change._mutation import digest_of
+from toolrt.workspace.change._version import Row
+from toolrt.workspace.disk._disk import Entry
+from toolrt.workspace.journal._index import Place, SegmentIndex
+from toolrt.workspace.journal._log import SEGMENTS, Log
+from toolrt.workspace.journal._memory_store import MemoryStore, digests_of, in_call_order
+from toolrt.workspace.journal._segment import Segment, path_of, segments_in
+
+__all__ = ["HistoryStore", "Pending"]
+
+T = TypeVar("T")
+
+#: A change that has no recorded end: where it is described, and what it is.
+Pending = tuple[Place, Row]
+
+#: Earlier versions kept an index in SQLite beside the segments.
+_EARLIER_INDEX = ("index.db", "index.db-wal", "index.db-shm")
+
+#: What can go wrong with a state directory: the disk refuses, or a record is none that toolrt writes.
+_FAILURES = (OSError, ValueError)
+
+#: The number of the change in the log, and what the memory gave for its part; None: no part there.
+_Token = tuple[int | None, Any]
+
+
+class HistoryStore:
+    """The history of one workspace, in a directory of its own.
+
+    Args:
+        directory: where it is; made when something is written.  None: there is no place for it.
+        versions: how many rows it keeps at most, on the disk and in memory each.
+        size: how many bytes of contents it keeps at most, on the disk and in memory each.
+        sync: whether each append is synced to the disk before it counts.
+        lasts: whether the entry of this key is on a real disk, so that its history is to outlive the process; None:
+            all entries are.
+    """
+
+    #: Its methods read and write files.
+    blocks = True
+
+    def __init__(
+        self,
+        directory: str | None,
+        versions: int,
+        size: int,
+        *,
+        sync: bool = False,
+        lasts: Callable[[Entry], bool] | None = None,
+    ) -> None:
+        self._directory = directory or ""
+        self._most_rows = versions
+        self._most_bytes = size
+        self._lasts = lasts or (lambda key: True)
+        self._lock = threading.Lock()
+        itself = weakref.ref(self)
+        self._log = Log(self._directory, versions, size, sync, lambda number: _shrunk(itself(), number))
+        self._index = SegmentIndex(self._directory)
+        #: The groups that began on the disk and have not ended: by their rows' serial numbers.
+        self._groups: dict[int, str] = {}
+        self._group_count = 0
+        #: None: nothing is kept there yet.  Its lock is never held for long, so Trio's thread may wait for it.
+        self._memory = None if lasts is None else MemoryStore(versions, size)
+        self._memory_lock = threading.Lock()
+        self._problem: str | None = None
+        self._finalizer = weakref.finalize(self, self._log.close)
+        if directory is None:
+            self._fall_back("the user's state directory is inside the workspace; name another one")
+        elif not _can_be_written(directory):
+            self._fall_back("the state directory cannot be written")
+
+    @property
+    def problem(self) -> str | None:
+        """Why all later changes are kept in memory; None: they are not."""
+        return self._problem
+
+    # What the start finds
+
+    def start(
+        self,
+        settle: Callable[[Sequence[Pending], HistoryStore], Iterable[tuple[Place, bool]]],
+        mend: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Take over from writers that are gone.
+
+        Args:
+            settle: is given their changes that have no recorded end, oldest first, and decides them.
+            mend: is called where history does not know what the writers were about to change: there is no history
+                yet, or a writer could not record it.  Says whether all is mended.
+        """
+        if self._problem is not None or not os.path.isdir(self._directory):
+            mend()
+            return
+        gone: dict[int, Segment] = {}
+        try:
+            numbers = segments_in(self._directory)
+            if not numbers:
+                mend()
+            for number in numbers:
+                segment = Segment.taken(self._directory, number)
+                if segment is not None and not segment.settled:
+                    gone[number] = segment
+                elif segment is not None:
+                    segment.close()
+            if not gone:
+                return
+            for name in _EARLIER_INDEX:
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self._directory, name))
+            index = SegmentIndex(self._directory)
+            for number, end in index.read(gone).items():
+                gone[number].cut(end)
+            blind, undecided = index.blind(), bool(index.pending(gone))
+            if blind and mend():
+                for number in blind:
+                    gone[number].append({"blind": False})
+            if undecided:
+                self._index.read()  # what came after the changes of `gone` may be anywhere
+                _record(gone, settle(self._index.pending(gone), self))
+            last = max(gone)
+            if gone[last].size < self._most_bytes // SEGMENTS // 2:
+                self._log.begin_session(gone[last])
+                del gone[last]
+            for segment in gone.values():
+                if segment.number not in blind:
+                    segment.settle()
+        except _FAILURES as error:
+            self._fall_back(_reason(error))
+        finally:
+            for segment in gone.values():
+                segment.close()
+
+    def next_of(self, at: Place, key: Entry) -> Row | None:
+        """For `settle`: the change of that entry that came after that one, by any writer."""
+        return self._index.next_of(at, key)
+
+    def stored(self, digest: bytes) -> bytes | None:
+        """For `settle`: the content."""
+        return self._content(self._index, digest)
+
+    # Writing
+
+    def new_group(self) -> str:
+        """See `Store.new_group`; another name in every session."""
+        with self._turn():
+            self._group_count += 1
+            return f"{self._log.session or 'first'}-{self._group_count}"
+
+    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> _Token:
+        """See `Store.begin`.
+
+        Raises:
+            FileProblem: the rows belong to a group that began on the disk, and the disk takes no more.
+        """
+        with self._turn():
+            if self._log.foreign:
+                self._log.forget()
+                self._groups.clear()
+            lasting = [row for row in rows if self._lasts(row.key)]
+            serial = self._begin_lasting(lasting, _of(lasting, contents)) if lasting else None
+            passing = [row for row in rows if serial is None or not self._lasts(row.key)]
+            if not passing:
+                return serial, None
+            assert self._memory is not None
+            return serial, self._memory.begin(passing, _of(passing, contents))
+
+    def _begin_lasting(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> int | None:
+        """The number of the change in the log; None: it is to be kept in memory."""
+        group = rows[0].group
+        if self._problem is None:
+            try:
+                serial = self._log.begin(rows, contents)
+            except _FAILURES as error:
+                self._fall_back(_reason(error))
+            else:
+                if group is not None:
+                    self._groups[serial] = group
+                return serial
+        self._say()
+        if group is not None and group in list(self._groups.values()):
+            raise self._cut_short()
+        return None
+
+    def end(self, token: _Token, landed: bool) -> None:
+        """See `Store.end`."""
+        serial, passing = token
+        if serial is not None:
+            self._groups.pop(serial, None)
+            self._log.end(serial, landed)
+            self._say_ended()
+        if passing is not None:
+            self._kept(lambda memory: memory.end(passing, landed), None)
+
+    def settle(self, tokens: Sequence[_Token]) -> None:
+        """See `Store.settle`.
+
+        Raises:
+            FileProblem: it cannot be recorded; nothing ended.
+        """
+        serials = [serial for serial, _ in tokens if serial is not None]
+        with self._turn():
+            if serials:
+                try:
+                    self._log.say(serials)
+                except _FAILURES as error:
+                    self._fall_back(_reason(error))
+                    raise self._cut_short() from None
+        for serial in serials:
+            self._groups.pop(serial, None)
+        self._kept(lambda memory: memory.settle([passing for _, passing in tokens if passing is not None]), None)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One thread at a time; afterwards it records the changes that other threads ended meanwhile."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._say_ended()
+
+    def _say_ended(self) -> None:
+        """Record how changes ended if none is under way.
+
+        It never waits: the thread that has the lock comes by here when it gives the lock back.  The record is not
+        synced, so a loss of power may lose it; then the next start decides as it does after a crash.
+        """
+        while self._log.all_ended and self._lock.acquire(blocking=False):
+            try:
+                self._say(sync=False)
+            finally:
+                self._lock.release()
+
+    def _say(self, sync: bool | None = None) -> None:
+        """Record what has ended, if anything has."""
+        try:
+            self._log.say(sync=sync)
+        except _FAILURES as error:
+            self._fall_back(_reason(error))
+
+    def _cut_short(self) -> FileProblem:
+        return FileProblem(
+            "history",
+            "all changes of one call written down before the first is made",
+            f"a state directory that took only some ({self._problem})",
+            "What was changed is put back; send the call again.",
+            retryable=True,
+        )
+
+    def _shrink(self, needed: int) -> None:
+        """Drop the oldest segments until the bounds are kept; of this process's none from number `needed` on."""
+        sizes: dict[int, int] = {}
+        for number in sorted(self._index.read()):
+            with contextlib.suppress(FileNotFoundError):
+                sizes[number] = os.stat(path_of(self._directory, number)).st_size
+        own = {segment.number: segment for segment in self._log.segments}
+        for number in list(sizes)[:-1]:
+            if sum(sizes.values()) <= self._most_bytes and self._index.counts()[0] <= self._most_rows:
+                return
+            segment = own.get(number) or Segment.taken(self._directory, number)
+            if segment is None or (number in own and number >= needed):
+                continue
+            with contextlib.suppress(OSError):  # the numbers of later versions count those that go
+                self._log.say(more={"dropped": [number, self._index.goes_with(number)]})
+            segment.remove()
+            self._index.forget(number)
+            if segment in self._log.segments:
+                self._log.segments.remove(segment)
+            del sizes[number]
+
+    # Asking
+
+    def rows_of_batch(self, batch_id: str) -> list[Row]:
+        """See `Store.rows_of_batch`.
+
+        Raises:
+            FileProblem: this session wrote some of them, and they cannot be read any more.
+        """
+
+        def found(index: SegmentIndex) -> tuple[bool | None, list[Row]]:
+            session = self._log.session
+            return index.has_batch(session, batch_id), index.rows_of_batch(session, batch_id)
+
+        nothing: tuple[bool | None, list[Row]] = (None, [])
+        with self._turn():
+            own, older = self._asked(found, nothing)
+            if own is None and batch_id in self._log.batches:
+                raise FileProblem(
+                    f"batch {batch_id}",
+                    "all that it changed",
+                    f"a part: what was written down of it cannot be read any more ({self._problem})",
+                    "Nothing was changed.",
+                )
+            newer = self._kept(lambda memory: memory.rows_of_batch(batch_id), nothing[1])
+        # Without rows of its own among them, the older ones are an earlier session's.
+        return in_call_order([*(older if own or not newer else []), *newer])
+
+    def is_whole(self, batch_id: str) -> bool:
+        """See `Store.is_whole`."""
+        with self._turn():
+            written = self._asked(lambda index: index.is_whole(self._log.session, batch_id), True)
+            return written and self._kept(lambda memory: memory.is_whole(batch_id), True)
+
+    def used_by(self, batch_id: str) -> tuple[int, int]:
+        """See `Store.used_by`."""
+        rows, size = self._log.used_by(batch_id)
+        more_rows, more_size = self._kept(lambda memory: memory.used_by(batch_id), (0, 0))
+        return rows + more_rows, size + more_size
+
+    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+        """See `Store.rows_of_file`."""
+        nothing: tuple[int, list[Row]] = (0, [])
+        dropped, older = nothing
+        with self._turn():
+            if self._lasts(key):
+                dropped, older = self._asked(lambda index: index.rows_of_file(self._log.session, key), nothing)
+            forgotten, newer = self._kept(lambda memory: memory.rows_of_file(key), nothing)
+        if forgotten:  # the oldest of those in memory, so all that came before them
+            return dropped + len(older) + forgotten, newer
+        return dropped, [*older, *newer]
+
+    def content(self, digest: bytes) -> bytes | None:
+        """See `Store.content`."""
+        with self._turn():
+            newer = self._kept(lambda memory: memory.content(digest), None)
+            return self._asked(lambda index: self._content(index, digest), None) if newer is None else newer
+
+    def kept(self) -> list[Row]:
+        """See `Store.kept`."""
+        nothing: list[Row] = []
+        with self._turn():
+            older = self._asked(lambda index: index.kept(), nothing)
+            return [*older, *self._kept(lambda memory: memory.kept(), nothing)]
+
+    def statistics(self) -> dict[str, int]:
+        """How much it holds: ``versions`` and ``bytes``."""
+        with self._turn():
+            rows, size = self._asked(lambda index: index.counts(), (0, 0))
+            newer = self._kept(lambda memory: memory.statistics(), {"versions": 0, "bytes": 0})
+        return {"versions": rows + newer["versions"], "bytes": size + newer["bytes"]}
+
+    def _asked(self, question: Callable[[SegmentIndex], T], nothing: T) -> T:
+        """The answer of the segments; `nothing` where there is no history yet, or it cannot be read."""
+        self._say()
+        if not self._log.segments and not os.path.isdir(self._directory):
+            return nothing
+        try:
+            self._index.read()
+            self._index.end(self._log.session, self._log.unsaid())
+            return question(self._index)
+        except _FAILURES as error:
+            self._fall_back(_reason(error))
+            return nothing
+
+    def _kept(self, question: Callable[[MemoryStore], T], nothing: T) -> T:
+        """The answer of the memory; `nothing` where nothing is kept there."""
+        if self._memory is None:
+            return nothing
+        with self._memory_lock:
+            return question(self._memory)
+
+    def _content(self, index: SegmentIndex, digest: bytes) -> bytes | None:
+        place = index.content_at(digest)
+        if place is None:
+            return None
+        number, start, size = place
+        try:
+            descriptor = os.open(path_of(self._directory, number), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            content = os.pread(descriptor, size, start)
+        finally:
+            os.close(descriptor)
+        return content if digest_of(content) == digest else None
+
+    def _fall_back(self, problem: str) -> None:
+        """Keep all later changes in memory."""
+        if self._problem is None:
+            self._problem = f"history is kept in memory: {problem}"
+            self._memory = self._memory or MemoryStore(self._most_rows, self._most_bytes)
+            self._log.go_blind()
+
+    def close(self) -> None:
+        """Record what has ended and close the segments; a later change begins a new session."""
+        with self._turn():
+            self._log.close()
+
+
+def _record(segments: Mapping[int, Segment], decided: Iterable[tuple[Place, bool]]) -> None:
+    """Write what was decided to the segments that have the changes, where each index reads it."""
+    said: dict[int, list[list[object]]] = {}
+    for (number, *about), landed in decided:
+        said.setdefault(number, []).append([*about, landed])
+    for number, decisions in said.items():
+        segments[number].append({"decided": decisions})
+
+
+def _shrunk(store: HistoryStore | None, needed: int) -> None:
+    if store is not None:
+        store._shrink(needed)
+
+
+def _of(rows: Iterable[Row], contents: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Those of `contents` that `rows` mention."""
+    return {digest: contents[digest] for row in rows for digest in digests_of(row) if digest in contents}
+
+
+def _reason(error: Exception) -> str:
+    """Why, without a path."""
+    return os.strerror(error.errno or 0) if isinstance(error, OSError) else type(error).__name__
+
+
+def _can_be_written(directory: str) -> bool:
+    """Whether `directory`, or what would have to be made for it, can be."""
+    while not os.path.exists(directory):
+        above = os.path.dirname(directory)
+        if above == directory:
+            return False
+        directory = above
+    return os.path.isdir(directory) and os.access(directory, os.W_OK | os.X_OK)
