@@ -12,8 +12,8 @@ Theory.  An *event* says what happened, for a reader of the trace; toolrt's own 
 know which steps may be swapped (two steps are dependent when both touch one resource and one of them writes it).
 
 What a step touches because of where it runs (a scope it is inside, the bookkeeping of a batch) is *implied*: it is
-told to `implied`, while somebody asks, and is in no trace.  A step that reported no access of its own may have done
-anything, unless whoever wrote the code that runs in it vouches (`vouch`) that it reports what others could see.
+reported to `implied`, if that is set, and is in no trace.  A step that reported no access of its own may have done
+anything, unless it calls `vouch`: then it reports all that others could see.
 
 Limits.  The sink is one per process.  Report from the thread that runs Trio: code in a worker thread has no
 place in the order of steps.
@@ -48,7 +48,7 @@ Resource = tuple[Any, ...]
 
 
 class Sink(Protocol):
-    """Whoever observes: a recorder, a simulation, a telemetry exporter."""
+    """An observer: a recorder, a simulation, a telemetry exporter."""
 
     def event(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Take note that `kind` happened; `fields` holds JSON values and is not changed afterwards."""
@@ -57,16 +57,17 @@ class Sink(Protocol):
         """Take note that the running step read (or, with `write`, wrote) `resource`."""
 
 
-#: Who observes now, or None.  Set it with `observed_by`, read it as ``probe.sink``.
+#: The observer, or None.  Set it with `observed_by`, read it as ``probe.sink``.
 sink: Sink | None = None
 
-#: Takes what the running step touches because of where it runs, for an explorer that swaps steps; None: nobody asks.
+#: Takes what the running step touches because of where it runs, for an explorer that swaps steps; None: no such
+#: explorer runs.
 implied: Callable[[Resource, bool], None] | None = None
 
-#: Written by a step that did something nobody can name: its order with any other matters.
+#: Written by a step that did something that has no name: its order with any other matters.
 ANYTHING: Resource = ("anything",)
 
-#: Implied by a step that is vouched for.
+#: Implied by a step that called `vouch`.
 ALL_REPORTED: Resource = ("all reported",)
 
 #: True while a simulation runs: what would go to a worker thread runs inline, as one step.
@@ -74,7 +75,7 @@ threads_inline: bool = False
 
 
 def event(kind: str, **fields: Any) -> None:
-    """Report an event of this `kind` with these `fields` to whoever observes.  For code that is not hot."""
+    """Report an event of this `kind` with these `fields` to the observer.  For code that is not hot."""
     if sink is not None:
         sink.event(kind, fields)
 
@@ -88,8 +89,8 @@ def access(resource: Resource, write: bool) -> None:
 def vouch() -> None:
     """Say that the running step reports all that it touches and others could see, be it nothing.
 
-    An explorer takes a step that reported nothing for one that may have done anything.  This is the word of whoever
-    wrote the code of the step that it did not: up to here from the checkpoint before, and on to the next.
+    An explorer takes a step that reported nothing for one that may have done anything.  A call says that it did not:
+    the whole step, from the checkpoint before to the next one, reports all that others could see.
 
     Checkpoint: never.
     """
@@ -149,7 +150,7 @@ class _Looking:
 def looking() -> Iterator[dict[Resource, None]]:
     """Give a dict that holds, when the block is left, the names of everything that was read in it.
 
-    Whoever observes sees these accesses as well.
+    The observer sees these accesses as well.
     """
     global sink
     before = sink

@@ -15,11 +15,11 @@ __all__ = ["CANCEL", "CLOCK", "ROOT", "TaskPath", "key_of_path", "task_of"]
 
 ROOT = "main"
 
-#: Who steps when time moves although something else could happen.
+#: The name of the step by which time moves although something else could happen.
 CLOCK = "clock"
 
-#: Who steps when a scope is cancelled: this, the numbers of the task that entered it, and the scope's number among
-#: those that this task has entered.
+#: The name of the step that cancels a scope: this, the numbers of the task that entered it, and the scope's number
+#: among those that this task has entered.
 CANCEL = "cancel"
 
 # Higher than any number of tasks.

@@ -1,7 +1,7 @@
 """A schedule: the choices of one execution, enough to make it again.
 
 Rules.  The JSON form records for each step the task, what was enabled, what was touched and the virtual time;
-the short form only who stepped, for a person to paste::
+the short form only the tasks that stepped, for a person to paste::
 
     main main.0*2 main.1
 
@@ -47,7 +47,7 @@ class Schedule:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """Who stepped, step by step."""
+        """The task of each step."""
         return tuple(step.task for step in self.steps)
 
     @cached_property

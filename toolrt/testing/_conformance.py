@@ -122,7 +122,7 @@ def check_tool(
 
 
 def _checked_inputs(inputs: object) -> list[Any]:
-    """Give the inputs, of which there is one."""
+    """Give the inputs: exactly one."""
     # The names of one input's fields are no inputs, nor are the letters of a text.
     if isinstance(inputs, Iterable) and not isinstance(inputs, Mapping | str | bytes) and (listed := list(inputs)):
         return listed

@@ -74,7 +74,7 @@ class ExplorationPlan:
 
     @property
     def how(self) -> dict[str, Any]:
-        """The rest of what `sim.explore` takes, whoever runs it."""
+        """The other arguments of `sim.explore`."""
         limit = {} if self.step_limit is None else {"step_limit": self.step_limit}
         return {**self.actors, **limit}
 
@@ -96,7 +96,7 @@ def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | 
         DefinitionRefused: an option is not what it must be, or does not go with another; the test was not run.
     """
     strategy, most = chosen(plan.strategy, plan.executions, plan.seed)
-    # Whoever explores says what these must be.
+    # `sim.explore` checks these.
     sim.run(_nothing, **plan.actors)
     if not isinstance(plan.jobs, int) or isinstance(plan.jobs, bool) or plan.jobs < 1:
         raise DefinitionRefused("jobs", "a number of processes, 1 or more", plan.jobs)
@@ -293,7 +293,7 @@ def _fail(
     again: Callable[[str], str],
     example: Example | None,
 ) -> None:
-    """Raise what the failure in `report` is, told as a person needs it."""
+    """Raise the failure in `report`, with a text for people."""
     __tracebackhide__ = True
     failure = report.failures[0]
     if failure.error is not None and (special := _special(failure.error)) is not None:
@@ -448,7 +448,7 @@ def _decorated(plan: ExplorationPlan, test: Callable[..., Awaitable[Any]]) -> Ca
 def called(
     test: Callable[..., Awaitable[Any]], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Callable[[], Awaitable[Any]]:
-    """Give the program that calls `test`, each time with arguments that nobody has changed."""
+    """Give the program that calls `test`, each time with unchanged arguments."""
     args = tuple(map(replayable, args))
     kwargs = {name: replayable(value) for name, value in kwargs.items()}
     return lambda: test(*map(fresh, args), **{name: fresh(value) for name, value in kwargs.items()})

@@ -7,7 +7,7 @@ Rules.
        for all executions.
     2. They are set up in the test's own task, one after the other in pytest's order, and torn down in reverse, under
        the explored schedule and in virtual time.  They add no task, so they multiply no schedules.
-    3. As in pytest-trio, a fixture is not told of the test's exception, only of a cancel; ``nursery`` gives each
+    3. As in pytest-trio, a fixture does not see the test's exception, only a cancel; ``nursery`` gives each
        fixture, and the test, a nursery of its own that is cancelled at the end.
     4. ``autojump_clock`` is what an explored test has anyhow; ``mock_clock`` would be ignored, and is refused.
 

@@ -1,8 +1,9 @@
 """Schedules that failed, kept for the next time.
 
-Rules.  What is kept is the short form: who stepped when.  So a schedule survives every edit that moves no scheduling
-point, and one that no longer fits its program is dropped without a word.  One that fits and passes is kept: the next
-edit may bring the bug back.  Keeping is a convenience: a place that cannot be written to is not an error.
+Rules.  What is kept is the short form: the tasks in the order of their steps.  So a schedule survives every edit that
+moves no scheduling point, and one that no longer fits its program is dropped without a word.  One that fits and passes
+is kept: the next edit may bring the bug back.  Keeping is a convenience: a place that cannot be written to is not an
+error.
 
 Where.  In a directory, one text file for each schedule, which may be committed; or in Hypothesis' database, beside
 the examples.
@@ -110,7 +111,7 @@ class SavedSchedules:
         self._tried = False
 
     def fits(self, schedule: str) -> None:
-        """Be told that `schedule` still is one of the program."""
+        """Note that `schedule` still fits the program."""
         self._fitted.add(schedule)
 
     @property
@@ -119,7 +120,7 @@ class SavedSchedules:
         return bool(self._fitted)
 
     def tried(self) -> None:
-        """Be told that all were tried."""
+        """Note that all were tried."""
         self._tried = True
 
     def add(self, schedule: str) -> None:

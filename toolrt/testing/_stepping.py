@@ -68,7 +68,7 @@ class Steps:
     passed_on: bool = False
 
 
-# The run that is between two checkpoints, and its thread; an audit hook cannot be removed, only be told nothing.
+# The run that is between two checkpoints, and its thread; an audit hook cannot be removed, only idle.
 _running: tuple[Steps, int] | None = None
 _listening = False
 
@@ -130,7 +130,7 @@ def _step(coroutine: Coroutine[Any, Any, Any], steps: Steps, answer: Any, error:
     _running = (steps, threading.get_ident())
     profiler = sys.getprofile()
     if not steps.cancel_at and profiler is None:
-        # Once for each input is enough, and somebody else's profiler is left alone.
+        # Once for each input is enough, and another profiler is left alone.
         sys.setprofile(_see)
     began = time.thread_time()
     try:

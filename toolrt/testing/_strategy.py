@@ -16,7 +16,7 @@ from toolrt.errors import DefinitionRefused
 
 __all__ = ["NAMES", "chosen"]
 
-#: How many executions a sample is unless somebody says otherwise: a second or so for most tests.
+#: How many executions a sample has by default: a second or so for most tests.
 SAMPLE = 100
 
 #: How many a search of a whole space named by its name may take; past that it is inconclusive.

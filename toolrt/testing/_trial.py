@@ -135,7 +135,7 @@ def run(tool: Tool, arguments: Arguments, state: State, trial: Trial, at: float 
     trial.after = {} if trial.workspace is None else trial.workspace.snapshot()
     error = execution.error
     if not trial.steps.blocked:
-        # What holds up the loop is told in place of it.
+        # A call that blocks the loop is reported instead.
         refuse_unsimulated(error)
     if isinstance(error, SimulationStopped):
         trial.stuck = str(error)

@@ -101,7 +101,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Explore a marked test; leave all others to whoever runs them."""
+    """Explore a marked test; leave all others to the other plugins."""
     __tracebackhide__ = True
     marker = pyfuncitem.get_closest_marker("explore")
     test = pyfuncitem.stash.get(_test_key, None)

@@ -1,7 +1,7 @@
 """What was observed: events, steps, accesses, and what happened before what.
 
 A production run and a simulation give the same `Trace`.  This room imports errors and the probe alone, and
-knows no Trio: whoever records says what the time is and which task runs.
+knows no Trio: the recorder supplies the time and the running task.
 """
 
 from toolrt._plain import plain, stable_text

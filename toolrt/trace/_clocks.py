@@ -2,11 +2,11 @@
 
 Theory.  One step happens before another when a chain of these edges leads from it to the other: the order of
 steps of one task; the step that spawned or woke a task before that task's next step, and the last step of a
-joined task before the step of whoever joined it; two steps that touch one resource, one of them writing, in the
+joined task before the step that joined it; two steps that touch one resource, one of them writing, in the
 order they ran (Lamport, 1978; Mattern, 1989).  Two steps without such a chain could have run the other way
 round with the same effect.
 
-Limits.  An access that nobody reported makes no edge.
+Limits.  An unreported access makes no edge.
 """
 
 from __future__ import annotations
@@ -64,5 +64,5 @@ class Clocks:
         return self._vectors[second][place] >= number
 
     def of(self, index: int) -> dict[str, int]:
-        """Give the clock of one step, by task; tasks of which nothing happened before are left out."""
+        """Give the clock of one step, by task; tasks without a step before it are left out."""
         return {task: number for task, number in zip(self._tasks, self._vectors[index], strict=True) if number}

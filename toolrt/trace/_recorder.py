@@ -1,4 +1,4 @@
-"""Keeps what the probe reports, until somebody asks for the trace."""
+"""Keeps what the probe reports, until the trace is read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recorder:
 
 @contextmanager
 def recording(clock: Callable[[], float], task: Callable[[], str]) -> Iterator[Recorder]:
-    """Record every event reported inside the block; whoever observed before observes again after it.
+    """Record every event reported inside the block; the observer before observes again after it.
 
     Example:
         >>> from toolrt import probe

@@ -25,12 +25,12 @@ _REMEDY = "Give the text that Trace.to_json() returned, unchanged."
 class Trace:
     """Everything observed in one execution.
 
-    Events and steps are built when they are first asked for, so a trace nobody looks at costs nothing.
+    Events and steps are built when they are first asked for, so a trace that is not read costs nothing.
 
     Args:
         events: the events in the order they happened, as a recorder keeps them.
         steps: the steps in the order they ran, or a function that gives them.
-        meta: who made it: versions, policy, how the execution ended.
+        meta: its origin: versions, and how the execution ended.
         notes: what others add to it (an oracle's answer); JSON values.
     """
 
@@ -43,9 +43,9 @@ class Trace:
     ) -> None:
         self._raw_events = events
         self._raw_steps = steps
-        #: Who made it: versions, policy, how the execution ended.
+        #: Its origin: versions, and how the execution ended.
         self.meta: dict[str, Any] = dict(meta or {})
-        #: Free for whoever reads the trace; kept by `to_json`, so put JSON values in it.
+        #: Free for readers of the trace; kept by `to_json`, so put JSON values in it.
         self.notes: dict[str, Any] = dict(notes or {})
 
     @cached_property

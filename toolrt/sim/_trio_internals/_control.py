@@ -128,7 +128,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         own_run = "await the function itself; a simulation already is its Trio run"
         refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
-        # The socket of the operating system is already open, and nobody else may have it.
+        # The operating system's socket is already open, and no other code owns it.
         refuse(_socket._SocketType, "__init__", "use a socket", outside, lambda _, sock: sock.close())
         # It would open two of the operating system's, and only one of them would get as far as the line above.
         refuse(_socket_names, "socketpair", "use a socket", outside)
@@ -158,7 +158,7 @@ def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any
         statistics, seam = real(runner), mine()
         if seam is None or not seam.owns(seam.current_task()):
             return statistics
-        # The harness waits for the program; who can run is in no queue of Trio's.
+        # The harness waits for the program; tasks that can run are in no queue of Trio's.
         runnable = statistics.tasks_runnable + seam.count_runnable()
         return attrs.evolve(statistics, tasks_living=statistics.tasks_living - 1, tasks_runnable=runnable)
 

@@ -106,7 +106,7 @@ class Leftovers:
             self._runner.task_exited(task, outcome.Value(None))
 
     def bury(self) -> None:
-        """Close every coroutine of a run whose loop has failed: nobody will step them again."""
+        """Close every coroutine of a run whose loop has failed: they will not be stepped again."""
         for task in list(self._tasks):
             nursery: Any = task.parent_nursery
             if nursery is not None:

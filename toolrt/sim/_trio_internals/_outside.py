@@ -1,6 +1,6 @@
 """What of the standard library leaves a simulation, without Trio's help: sockets, subprocesses, other event loops.
 
-Rules.  Only what is the library's own is refused: a stand-in that somebody has put in its place is what a refusal asks
+Rules.  Only what is the library's own is refused: a stand-in in its place is what a refusal asks
 for.  What stays in the process (files, a database in one, an address that is a number) is not refused.
 
 Limits.  A function that was imported from its module beforehand is met where it needs another one: that which connects

@@ -8,7 +8,7 @@ __all__ = ["Replacements"]
 
 
 class Replacements:
-    """What is replaced now.  Who puts something in calls `put_back`, whatever happens."""
+    """What is replaced now.  The code that replaces something calls `put_back`, whatever happens."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any]] = []

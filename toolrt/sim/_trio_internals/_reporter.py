@@ -1,7 +1,7 @@
 """How an operation of Trio's is made to report what it touches.
 
-Rules.  A report is made before the operation, by whoever called it: a step of the program of the execution that runs
-now, in this thread.  Anybody else's operation is done without one.
+Rules.  A report is made before the operation, and only for a step of the program of the execution that runs now, in
+this thread.  All other operations are done without one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Reporter(Replacements):
 
     def __init__(self) -> None:
         super().__init__()
-        #: The execution that runs now; None: nobody wants to know.
+        #: The execution that runs now; None: no reports are wanted.
         self.things: Things | None = None
 
     def here(self) -> Things | None:
@@ -89,7 +89,7 @@ class Reporter(Replacements):
     def around_slot(self, holder: Any, name: str, note: Callable[[Things, Any, bool], None]) -> None:
         """Call ``note(things, self, write)`` before a flag of a class with slots is read or raised.
 
-        That it is down to begin with is no write: nobody has the object then, and it has no name yet.
+        That it is down to begin with is no write: no other task has the object then, and it has no name yet.
         """
         here, real = self.here, holder.__dict__[name]
 

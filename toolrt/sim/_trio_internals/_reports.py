@@ -6,7 +6,7 @@ an operation's report depends on nothing but what it reports, or a swap would ch
 its kind, the task that made it, and how many of its kind that task had made before: the same in every schedule.
 Everything replaced here acts on the program's own steps alone, and is put back afterwards.
 
-What each kind of primitive reports is said by the module that makes it do so: `_reports_sync` (events, locks, channels
+The modules that make each kind of primitive report: `_reports_sync` (events, locks, channels
 and the like), `_reports_scopes` (cancelling, deadlines, nurseries) and `_reports_implied` (what follows from where
 code runs).
 """
@@ -31,12 +31,12 @@ from toolrt.sim._trio_internals._things import Things
 
 __all__ = ["Reports"]
 
-# After so many executions that nobody wanted to know about, Trio's own primitives are put back.
+# After so many executions without reports, Trio's own primitives are put back.
 _UNWANTED_MOST = 20
 
 
 class Reports:
-    """Who reports, and to which execution; one for each simulation."""
+    """The reporting primitives, and the execution they report to; one for each simulation."""
 
     def __init__(self) -> None:
         self._reporter = Reporter()
@@ -53,7 +53,7 @@ class Reports:
         return Things(self._outside, self._kept)
 
     def begin(self, things: Things | None) -> None:
-        """Let Trio's primitives report to `things` from here on; None: nobody wants to know.
+        """Let Trio's primitives report to `things` from here on; None: no reports are wanted.
 
         What replaces Trio's own is put in when it is first wanted, and taken out when it was not for a while: both
         take as long as a small execution.
@@ -77,13 +77,13 @@ class Reports:
                 self._put_back()
 
     def imply_too(self) -> None:
-        """Report what is implied as well, until the end of the block: a third of all the cost, for who asks."""
+        """Report what is implied as well, until the end of the block: a third of all the cost, so only on request."""
         if not self._implying:
             self._implying = True
             report_implied(self._reporter)
 
     def end(self) -> None:
-        """Let Trio's primitives report to nobody from here on."""
+        """Stop the reports of Trio's primitives."""
         self._reporter.things = None
 
     @contextmanager

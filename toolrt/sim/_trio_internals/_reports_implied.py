@@ -4,8 +4,8 @@
 - *Nurseries*: opening, spawning in one's own and ending read, so they commute; a task that spawns in a nursery that
   could be closing writes.  Spawning, waking and joining are causes, not accesses.
 - *Time* moves when nothing can run, which is no step; where it may move beside tasks that can run, that is a step which
-  writes the time and cancels what is due, and whoever asks for the time, adds or removes a deadline, or stops being
-  able to run reads it; who waits for all others to block writes it.
+  writes the time and cancels what is due, and a step that asks for the time, adds or removes a deadline, or stops
+  being able to run reads it; a task that waits for all others to block writes it.
 
 These reports are *implied*: they are kept apart, because a step that only has those may have done anything.
 """
@@ -59,7 +59,7 @@ def report_implied(reporter: Reporter) -> None:
 
     def ends(things: Things, self: Any) -> None:
         imply(things, things.own_name(self))
-        # The last one wakes the parent; who that is must not show in what it touches.
+        # The last child wakes the parent; which child that is must not show in what it touches.
         imply(things, things.scope_of(self._cancel_status))
 
     reporter.before(nursery, "_check_nursery_closed", ends)
@@ -85,7 +85,7 @@ def report_implied(reporter: Reporter) -> None:
     reporter.before(_run.Runner, "spawn_impl", spawned)
 
     def woken(things: Things, runner: Any, task: Any, *value: Any) -> None:
-        # A new task is sent None; whoever wakes one that waits comes before or after whoever cancels it.
+        # A new task is sent None; for one that waits, waking and cancelling it depend on each other.
         if task is not context.task and value != (None,):
             imply(things, things.scope_of(task._cancel_status))
 

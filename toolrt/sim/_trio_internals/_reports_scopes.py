@@ -5,8 +5,8 @@
   under (the scheduler notes that), and entering, leaving and waking read scopes too.
 - *Nurseries*: a child that raises writes.
 - *Deadlines*: changing one writes it.
-- *Looking around*: whoever asks for the run's statistics, for a task's nurseries or for the frames it waits in may see
-  anything; so that step may have done anything.
+- *Looking around*: a step that asks for the run's statistics, for a task's nurseries or for the frames it waits in may
+  see anything; so that step may have done anything.
 - ``shield`` and ``cancelled_caught`` are read, and the latter is written where a scope is left, as what is implied: a
   step that does no more than that may still have done anything.
 """
@@ -118,7 +118,7 @@ def report_scopes(reporter: Reporter) -> None:
 
 
 def report_looks(reporter: Reporter) -> None:
-    """Let whoever looks at the run or at other tasks report."""
+    """Make steps that look at the run or at other tasks report."""
     runner, task = _run.Runner, _run.Task
 
     def looks_around(things: Things, *_: Any) -> None:
@@ -139,7 +139,7 @@ def report_looks(reporter: Reporter) -> None:
 
 
 def report_nurseries(reporter: Reporter) -> None:
-    """Let nurseries report the failure of a child, and who asks for their children."""
+    """Make nurseries report the failure of a child, and each look at their children."""
     nursery, context = _run.Nursery, _run.GLOBAL_RUN_CONTEXT
 
     first, add_exc = nursery.__init__, nursery._add_exc

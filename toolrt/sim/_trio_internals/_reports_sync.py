@@ -51,7 +51,7 @@ def report_sync(reporter: Reporter) -> None:
     reporter.before_await(event, "wait", reads)
 
     reporter.before_await(lot, "park", writes)
-    # Nobody there, nobody woken.
+    # No task waits, so none is woken.
     reporter.before(lot, "unpark", lambda things, self, **_: touch(things, self, bool(self._parked)))
     reporter.before(lot, "break_lot", writes)
     own = (_sync.__dict__, _parking_lot.__dict__)
@@ -81,7 +81,7 @@ def report_sync(reporter: Reporter) -> None:
 
     reporter.before(_sync.Condition, "statistics", counts_waiters)
 
-    # Two tokens can be taken in any order as long as both are there, but whether they are depends on who else has
+    # Two tokens can be taken in any order as long as both are there, but whether they are depends on which others have
     # taken one: a report that said so would change when two of them are swapped.
     for name in ("acquire_nowait", "release"):
         reporter.before(semaphore, name, writes)
@@ -91,7 +91,7 @@ def report_sync(reporter: Reporter) -> None:
     tokens_of = limiter.total_tokens.fget
 
     def borrow(things: Things, self: Any, borrower: Any) -> None:
-        # Nobody can tell how many have one of infinitely many, but by asking.
+        # Of infinitely many tokens, only a query shows how many are taken.
         touch(things, self, tokens_of(self) != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
 
     for name in ("acquire_on_behalf_of_nowait", "release_on_behalf_of"):

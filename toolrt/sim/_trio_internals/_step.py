@@ -1,6 +1,6 @@
 """One step of a task, as one turn of Trio's loop takes it.
 
-Theory.  Trio steps every task that its run queue holds before it looks again.  Whoever wants to choose after each step
+Theory.  Trio steps every task that its run queue holds before it looks again.  To choose after each step, the simulator
 takes that turn itself: `stepper` is what Trio's loop does with one task, written out.
 
 Limits.  `can_step_inside` compares that part of the installed Trio with the ones it was written for.  Where it differs,
@@ -94,10 +94,10 @@ def stepper(runner: Any) -> Callable[[Any], int]:
         else:
             task._schedule_points += 1
             if message is passed_checkpoint:
-                # Whoever was sent the like before is not about to be thrown into.
+                # A task that was resumed by send before is not about to be thrown into.
                 task._next_send_fn = resume if value is _PASSED else task.coro.send
                 task._next_send = _PASSED
-                # As whoever makes a task runnable does.
+                # As in Trio when a task becomes runnable.
                 task.custom_sleep_data = None
                 how = GOES_ON
                 if "task_scheduled" in hooks:

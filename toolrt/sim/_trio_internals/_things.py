@@ -38,8 +38,8 @@ _parking_lot: Any = sys.modules["trio._core._parking_lot"]
 
 Access = tuple[Resource, bool]
 
-#: Written when the clock moves beside tasks that can run; read by who asks for the time, changes what it can move to,
-#: or stops being able to run.
+#: Written when the clock moves beside tasks that can run; read by a step that asks for the time, changes what the clock
+#: can move to, or stops being able to run.
 TIME: Resource = ("time",)
 
 # The second part of the name of what was made outside an execution, as `Cell` has it.
@@ -89,7 +89,7 @@ class Things:
         self.quiet = False
         #: True when the clock may move beside tasks that can run.
         self.timed = False
-        #: The scope made last, by whom, and in which of its steps: within that step nobody else has it.
+        #: The scope made last, its task, and the number of its step: within that step no other task has the scope.
         self.fresh: tuple[object, Any, int] = (None, None, 0)
 
     def made(self, thing: Any, kind: str, maker: str) -> Resource:
@@ -181,7 +181,7 @@ def _leaves(things: Things, task: Any) -> None:
     elif isinstance(place, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
         touch(things, place._state, True)
     elif getattr(task._abort_func, "__qualname__", "").startswith("Event.wait"):
-        # Two waits commute, and so do two that end early: only who counts them sees a difference.
+        # Two waits commute, and so do two that end early: only a step that counts them sees a difference.
         for cell in task._abort_func.__closure__ or ():
             if isinstance(cell.cell_contents, trio.Event):
                 touch(things, cell.cell_contents, False)
@@ -189,7 +189,7 @@ def _leaves(things: Things, task: Any) -> None:
         # The clock waits for it.
         things.touched.append((TIME, True))
     elif (getattr(task._abort_func, "__module__", None) or "").partition(".")[0] != "trio":
-        # Somebody's own abort function: it may touch anything.
+        # An abort function outside Trio: it may touch anything.
         things.touched.append((ANYTHING, True))
 
 

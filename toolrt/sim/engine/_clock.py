@@ -18,7 +18,7 @@ __all__ = ["VirtualClock"]
 
 
 class VirtualClock(Clock):
-    """A clock that stands still until it is told otherwise.
+    """A clock that stands still until the scheduler moves it.
 
     Args:
         rest: called when nothing can run; returns whether a simulation dealt with that.

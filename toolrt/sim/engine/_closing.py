@@ -1,8 +1,8 @@
-"""What an execution leaves half done, and is done before the next one begins: callbacks, and async generators.
+"""Finishes what an execution leaves half done, before the next one begins: callbacks and async generators.
 
-Rules.  Callbacks are called and async generators are closed in Trio's own loop, once the execution is over and nobody
-schedules.  Neither may go on for ever: after so many passes a callback is dropped (by `Leftovers.sweep`), and the task
-that closes a generator is ended by force.
+Rules.  Callbacks are called and async generators are closed in Trio's own loop, once the execution is over and the
+scheduler has stopped.  Neither may go on for ever: after so many passes a callback is dropped (by `Leftovers.sweep`),
+and the task that closes a generator is ended by force.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Closing:
         return ended
 
     def count_pass(self, batch: list[Task]) -> None:
-        """Count a pass of Trio's loop; after too many, end by force whoever closes, and take it out of `batch`."""
+        """Count a pass of Trio's loop; after too many, end the closing task by force, and take it out of `batch`."""
         if self._closer is not None:
             self._passes_left -= 1
             if self._passes_left < 0:

@@ -52,7 +52,7 @@ class Executions:
         # The harness's task, and the nursery in which it has programs begin.
         self._main: Task | None = None
         self._nursery: trio.Nursery | None = None
-        # Who observed before the execution, and whether garbage was collected.
+        # The observer before the execution, and whether garbage was collected.
         self._observed_by: tuple[probe.Sink | None, bool] = (None, False)
         self._collecting = False
         self._closing: Closing | None = None
@@ -60,7 +60,7 @@ class Executions:
     def run(self) -> None:
         """Do jobs in a Trio run of their own, until the driver has answered or that run is not fit for another one."""
         try:
-            # Even when Trio itself fails, whoever observed before observes again.
+            # Even when Trio itself fails, the observer before observes again.
             with (
                 controlled(self._tick, lambda: self.seam),
                 self._reports.confined(),
@@ -227,7 +227,7 @@ class Executions:
             outside_run(seam, lambda: self._jobs.advance(result))
 
     def _restore(self) -> None:
-        """Let whoever observed before observe again."""
+        """Give the probe back to the observer before the execution."""
         self.scheduler = probe.implied = None
         self._reports.end()
         sink, inline = self._observed_by

@@ -1,4 +1,4 @@
-"""What one execution offers beside its tasks' steps: see `_chances`."""
+"""What can happen in one execution beside its tasks' steps; the rules are in `programs._chances`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ExtraChoices:
         else:
             scope, entered = self.open[name]
             causes = (entered,)
-            # Whether the clock may move beside others depends on who can run.
+            # Whether the clock may move beside others depends on which tasks can run.
             things.touched += (TIME, False), (("cancel_at", name), True)
             if scope.cancel_called:
                 reads(things, scope)

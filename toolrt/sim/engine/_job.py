@@ -32,7 +32,7 @@ class Job:
 
     #: The program.
     program: Callable[[], Awaitable[Any]]
-    #: Who picks its choices.
+    #: Picks its choices.
     policy: Policy
     #: The number of steps after which it is stopped, 1 or more.
     step_limit: int = DEFAULT_STEP_LIMIT
@@ -41,17 +41,17 @@ class Job:
     #: True when the driver calls nothing of its caller's before it asks for the next job: stepping out of the Trio
     #: run for it is a twentieth of a small execution.
     caller_is_not_asked: bool = False
-    #: False when nobody will be shown the execution: what its steps touched and events are then not reported, and who
-    #: else could have stepped need not be kept.
+    #: False when the execution will not be shown: accesses and events are then not reported, and enabled lists need
+    #: not be kept.
     reports: bool = True
     #: How many passes in a row system tasks and callbacks may have; the step limit, or 10,000, when None.
     pass_limit: int | None = None
-    #: Collects where in the source each step ran, and each access was made; None: nobody wants to know.
+    #: Collects where in the source each step ran, and each access was made; None: they are not wanted.
     places: SourceLines | None = None
 
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:
-    """Give the job for arguments that nobody has looked at yet.
+    """Give the job for unchecked arguments.
 
     Raises:
         DefinitionRefused: one of them is not what it must be.

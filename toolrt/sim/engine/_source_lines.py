@@ -5,7 +5,7 @@ of the program: frames of Trio's, of the simulator's and of the probe's are pass
 shown, a file is named by its last part.  A value is its text at the moment of the access; longer ones are cut.
 
 Theory.  Whatever reports an access appends it to one list; a list that looks at the stack when it is appended to knows
-the line, and those that never asked pay nothing.
+the line, and an execution without details pays nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SourceLine:
     file: str
     #: The line, from 1.
     line: int
-    #: What is written there, without indentation; "" when nobody knows.
+    #: What is written there, without indentation; "" when unknown.
     text: str
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class SourceLines(trio.abc.Instrument):
             self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
 
     def of_access(self, step: int, resource: Resource, write: bool) -> SourceLine | None:
-        """Give the line where step `step` touched `resource`, or None when nobody knows."""
+        """Give the line where step `step` touched `resource`, or None when unknown."""
         return self.of_accesses.get((step, resource, write))
 
     def notes(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class SourceLines(trio.abc.Instrument):
 
 
 class _Noting(list[tuple[Resource, bool]]):
-    """What the running step touched; knows who appended it."""
+    """What the running step touched, with the line that appended each access."""
 
     def __init__(self, places: SourceLines) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """What a parked task waits for, in words, and the line of the program where it does.
 
-Limits.  The words come from the frames the task is parked in; a primitive of somebody else's is named by its
+Limits.  The words come from the frames the task is parked in; a primitive of another library is named by its
 own class and method.  Paths of the machine are not shown: a file is named by its last part.
 """
 
@@ -60,7 +60,7 @@ def _in_words(
             words = name if owner is None else f"{type(owner).__name__}.{name}"
     if words is not None:
         return f"trio {words}"
-    # It parks by itself: a primitive of somebody else's, or the program.
+    # It parks by itself: a primitive of another library, or the program.
     owner = None if caller is None else caller.f_locals.get("self")
     if caller is not None and owner is not None:
         return f"{type(owner).__name__}.{caller.f_code.co_name}"

@@ -3,7 +3,7 @@
 Rules.  The file has what was shown and what is left to run, and whose it is: the strategy, the program's name, and the
 first schedule with what could run at each of its steps, which is run again before anything is believed.  It is replaced
 as a whole, so a crash leaves the one before.  It is a pickle that may name toolrt's own classes and nothing else: a
-file from somebody else cannot make anything run.
+foreign file cannot run code.
 """
 
 from __future__ import annotations

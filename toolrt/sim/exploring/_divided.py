@@ -68,7 +68,7 @@ class Divided:
         self._doubt: str | None = None
         self._broke: ReplayableExecution | None = None
         self._interrupted = self._is_all_run = False
-        # Wall seconds: the beginning, and when progress was told and a checkpoint written last.
+        # Wall seconds: the beginning, the last call of `progress`, and the last checkpoint.
         self._began = time.perf_counter()
         self._told = self._saved = 0.0
         # The executions of earlier sittings.
@@ -184,7 +184,7 @@ class Divided:
         until = time.perf_counter() + _LAST_WORDS
         while self._lent and (left := until - time.perf_counter()) > 0:
             self._take(workers, left)
-        # Whoever does not answer has done nothing that counts.
+        # What a worker that does not answer has done does not count.
         for part, _ in self._lent.values():
             self.search.take_back(part)
         self._lent.clear()
@@ -206,7 +206,7 @@ class Divided:
         before, self._interrupted = self._interrupted, True
         return before
 
-    # ------------------------------------------------------------------ what others are told
+    # ------------------------------------------------------------------ progress and checkpoint
 
     def _tell(self, always: bool = False) -> None:
         now = time.perf_counter()

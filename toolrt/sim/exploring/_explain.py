@@ -2,7 +2,7 @@
 
 Rules.  First the minimal schedule, step by step, and what is wrong with it.  Then what decides: the pair of accesses
 that came the wrong way round, with their lines; where the nearest schedule that passes parts from it; for a deadlock,
-who waits for whom.  Last, how to run it again, as a call and as a test.
+which task waits for which.  Last, how to run it again, as a call and as a test.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
     error = execution.error
     found = []
     if error is not None:
-        # A stop's text holds the list of who waits for what.
+        # A stop's text lists what each task waits for.
         is_stop = isinstance(error, SimulationStopped)
         found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(error)))
     for violation in violations:
@@ -181,7 +181,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
 
 
-# ---------------------------------------------------------------------- who waits for whom
+# ---------------------------------------------------------------------- which task waits for which
 
 
 def _wait_for_graph(error: Deadlock) -> list[str]:

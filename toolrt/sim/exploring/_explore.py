@@ -16,7 +16,8 @@ from toolrt.sim.exploring._checkpoint import Checkpoint
 from toolrt.sim.exploring._conclusion import report_of
 from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._judge import Check
-from toolrt.sim.exploring._progress import Budget, ExplorationProgress
+from toolrt.sim.exploring._progress import Budget
+from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._repeats import step_in_words, told_by
 from toolrt.sim.exploring._report import Report
 from toolrt.sim.exploring._sequence import exploration
@@ -47,7 +48,7 @@ def run(
 
     Args:
         program: an async function without arguments; any Trio program that needs no thread, socket or subprocess.
-        policy: who picks the next task at every step; `Fifo()` when None.
+        policy: picks the next task at every step; `Fifo()` when None.
         step_limit: the number of steps after which it is stopped, 1 or more.
         cancel_at: None, or "any": the program runs in a cancel scope that the policy may cancel before any step.
             What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
@@ -154,7 +155,7 @@ def explore(
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     seconds: float | None = None,
-    progress: Callable[[ExplorationProgress], object] | None = None,
+    progress: Callable[[Progress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     made_from: str = "",
 ) -> Report:

@@ -15,7 +15,7 @@ __all__ = ["interrupts_held", "one_interrupt_noted"]
 def one_interrupt_noted(note: Callable[[], bool]) -> Iterator[None]:
     """Let the first Ctrl-C inside the block be noted and nothing else; the second is raised.
 
-    Only in the main thread, and where nobody else answers Ctrl-C.
+    Only in the main thread, and only if Python's own handler answers Ctrl-C.
 
     Args:
         note: is called for each; True: there was one before.

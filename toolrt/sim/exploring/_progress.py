@@ -30,7 +30,7 @@ class ExplorationProgress:
     executions: int
     #: How many of them failed.
     failed: int
-    #: How many there will probably be in all; None when nobody can tell.
+    #: How many there will probably be in all; None when that cannot be estimated.
     expected: float | None
     #: Wall seconds since this sitting began.
     seconds: float
@@ -41,7 +41,7 @@ class ExplorationProgress:
 
     @property
     def left(self) -> float | None:
-        """Wall seconds until all are probably run; None when nobody can tell."""
+        """Wall seconds until all are probably run; None when that cannot be estimated."""
         if self.expected is None or not self.rate:
             return None
         return max(0.0, self.expected - self.executions) / self.rate

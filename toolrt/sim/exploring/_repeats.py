@@ -85,7 +85,7 @@ def step_in_words(step: Step) -> str:
 
 
 def beginning_of(execution: Execution) -> tuple[tuple[str, ...], ...]:
-    """Give who could run at each step up to the first at which there was a choice; where that was not kept, nothing."""
+    """Give the enabled lists up to the first with a choice; nothing if they were not kept."""
     beginning = []
     for _, enabled, *_ in execution._raw_steps:
         if not enabled:
@@ -125,7 +125,7 @@ def another_outcome(one: Any, other: Any) -> str | None:
         if one is other or one == other:
             return None
     except Exception:
-        # Who cannot be compared is told apart by its text.
+        # Values that cannot be compared are compared by their text.
         pass
     before, after = stable_text(one), stable_text(other)
     if before == after:
@@ -150,7 +150,7 @@ def _looks_alike(one: Execution, other: Execution, touched: bool) -> bool:
     if len(steps) != len(others) or type(one.error) is not type(other.error):
         return False
     for (actor, enabled, choice, felt, time, _), (its, could, made, now, then, _) in zip(steps, others, strict=True):
-        # Who could step is not kept in an execution that nobody is shown.
+        # Enabled lists are not kept in an execution that is not shown.
         if actor.name != its.name or choice != made or time != then or (touched and felt != now):
             return False
         if enabled != could and enabled and could:
@@ -161,7 +161,7 @@ def _looks_alike(one: Execution, other: Execution, touched: bool) -> bool:
 def _offer_the_same(one: Step, other: Step) -> bool:
     if one.enabled and other.enabled:
         return one.enabled == other.enabled
-    # Who could step is not kept in an execution that nobody is shown.
+    # Enabled lists are not kept in an execution that is not shown.
     return one.task == other.task
 
 

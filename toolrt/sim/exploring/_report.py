@@ -115,7 +115,7 @@ class Failure:
         """Show the minimal schedule step by step, what is wrong, what decides it, and how to run it again.
 
         What decides it is the pair of accesses that came the wrong way round, with their source lines, the difference
-        to the nearest schedule that passes, and for a deadlock who waits for whom.
+        to the nearest schedule that passes, and for a deadlock which task waits for which.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
@@ -126,7 +126,7 @@ class Failure:
     def _explanation(self) -> str:
         execution, judgement, fewest = self._simplest
         places = SourceLines()
-        # Nobody has looked at the source so far: to do so while exploring would cost every execution.
+        # Only now are source lines collected: while exploring, that would slow every execution.
         again, _ = simulate(self._run(Choices(execution.choices), places))
         # A program that does something else this time says so when it is replayed.
         seen = places if again.choices == execution.choices else None

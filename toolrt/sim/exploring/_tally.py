@@ -1,6 +1,6 @@
 """What many executions have shown, in a form that another process and a file can take.
 
-Rules.  An execution is kept as its choices: whoever wants to see it runs it again.  So is an outcome that is not made
+Rules.  An execution is kept as its choices: to show it, it is run again.  So is an outcome that is not made
 of plain values, because what another process would make of it need not equal what it was here.  A *place* says where
 an execution comes among all; of equal outcomes the first in that order gives the name, and failures are sorted by it,
 so that the sum of tallies does not depend on how the work was divided.
@@ -31,7 +31,7 @@ class ReplayableExecution:
 
     #: Where it comes among all.
     place: Place
-    #: What its policy was told of its place.
+    #: The number its policy started with.
     index: int
     #: The choices.
     choices: tuple[int, ...]
@@ -49,7 +49,7 @@ class Tally:
     undecided: int = 0
     #: For each outcome of plain values: it, how often it came, and the place of the first.
     outcomes: dict[Any, tuple[Any, int, Place]] = attrs.Factory(dict)
-    #: For each other outcome, by who saw it and its number there: how often it came, and the first.
+    #: For each other outcome, by worker and its number there: how often it came, and the first.
     others: dict[tuple[int, int], tuple[int, ReplayableExecution]] = attrs.Factory(dict)
     #: What tells the schedules apart; empty when they are known to be different.
     schedules: set[tuple[int, ...] | bytes] = attrs.Factory(set)

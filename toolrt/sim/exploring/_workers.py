@@ -1,8 +1,8 @@
 """The processes that do the parts of an exploration, or of anything that can be divided.
 
-Rules.  A worker is told a part, does some of it, and answers with what that showed and with what is left; so whoever
-told it always knows all that is to be done.  It goes on for half a second, or until others have nothing to do, or
-until everything is to end.  It ignores Ctrl-C, which is its master's to answer, and ends when its master does.
+Rules.  A worker gets a part, does some of it, and answers with what that showed and with what is left; so the master
+always knows all that is to be done.  A worker goes on for half a second, or until other workers are idle, or until
+everything is to end.  It ignores Ctrl-C, which its master answers, and ends when its master does.
 
 Programs reach a worker by being there already: it is forked.  Where a platform has no fork, program and check are
 pickled, or refused.  With one job there is no process: the same is done in this one.
@@ -43,10 +43,10 @@ __all__ = ["ExploredProgram", "InProcessWorker", "OrderRunner", "PartAnswer", "P
 # Wall seconds a worker goes on for, and at least, when others have nothing to do.
 _LONG, _SHORT = 0.5, 0.005
 
-# What a worker is told while it works.
+# The words that a worker may read while it works.
 _GO_ON, _OTHERS_WAIT, _STOP = range(3)
 
-# Wall seconds after which a worker that was told to end is ended.
+# Wall seconds that a worker has to end by itself before it is killed.
 _PATIENCE = 2.0
 
 
@@ -84,7 +84,7 @@ class PartOrder:
     part: Shared
     #: At most so many executions, 1 or more.
     most: int
-    #: How many executions there were, as far as anybody knows: where the next comes.
+    #: How many executions the master has counted so far: the number of the next one.
     index: int
 
 
@@ -134,7 +134,7 @@ class _ExplorationBench:
             if policy is None:
                 break
             index = order.index + tally.executions if part.index is None else part.index
-            # Whatever is to be shown is run again by whoever asked.
+            # The master runs again what is to be shown.
             reports = not alone or getattr(policy, "reads_accesses", True)
             try:
                 execution = yield Job(self._program, policy, task.step_limit, index, alone, reports)
@@ -187,7 +187,7 @@ class InProcessWorker:
             yield answer
 
     def hurry(self, workers: list[int]) -> None:
-        """Nobody waits."""
+        """Do nothing: there is no other worker."""
 
     def stop(self) -> None:
         """It is not doing anything."""
@@ -203,7 +203,7 @@ class WorkerPool:
         task: what every order is of.
         jobs: how many processes.
         first: the number of the first.
-        bench: makes of the task, a worker's number and what it is told meanwhile what does its orders.
+        bench: makes the `OrderRunner` from the task, a worker's number, and a function that reads its word.
         method: how processes are started; None: by fork where there is one.
 
     Raises:
@@ -315,7 +315,7 @@ def _work(
             order = connection.recv()
             try:
                 answer = bench.do(order)
-            except BaseException as error:  # noqa: ASYNC103  told to the master, and the process ends
+            except BaseException as error:  # noqa: ASYNC103  the master gets it, and the process ends
                 connection.send(stable_text(error))
                 return  # noqa: ASYNC104
             connection.send(answer)

@@ -1,9 +1,9 @@
 """Follows a schedule in a program that has changed, as far as it goes.
 
 Rules.  As long as the task that the schedule names can run, it runs.  The first step at which it cannot, or at which
-the schedule or the program has ended, is where they part, and is told.  From there on the schedule's steps that are
-left are an order of preference: of the tasks that can run, the one whose next step comes first in it; a task that it
-does not name again runs only when no other can, by the simplest choice.  So an order that was recorded between two
+the schedule or the program has ended, is where they part; `strayed` has it.  From there on the schedule's steps that
+are left are an order of preference: of the tasks that can run, the one whose next step comes first in it; a task that
+it does not name again runs only when no other can, by the simplest choice.  So an order that was recorded between two
 tasks holds as long as both go on as they did.
 
 Limits.  A task is known by its path.  A program that starts its tasks in another order gives their paths to others, and

@@ -3,7 +3,7 @@
 Rules.  `start` is called once before each execution, then `choose` once for every step, also when only one
 task is enabled.  `enabled` holds the paths of the tasks that can run, in canonical order: the task that stepped
 last first, if it still can, then the others by path; index 0 is the simplest choice.  The answer must depend on
-nothing but what the policy was made with and what it was told, or no schedule can be made again.
+nothing but what the policy was made with and what it was given, or no schedule can be made again.
 
 A policy may raise.  It then is not asked again; the execution is given up and its caller gets the exception.
 
@@ -31,7 +31,7 @@ __all__ = ["Policy", "RunInfo", "checked_choice"]
 
 @attrs.frozen
 class RunInfo:
-    """What a policy is told before an execution."""
+    """What a policy gets before an execution."""
 
     #: Its place among the executions of one exploration, from 0.
     execution: int

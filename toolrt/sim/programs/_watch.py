@@ -12,7 +12,7 @@ reason.  A container that is another one after a step in which nothing was repor
 code work without its methods) was changed by that step, which may then have done anything, too.
 
 Limits.  An object is watched in place: its class is replaced by a subclass that looks and compares the same.  A
-dict, list, set or deque is copied, and so are those among an object's attributes; whoever holds the old one is not
+dict, list, set or deque is copied, and so are those among an object's attributes; code that holds the old one is not
 seen.  C code that reads without methods and changes nothing (``heapq.heappushpop`` of the least, ``set.union`` of a
 watched set) is not seen.
 """
@@ -429,7 +429,7 @@ class _Dict(dict[Any, Any]):
         if sink is not None and name is not None:
             sink.access((*name, "key", _plain_key(key)), write)
             if write:
-                # Which keys there are is decided only by who adds or removes one.
+                # Only adding or removing a key decides which keys there are.
                 sink.access(name, not dict.__contains__(self, key))
 
     def _given(self, value: Any) -> Any:

@@ -62,7 +62,7 @@ class _Sample(Shared):
     def __init__(self, policy: Policy, n: int) -> None:
         fresh = getattr(policy, "sample", None)
         if type(policy) is RandomWalk:
-            # What somebody has drawn with it does not matter.
+            # Draws that were made with it before do not matter.
             policy = RandomWalk(policy.seed)
         self._policy: Policy = policy if fresh is None else fresh()
         self._derives = hasattr(self._policy, "derive")

@@ -1,8 +1,8 @@
-"""The contract between an exploration and whoever picks its executions.
+"""The contract between an exploration and the strategy that picks its executions.
 
 Rules.  A *strategy* is a value: the same one may serve many explorations.  Its `begin` gives a *search*, which is
 what one exploration has learned so far: asked for a policy, told what came of it, asked for the next, until it has
-none or the budget has run out.  What an execution showed is in the execution: for each step who was enabled, the
+none or the budget has run out.  What an execution showed is in the execution: for each step the enabled list, the
 choice, and what was touched (`Execution.enabled`, `Execution.choices`, `Execution.trace`).  A search that has to
 know while an execution runs has it from its policy: `RunInfo.steps` grows step by step.
 
@@ -41,8 +41,8 @@ class Search(ABC):
     def policy(self) -> Policy | None:
         """Give the policy of the next execution, or None when there is none."""
 
-    def learn(self, execution: Execution) -> None:  # noqa: B027  who learns nothing says nothing
-        """Be told the `execution` that came of the last policy; not called when that policy raised `Redundant`."""
+    def learn(self, execution: Execution) -> None:  # noqa: B027  a search need not learn
+        """Take in the `execution` of the last policy; not called when that policy raised `Redundant`."""
 
     def claim(self, executions: int, distinct: int) -> str:
         """Say what `executions` executions, of which `distinct` had different schedules, have shown."""
@@ -73,7 +73,7 @@ class Shared(Search):
 
     #: True when two executions may have the same schedule.
     repeats = True
-    #: What the policy given last is told of its execution's place; None when only the number of those before counts.
+    #: The execution number for the policy given last; None: the number of executions before it.
     index: int | None = None
     #: True when what is left of this part can be divided again.
     divisible = True
@@ -83,12 +83,12 @@ class Shared(Search):
 
     @property
     def can_be_divided(self) -> bool:
-        """Say whether it can be done in parts: where it calls code of the user's nobody knows what that depends on."""
+        """Say whether it can be done in parts; a search that calls the user's code cannot."""
         return self.asks_nobody
 
     @abstractmethod
     def place(self, execution: Execution) -> tuple[Any, ...]:
-        """Say where `execution`, of which nothing was learned yet, comes among all: places can be compared."""
+        """Give the place of `execution` among all, before it was learned from; places can be compared."""
 
     @abstractmethod
     def lend(self, parts: int) -> list[Shared]:
@@ -106,7 +106,7 @@ class Shared(Search):
             lent: the parts that are lent out, as they were when they were.
 
         Returns:
-            None when nobody can tell.
+            None when that cannot be estimated.
         """
         return None
 

@@ -198,7 +198,7 @@ class _PrefixSearch(Shared):
         return self._open if self._current is None else [*self._open, self._current]
 
     def expected(self, executions: int, lent: Sequence[Shared]) -> float | None:
-        # Of the prefixes that are too much for the bound nobody keeps account.
+        # Prefixes beyond the bound are not counted, so nothing can be estimated.
         if self._bound is not None:
             return None
         left = [*self._left(), *(branch for part in lent if isinstance(part, _PrefixSearch) for branch in part._left())]

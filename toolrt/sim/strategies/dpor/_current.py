@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CurrentExecution"]
 
 _MASK = (1 << 64) - 1
-_NOBODY: list[int] = []
+_NO_USERS: list[int] = []
 
 
 class CurrentExecution:
@@ -44,7 +44,7 @@ class CurrentExecution:
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
         self.ever: dict[Key, Footprint] = {} if before is None else before.ever
-        # Those that may step and need not: the clock beside others, and who cancels a named scope.
+        # The optional steps: the clock beside others, and the cancel of a named scope.
         self.may: set[str] = set() if before is None else before.may
         # True once a step has chosen something.
         self.chooses: bool = before is not None and before.chooses
@@ -196,7 +196,7 @@ class CurrentExecution:
             self.withholds = self._witness.withholds(knew, story, footprint, versions)
 
     def _version(self, resource: Resource, write: bool) -> Version:
-        """Give whether it is written, a hash of who wrote it last, and one of those who read it since."""
+        """Give whether it is written, a hash of its last writer, and one of its readers since."""
         nodes, last, readers = self.nodes, self._wild[-1] if self._wild else -1, 0
         for entry in reversed(self._users.get(resource, ())):
             if entry >> 1 <= last:
@@ -215,7 +215,7 @@ class CurrentExecution:
         versions: list[Version] = []
         for resource, write in footprint.pairs:
             last, readers = last_wild, 0
-            for entry in reversed(users.get(resource, _NOBODY)):
+            for entry in reversed(users.get(resource, _NO_USERS)):
                 at = entry >> 1
                 if at <= last_wild:
                     break

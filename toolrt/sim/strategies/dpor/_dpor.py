@@ -1,29 +1,20 @@
-"""Every Mazurkiewicz trace of a program, each once: optimal dynamic partial-order reduction.
+"""The strategy `DPOR`: its contract with an exploration, its claims, and its parts.
 
 Rules.
-- Two steps are *dependent* when they are one task's, when both touch one resource and one of them writes it, or
-  when one of them may have done anything.  Executions that differ only in the order of independent steps are one
-  trace; one execution of each is run.
-- A step that reported nothing may have done anything, unless the caller vouches with ``accesses="declared"``.
-- What a step wakes, spawns or joins comes after it, and so does everything after a moment at which nothing could
-  run: no choice could turn that round.
-- A step may touch different things in different schedules, as what it reads says: an attempt that goes on when the lock
-  is held.  One that touches different things although nothing it reported or could know was different does not say
-  all: then the space is gone through again, each step taken to touch all it ever has, until nothing is new.
-- A cancel, an early move of the clock and a value that is chosen are steps with accesses of their own: a cancel writes
-  the scope, which every step under it reads; an early clock writes the time, and the scopes whose deadlines it meets; a
-  value belongs to the step that asks, and every one is tried.
-- Who could step after the same steps before, and cannot now, ends the search: no schedule decides such a program.
-- Whatever the reduction relies on and did not find (a task that should have been able to step and was not, a step
-  limit) is said (`Report.unfinished`), and then nothing is complete.
-- When all traces were run, random schedules are held against equal ones: a step that touches what it does not report
-  is found so, and named (`_dpor_samples`).
+- A step that reported nothing may have done anything, unless the caller says ``accesses="declared"``.
+- What a step wakes, spawns or joins comes after it, and so does everything after a moment at which nothing could run:
+  no choice could reverse that.
+- A cancel, an early move of the clock and a chosen value are steps with accesses of their own.  A cancel writes the
+  scope, which every step under it reads; an early clock writes the time, and the scopes whose deadlines it meets; a
+  value belongs to the step that asks for it, and every value is tried.
+- If a task could step after the same steps before, and cannot now, the search ends: no schedule decides such a program.
+- A broken assumption of the reduction (a task that should have been able to step and was not, a step limit) is reported
+  in `Report.unfinished`, and nothing is complete then.
+- When all traces were run, random schedules are compared with equal ones: a step that touches what it does not report
+  is found and named (`_samples`).
 
-Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014).  The search itself
-is `_dpor_tree`'s; here are its contract with an exploration and its claims.
-
-Limits.  A step that reported something is believed to have done no more.  What tasks share beside Trio's primitives,
-`Cell` and what is watched, such as a plain dict in which locks are kept as they are first needed, is not seen in it.
+Limits.  A step that reported something is believed to have done no more.  State that tasks share outside Trio's
+primitives, `Cell` and watched objects, such as a plain dict of locks, is invisible in it.
 """
 
 from __future__ import annotations
@@ -80,7 +71,7 @@ class DPOR:
     #: step did nothing others could see.
     accesses: str = attrs.field(default="reported")
     #: So many random schedules are run beside the traces, and each is held against one that should be equal; see
-    #: `_dpor_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
+    #: `_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
     samples: int | None = attrs.field(default=None, kw_only=True)
 
     @accesses.validator
@@ -107,17 +98,17 @@ class BranchPoint:
     #: A tree that came through here, and the number of the step.
     tree: ExecutionTree
     index: int
-    #: Who sleeps here, what is to be run, and who can step.
+    #: What sleeps here, what is to be run, and what can step.
     sleep: Sleep
     left: Branches
     enabled: tuple[str, ...]
-    #: Who was run from here, and whether it is known what that touched.
+    #: What was run from here, and whether it is known what that touched.
     begun: dict[str, bool] = attrs.Factory(dict)
 
     def next(self) -> ExecutionTree | None:
         """Give a tree of the next that is to be run from here; None when there is none, or not yet."""
         if not all(self.begun.values()):
-            # Whoever is run later sleeps until something conflicts with what was run before.
+            # A later branch sleeps on what was run before, so that has to be known first.
             return None
         while self.left:
             name = next(iter(self.left))
@@ -131,9 +122,9 @@ class BranchPoint:
 class DPORSearch(Shared):
     """One exploration by `DPOR`.
 
-    In parts: a part has a tree whose first nodes are others' too.  What its races ask for at those is told to the whole
-    search when the part comes back, which runs each branch of such a place as a part, asleep for whatever was begun
-    there before; so a trace is run once whoever runs it.  No part plans ahead, because no part has seen all steps.
+    In parts: a part has a tree whose first nodes belong to other parts too.  When the part comes back, the whole search
+    takes what its races ask for at those nodes, and runs each branch there as a part in which the earlier branches
+    sleep; so each trace is run once.  No part plans ahead, because no part has seen all steps.
     """
 
     repeats = False
@@ -192,7 +183,7 @@ class DPORSearch(Shared):
         return None
 
     def learn(self, execution: Execution) -> None:
-        """Be told what came of the policy given last."""
+        """Take in the execution of the policy given last."""
         given, self._given = self._given, None
         assert given is not None and given.record is not None  # noqa: PT018
         self.traces += 1
@@ -218,7 +209,7 @@ class DPORSearch(Shared):
         return self.unfinished() is None
 
     def unfinished(self) -> str | None:
-        """Say why not every trace was run, as far as anybody can tell."""
+        """Say why not every trace was run; None: every known one was."""
         if self.doubts:
             return "; ".join(sorted(self.doubts))
         left = self._back or self._lent or any(place.left for place in self._places)
@@ -227,7 +218,7 @@ class DPORSearch(Shared):
         return None
 
     def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[Policy, Execution, str | None]:
-        """Run random schedules, and hold each against one that should be equal; see `_dpor_samples`."""
+        """Run random schedules, and hold each against one that should be equal; see `_samples`."""
         number = self._samples
         if number is None:
             number = _SAMPLES_MOST if self._declared else max(_SAMPLES_LEAST, min(_SAMPLES_MOST, self.traces // 100))
@@ -253,7 +244,7 @@ class DPORSearch(Shared):
         self._tree.be_careful()
 
     def place(self, execution: Execution) -> tuple[Any, ...]:
-        """Say where `execution` comes among all: by its choices, as who runs what is chance."""
+        """Say where `execution` comes among all: by its choices, as chance decides which worker runs what."""
         return execution.choices
 
     def lend(self, parts: int) -> list[Shared]:
@@ -354,7 +345,7 @@ def _observed_by(name: str) -> Observed:
 
 
 class _TreePolicy:
-    """Step the tasks that the tree says, then whoever is not asleep."""
+    """Step the tasks that the tree names, then any task that is not asleep."""
 
     def __init__(self, tree: ExecutionTree) -> None:
         self._tree = tree
@@ -366,7 +357,7 @@ class _TreePolicy:
         self.diverged = False
         #: How a step that was to come again could not: the program depends on something that no schedule holds.
         self.lost: str | None = None
-        #: Who could have stepped, all asleep, where it was given up.
+        #: The enabled list, all asleep, where it was given up.
         self.offered: tuple[str, ...] = ()
         # True when one that need not step could not: what was planned after it may not be possible.
         self._is_free = False
@@ -388,8 +379,8 @@ class _TreePolicy:
         """Pick the task whose turn it is.
 
         Raises:
-            Redundant: whoever steps now, the trace has been run; or the steps so far were the same as in an earlier
-                execution, and the tasks that can run are not, which `lost` says.
+            Redundant: whichever task steps now, the trace has been run; or the steps so far were the same as in an
+                earlier execution, and the tasks that can run are not, which `lost` says.
         """
         if step < len(self._picks):
             # As in the execution before.
@@ -424,7 +415,7 @@ class _TreePolicy:
                 self.diverged = not self._tree.current.need_not_step(task)
         if not sleep:
             return 0
-        # Whoever can choose everything comes first: some of the values of a step say nothing of the others.
+        # A task with all its values comes first: one value of a step that was tried says nothing of the others.
         partly = {who[0] for who in sleep if type(who) is tuple}
         awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
         for choice in awake:

@@ -15,7 +15,7 @@ __all__ = [
     "Node",
     "Prefix",
     "Sleep",
-    "anybody",
+    "any_step",
     "could_at_rest",
     "let_one_begin",
     "mask",
@@ -26,7 +26,7 @@ __all__ = [
 #: What makes a step one and not another: its task and its number among that task's, with what was chosen up to then.
 Key = tuple[str, int, tuple[int, ...]]
 
-#: Who sleeps: a task, or a task whose step chooses these values, which another step of it does not.
+#: What sleeps: a task, or a task whose step chooses these values; a step with other values does not.
 Sleep = dict[Any, Footprint]
 
 #: A wakeup tree: for each task that may step first, what it is taken to touch, the tree after its step, and what that
@@ -50,7 +50,7 @@ class Prefix(NamedTuple):
 class Move(NamedTuple):
     """One step of what is to be run from a place."""
 
-    #: Who steps.
+    #: The task that steps.
     name: str
     #: What the step touches.
     footprint: Footprint
@@ -90,7 +90,7 @@ class Node:
         #: Its task, its number among that task's steps, and what was chosen up to it.
         self.key: Key = ("", 0, ())
         self.footprint: Footprint = NOTHING
-        #: Who could step, and where among them it stood.
+        #: The enabled list, and its index there.
         self.enabled: tuple[str, ...] = ()
         self.pick = 0
         #: What it chose, and so many of these because they had to be tried.
@@ -116,17 +116,18 @@ class Node:
         self.after = 0
 
 
-def anybody() -> tuple[Footprint, Branches, tuple[int, ...]]:
-    """Give a branch in which only who steps first is said."""
+def any_step() -> tuple[Footprint, Branches, tuple[int, ...]]:
+    """Give a branch that names only its first step."""
     return NOTHING, {}, ()
 
 
 def let_one_begin(
     sleep: Sleep, tree: Branches, begun: Container[str], enabled: tuple[str, ...], moves: list[Move]
 ) -> None:
-    """See to it that one of those that can begin `moves` does, unless somebody who sleeps or has begun is one.
+    """Plan one of the tasks that can begin `moves`, unless one of them sleeps or has begun.
 
-    That somebody could be put first because nothing of it is in the way is no reason: what the others touch is a guess.
+    A sleeping task that is merely independent of all `moves` is no reason to leave them out: what they touch is a
+    guess.
     """
     for who, footprint in sleep.items():
         name, chosen = (who, None) if type(who) is str else who
@@ -148,7 +149,7 @@ def let_one_begin(
         if move.name not in sleep and move.name in enabled:
             names.append(move.name)
     if names:
-        tree[names[0]] = anybody()
+        tree[names[0]] = any_step()
 
 
 def could_at_rest(node: Node, name: str) -> bool:

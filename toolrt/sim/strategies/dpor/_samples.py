@@ -1,4 +1,4 @@
-"""Samples that hold the reduction against what the program does.
+"""Samples that test the reduction against what the program does.
 
 Rules.  A sample is one random schedule.  Its steps are put into another order that the reduction takes for the same
 trace: of the steps that nothing orders, the later ones come first.  When that order has another outcome, some step
@@ -134,10 +134,10 @@ class _KeptWalk:
 
 
 class _InOrder:
-    """Step whoever comes next in a list of names.
+    """Step the task that comes next in a list of names.
 
     A task may be woken once more or less often in another order, with nothing to do: where the next one cannot step,
-    it is whoever of the rest comes first and can.
+    it is the first of the rest that can.
     """
 
     reads_accesses = False

@@ -1,8 +1,8 @@
 """What the steps of an execution touched, as the reduction wants it.
 
-Rules.  A step that choices have divided is one step: nobody can come in between.  It touches what its parts do.  Time
-that moves because nothing else can happen comes before or after everything; so it may have done anything.  Whoever
-may step and need not (the clock beside others, who cancels a scope) touches what it reports, as any task does.
+Rules.  A step that choices have divided is one step, because no other can come between its parts.  It touches what its
+parts touch.  Time that moves because nothing else can happen conflicts with everything, as if it had done anything.  An
+optional step (the clock beside others, the cancel of a scope) touches what it reports, as any task does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Footprint:
         self.pairs = tuple(pairs.items())
         self.reads = frozenset(resource for resource, write in pairs.items() if not write)
         self.writes = frozenset(resource for resource, write in pairs.items() if write)
-        #: True when nobody knows.
+        #: True when that is unknown.
         self.anything = anything
 
     def conflicts_with(self, other: Footprint) -> bool:
@@ -76,8 +76,8 @@ class Footprints:
             pairs: dict[Resource, bool] = {} if scope is None else {scope: False}
             for resource, write in (*touched, *implied):
                 pairs[resource] = write or pairs.get(resource, False)
-            vouched = pairs.pop(ALL_REPORTED, None) is not None or self._declared
-            anything = pairs.pop(ANYTHING, False) or wild or not (touched or vouched)
+            is_complete = pairs.pop(ALL_REPORTED, None) is not None or self._declared
+            anything = pairs.pop(ANYTHING, False) or wild or not (touched or is_complete)
             found = self._known[key] = self._one(pairs, anything)
         return found
 

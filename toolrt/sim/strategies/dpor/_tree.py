@@ -1,32 +1,12 @@
-"""The tree of executions that dynamic partial-order reduction walks.
+"""The tree of executions that the reduction walks: what is left to run, and the path of the next execution.
 
-Rules.  It is told of each execution what its steps touched and what caused them, and gives the tasks to step first in
-the next one.  Of all that has been run it keeps the current execution, what is left to run beside it, and what sleeps.
+Rules.  The tree takes in each execution, with what its steps touched and what caused them, and gives the tasks to step
+first in the next one.  It keeps the current execution, what is left to run beside it, and what sleeps.
 
-Theory.  Abdulla, Aronis, Jonsson, Sagonas: Optimal dynamic partial order reduction (POPL 2014; Source sets, JACM
-2017): source sets, sleep sets and wakeup trees.  A race is a pair of dependent steps of two tasks with nothing
-between them that orders them (`_current`).  For each, the steps that do not depend on the first, and then the
-second, are a way to turn it round; unless what is asleep at that place would lead there too, it is put into the wakeup
-tree of that place.  Nothing is ever disabled in Trio: a task that waits has made its attempt, which is a step like any
-other, so there is no rule for blocking, and a lock that is taken and a lock that is waited for are both found.
-
-Differences from the paper.  What a step would touch once its race is turned round is not known before it is run: it
-is taken to touch all that the same step of that task has touched so far.  Wakeup trees are built on such guesses, and
-are given up once one was seen that could be wrong, because a step touched other things than before: wherever the
-current execution stands, everybody who can step is let step, and from then on races are turned round by source sets,
-which plan one step and guess nothing.  An execution may then turn out to be of a trace that has been run; it is ended
-there, and not counted.
-
-A step that asks for choices is tried with each value at each place it is run from, and sleeps as a whole when all of
-them were; one of its values sleeps by itself.
-
-Some may step and need not: the clock beside tasks that can run, and whoever cancels a named scope.  What others do does
-not wait for them, so they are no reason to leave anything out, awake or asleep, but where they have stepped.  They
-are let step where they could last, and the races of that execution move them to earlier places.  Where nothing could
-run any more the clock could have moved before had somebody else been run later.  And where time passes because nothing
-else can happen, that is a step that depends on all others: the task that cancels the program may come before or after.
-
-Where anything but the tasks' own steps can happen nothing is planned ahead, either.
+Theory.  A race is a pair of dependent steps of two tasks with nothing between them that orders them (`_current`).  The
+steps after the first that do not depend on it, and then the second, reverse the race.  They go into the wakeup tree of
+the place before the first, unless a step that sleeps there leads to the same trace.  The paper and the differences from
+it are at the head of the folder.
 """
 
 from __future__ import annotations
@@ -37,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from toolrt.errors import Deadlock
 from toolrt.sim._paths import CANCEL, CLOCK
 from toolrt.sim.strategies.dpor._current import CurrentExecution
-from toolrt.sim.strategies.dpor._node import Branches, Move, Node, Prefix, Sleep, anybody, let_one_begin, mask
+from toolrt.sim.strategies.dpor._node import Branches, Move, Node, Prefix, Sleep, any_step, let_one_begin, mask
 from toolrt.sim.strategies.dpor._steps import NOTHING, WILD, Events, Footprint
 
 if TYPE_CHECKING:
@@ -65,8 +45,8 @@ class ExecutionTree:
         #: True once labels were seen to change, unless they are joined: from then on by source sets, in which nothing
         #: is planned ahead.
         self.careful = False
-        # So many of the first nodes are others' too: what they choose is chosen here, but for the last, which is this
-        # tree's own but for its other branches.
+        # So many of the first nodes are shared with other trees.  Their choices are fixed here, except at the last one,
+        # where only the branches are shared.
         self._base = 0
         #: What is to be run from those: where, and what.
         self.found: list[tuple[int, list[Move]]] = []
@@ -74,10 +54,10 @@ class ExecutionTree:
         self.done = False
 
     def take_in(self, record: ExecutionRecord, offered: tuple[str, ...] | None = None) -> None:
-        """Take an execution in, and find the next path; `offered` is who could step where a redundant one was ended."""
+        """Take in an execution, and find the next path; `offered`: the enabled list where a redundant one ended."""
         redundant = offered is not None
         if record.extra is not None or record.canceller is not None:
-            # Who may step and need not is no part of any plan.
+            # Optional steps are no part of any plan.
             self.careful = True
         kept = self.current.kept
         events = Events(record)
@@ -90,7 +70,7 @@ class ExecutionTree:
             # What was planned here rests on guesses.
             for node in nodes:
                 names = (*node.tree, *node.enabled)
-                node.tree = {name: anybody() for name in names if name != node.name and name not in node.sleep}
+                node.tree = {name: any_step() for name in names if name != node.name and name not in node.sleep}
         elif self.careful:
             for second in range(kept, len(nodes)):
                 for first in nodes[second].races:
@@ -122,7 +102,7 @@ class ExecutionTree:
             index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
         ]
         sequence.append(second)
-        # Who need not step at all is said to step later.
+        # An optional step is planned to come later.
         self._plan(first, sequence, second, place.name if place.name in self.current.may else "")
 
     def _plan(self, first: int, sequence: list[int], second: int = -1, finally_: str = "") -> None:
@@ -217,10 +197,10 @@ class ExecutionTree:
             if any(type(who) is tuple and who[0] == node.name for who in node.sleep):
                 for name in node.enabled:
                     if name != node.name and name not in self.current.may and name not in node.sleep:
-                        node.tree.setdefault(name, anybody() if self.careful else (WILD, {}, ()))
+                        node.tree.setdefault(name, any_step() if self.careful else (WILD, {}, ()))
 
     def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
-        """Let who could step and did not do so where it last could."""
+        """Try each optional step that did not happen, where it was enabled last."""
         nodes, may, canceller = self.current.nodes, self.current.may, events.record.canceller
         rests = set(map(events.at, events.record.rests))
         for index in range(kept, len(nodes)):
@@ -257,10 +237,10 @@ class ExecutionTree:
         return node.name == record.canceller or node.name.startswith(CANCEL)
 
     def _let_the_clock_move(self, events: Events, kept: int) -> None:
-        """Where nothing could run any more, the clock could have moved while somebody still could.
+        """Where nothing could run any more, try the clock while a task still could.
 
         A step that brings a deadline and waits for it may be the last that could run, and then the clock could never
-        move beside others; but it could if somebody else were run later.
+        move beside others; but it could if another task were run later.
         """
         nodes, record = self.current.nodes, events.record
         begin = 0
@@ -352,15 +332,15 @@ class ExecutionTree:
     # ------------------------------------------------------------------ shared with other trees
 
     def be_careful(self) -> None:
-        """Guess nothing: another tree may know more.  Call it before anything was taken in."""
+        """Guess nothing, because another tree may know more.  Call it before anything was taken in."""
         self.careful = True
 
     def share(self) -> tuple[ExecutionTree, list[tuple[Sleep, Branches, tuple[str, ...]]]] | None:
         """Give up the first branches that are left.
 
         Returns:
-            The tree as it was, for `branch`; and for each of its nodes that becomes others' too who sleeps there once
-            this tree has gone on, what is to be run, and who could step.  None when there is nothing, or not yet.
+            The tree as it was, for `branch`; and for each of its nodes that becomes shared: what sleeps there once this
+            tree has gone on, what is to be run, and what could step.  None when there is nothing, or not yet.
         """
         nodes, base = self.current.nodes, self._base
         if base and nodes[base - 1].open:
@@ -409,7 +389,7 @@ class ExecutionTree:
         return made
 
     def sleepers(self) -> Sleep | None:
-        """Give who may sleep, where the last of the others' nodes is, because of this tree; None when nobody knows."""
+        """Give what may sleep at the last shared node because of this tree; None when that is not known yet."""
         node = self.current.nodes[self._base - 1]
         if node.open or not (node.is_live or self.done):
             # Not all that it can choose was run as far as to see what it touches.
@@ -422,5 +402,5 @@ class ExecutionTree:
 
     @property
     def last(self) -> str:
-        """Who steps where the last of the others' nodes is."""
+        """The task that steps at the last shared node."""
         return self.current.nodes[self._base - 1].name

@@ -1,10 +1,10 @@
-"""Whether steps say all that decides what they touch.
+"""Whether steps report all that decides what they touch.
 
 Theory.  A step may touch different things in different schedules, as what it reads says.  One that touches different
 things when it knows the same, and nothing that it touches was touched differently before, *withholds* something: labels
 of such steps cannot be relied on.  What a step knows is hashed: its task and number, that task's step before, whatever
-caused it, and the moments at which nothing could run.  Two that knew the same are compared in what both touched, by who
-touched it before.
+caused it, and the moments at which nothing could run.  Two that knew the same are compared in what both touched, by the
+steps that touched it before.
 
 Limits.  Not every step that withholds is found: what decides is compared where both touch it, and a step that was seen
 often with one and the same footprint is compared with others of that footprint no more.
@@ -20,14 +20,14 @@ from toolrt.sim.strategies.dpor._steps import Footprint
 __all__ = ["Observation", "Observed", "Versions", "Witness"]
 
 
-#: Of a resource, whether a step wrote it, a hash of who wrote it last before, and one of those who read it since.
+#: Of a resource: whether a step wrote it, a hash of its last writer before, and one of its readers since.
 Version = tuple[bool, int, int]
 
 Versions = dict[Resource, Version]
 
 
 class Observation:
-    """What steps that knew the same have touched, and who had touched that before."""
+    """What steps that knew the same have touched, and which steps had touched that before."""
 
     __slots__ = ("entries", "only", "stories")
 
@@ -109,5 +109,5 @@ class Witness:
 
 
 def _tells(one: tuple[bool, int, int], other: tuple[bool, int, int]) -> bool:
-    """Say whether two steps could see a difference in something both touched; only who writes sees the readers."""
+    """Say whether two steps could see a difference in something both touched; only a writer sees the readers."""
     return one[1] != other[1] or (one[0] and other[0] and one[2] != other[2])
