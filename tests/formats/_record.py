@@ -2,7 +2,7 @@
 
     python -m tests.formats._record VERSION
 
-The files of a version are never written again: they say what that version wrote.  A new version has a folder of its own.
+The files of a version are never written again: they say what that version wrote.  A new version has its own folder.
 """
 
 from __future__ import annotations
