@@ -1,12 +1,12 @@
 """The checks of a change, for the environment that is active: `nox -f .ci/noxfile.py` runs the fast ones.
 
     pip install -e '.[dev]' nox
-    nox -f .ci/noxfile.py                  fast: style, types, and the tests of the rooms that were changed
-    nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms in place of the changed ones
+    nox -f .ci/noxfile.py                  fast: style, types, and the quick tests of the rooms that were changed
+    nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms, also those that start processes
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
 
 A room is changed when a file of it differs from where the branch left origin/main, also when it is not
-committed yet.
+committed yet.  The markers `slow` and `process` are those of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def fast(session: nox.Session) -> None:
     session.run("mypy")
     folders = [f"tests/{room}" for room in session.posargs] or tests_for(changed_files())
     if folders:
-        session.run("python", "-m", "pytest", "-q", "-x", "-n", "2", *folders)
+        marked = "not slow" if session.posargs else "not slow and not process"
+        session.run("python", "-m", "pytest", "-q", "-x", "-n", "2", "-m", marked, *folders, success_codes=[0, 5])
     else:
         session.log("no room was changed")
 

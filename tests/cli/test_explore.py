@@ -42,6 +42,7 @@ def failure(toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: 
     return path
 
 
+@pytest.mark.process
 def test_explore_passes_on_the_example(toolrt: Any, response: Path, shop: Path) -> None:
     """All laws hold on a hundred schedules, and all end alike."""
     ended = toolrt.spawned("explore", response, "--workspace", shop, "--executions", 100)
@@ -87,6 +88,7 @@ def test_explore_same_seed_shows_the_same(toolrt: Any, response: Path, shop: Pat
     assert shown(7) == shown(7)
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_explore_with_jobs_shows_the_same(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, unordered: pytest.MonkeyPatch
@@ -105,6 +107,7 @@ def test_explore_with_jobs_shows_the_same(
     assert shown(2) == one
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path, shop: Path) -> None:
     """Whichever process did it, and where nothing fails that would be run again here."""
@@ -113,6 +116,7 @@ def test_explore_with_jobs_counts_what_was_run_twice(toolrt: Any, response: Path
     assert (found["verdict"], found["run_twice"]) == ("pass", 10)
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_explore_with_jobs_stops_when_the_time_is_up(toolrt: Any, response: Path, shop: Path) -> None:
     """As with one."""
@@ -121,6 +125,7 @@ def test_explore_with_jobs_stops_when_the_time_is_up(toolrt: Any, response: Path
     assert json.loads(ended.out)["claim"] == "sampled(n=1, distinct=1)"
 
 
+@pytest.mark.process
 def test_explore_refuses_no_jobs(toolrt: Any, response: Path, shop: Path) -> None:
     """Exit 2."""
     ended = toolrt("explore", response, "--workspace", shop, "--jobs", 0)
@@ -262,6 +267,7 @@ def test_replay_of_a_schedule_that_keeps_all_laws_passes(
     assert "a law was broken" in ended.out
 
 
+@pytest.mark.slow
 def test_laws_catches_every_mutant(toolrt: Any) -> None:
     """Exit 0; the table as JSON has a row for each mutant."""
     ended = toolrt("laws", "--executions", 8, "--json")
@@ -290,6 +296,7 @@ def test_laws_in_every_trace(toolrt: Any) -> None:
     assert "PASS: all laws hold" in toolrt("laws", "--strategy", "dpor", "--calls", 1).out
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_laws_in_every_trace_are_shared_out_and_gone_on_with(toolrt: Any, tmp_path: Path) -> None:
     """By two processes as by one; what a file has is taken up, and the file is gone at the end."""
@@ -523,6 +530,7 @@ def test_explore_runs_all_that_a_strategy_wants(
     assert claim in shown["claim"]
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_explore_that_did_not_run_all_is_inconclusive(toolrt: Any, response: Path, shop: Path, jobs: int) -> None:

@@ -30,6 +30,8 @@ def outcomes(document: dict[str, Any]) -> dict[str, int]:
     return {one["ending"]: one["count"] for one in document["outcomes"]}
 
 
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_sittings_show_what_one_would_show(

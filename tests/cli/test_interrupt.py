@@ -70,6 +70,7 @@ def interrupt_after(process: subprocess.Popen[str], stream: Any, text: str) -> s
     raise AssertionError(f"{text!r} never came: {seen}")
 
 
+@pytest.mark.process
 def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Callable[..., Path]) -> None:
     """What had ended is OK, what ran is interrupted, what had not begun was not started."""
     calls = written(
@@ -89,6 +90,7 @@ def test_interrupted_run_prints_every_result_truthfully(shop: Path, written: Cal
     assert not (shop / "new.txt").exists()
 
 
+@pytest.mark.process
 def test_interrupted_run_still_prints_the_message_to_send_back(shop: Path, written: Callable[..., Path]) -> None:
     """A model must not be left with calls that nobody answered."""
     with running("run", written(("wait", {})), "--workspace", shop, "--format", "json") as process:
@@ -98,6 +100,7 @@ def test_interrupted_run_still_prints_the_message_to_send_back(shop: Path, writt
     assert process.returncode == 130
 
 
+@pytest.mark.process
 def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, written: Callable[..., Path]) -> None:
     """And the trace says how it ended."""
     target = tmp_path / "trace.json"
@@ -107,6 +110,7 @@ def test_interrupted_run_still_writes_its_trace(shop: Path, tmp_path: Path, writ
     assert json.loads(target.read_text())["meta"]["ended"] == "interrupted"
 
 
+@pytest.mark.process
 def test_second_interrupt_gives_up_on_what_does_not_end(shop: Path, written: Callable[..., Path]) -> None:
     """The call that still runs is named as such."""
     calls = written(("read_file", {"path": "README.md"}), ("hang", {}))

@@ -24,6 +24,7 @@ def _imported_by(program: str) -> set[str]:
     return set(printed.stderr.split())
 
 
+@pytest.mark.process
 def test_import_toolrt_imports_no_room() -> None:
     """``import toolrt`` imports neither Trio nor any room; a name imports what it needs."""
     assert not {"trio", "attrs", "toolrt.model", "toolrt.runtime"} & _imported_by("import toolrt")
@@ -41,6 +42,7 @@ def test_every_name_of_the_top_level_is_there() -> None:
         toolrt.Absent  # noqa: B018
 
 
+@pytest.mark.process
 def test_help_imports_no_room() -> None:
     """``toolrt --help`` lists the commands without importing what they run."""
     imported = _imported_by("from toolrt.cli import main\nmain(['--help'])")

@@ -417,6 +417,7 @@ def until(shown: Window, text: str, process: subprocess.Popen[bytes]) -> list[st
     return shown.rows()
 
 
+@pytest.mark.process
 def test_ctrl_c_restores_the_terminal_and_reports_what_ended(shop: Path, written: Callable[..., Path]) -> None:
     """The key, not a signal: the picture is gone, the cursor is back, every result is told, the exit code is 130."""
     calls = written(("read_file", {"path": "README.md"}), ("wait", {}), ("write_file", {"path": "new", "content": ""}))
@@ -434,6 +435,7 @@ def test_ctrl_c_restores_the_terminal_and_reports_what_ended(shop: Path, written
     assert not any("ended" in row or "lane 0" in row for row in rows), rows
 
 
+@pytest.mark.process
 def test_second_ctrl_c_restores_the_terminal(shop: Path, written: Callable[..., Path]) -> None:
     """Also where a call does not end, and the process does at once."""
     with window() as shown, spawned(shown, "run", written(("hang", {})), "--workspace", shop) as process:
@@ -447,6 +449,7 @@ def test_second_ctrl_c_restores_the_terminal(shop: Path, written: Callable[..., 
     assert "[0] hang: still running, given up; effects may have landed" in rows
 
 
+@pytest.mark.process
 def test_question_takes_the_picture_away_while_it_is_asked(shop: Path, written: Callable[..., Path]) -> None:
     """It stands alone until it is answered, says what else goes on, and the answer counts."""
     calls = written(("wait", {}), ("write_file", {"path": "new", "content": "x"}))
@@ -461,6 +464,7 @@ def test_question_takes_the_picture_away_while_it_is_asked(shop: Path, written: 
         assert process.wait(100) == 130
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("form", [(), ("--format", "json")])
 def test_terminal_that_goes_away_changes_no_call(
     shop: Path, written: Callable[..., Path], form: tuple[str, ...]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 FULL = Path("/dev/full")
 
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")

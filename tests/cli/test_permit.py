@@ -53,6 +53,7 @@ def test_deny_outranks_allow(toolrt: Any, two: Path, place: Path) -> None:
     assert outcomes(ended.out) == ["ok", "denied"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -73,6 +74,7 @@ def test_ask_asks_in_order_and_takes_lines_for_answers(
     assert "may it touch src/a?" in ended.err
 
 
+@pytest.mark.process
 def test_allow_asks_about_all_else(toolrt: Any, two: Path, place: Path) -> None:
     """Only the other call is asked about."""
     ended = toolrt.spawned("run", two, "--workspace", place, "--allow", "src/**", "--format", "json", given=b"n\n")
@@ -81,6 +83,7 @@ def test_allow_asks_about_all_else(toolrt: Any, two: Path, place: Path) -> None:
     assert "src/a?" not in ended.err
 
 
+@pytest.mark.process
 def test_a_response_on_standard_input_leaves_nobody_to_ask(toolrt: Any, two: Path, place: Path) -> None:
     """The response is not taken for answers."""
     ended = toolrt.spawned(

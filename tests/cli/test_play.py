@@ -55,6 +55,7 @@ def test_play_answers_what_is_no_answer(toolrt: Any, monkeypatch: pytest.MonkeyP
     assert "It is over: b back, r begin again." in out
 
 
+@pytest.mark.process
 def test_play_ends_with_its_input(toolrt: Any) -> None:
     """In a process of its own, without any answer, it shows the beginning and ends."""
     ended = toolrt.spawned("litmus", "lost_update_2x1", "--play")

@@ -28,6 +28,7 @@ def test_refactor_uses_every_tool_of_a_workspace(refactor: Path) -> None:
     assert used == {tool.name for tool in Workspace(MemoryDisk()).tools()}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lanes", ["by_claims", "by_safety", "serial"])
 def test_refactor_moves_the_module_and_the_program_still_runs(
     toolrt: Any, refactor: Path, shop: Path, lanes: str

@@ -102,6 +102,7 @@ def test_response_over_the_limit_is_refused_unread(
     assert main([command, str(path), "--workspace", str(shop)]) == 2
 
 
+@pytest.mark.process
 def test_response_over_the_limit_on_standard_input_is_refused(toolrt: Any, shop: Path) -> None:
     """A pipe has no size; one byte more than the limit is read, and no more."""
     ended = toolrt.spawned("run", "-", "--workspace", shop, given=b" " * (_input.MAX_RESPONSE_BYTES + 1))
@@ -149,6 +150,7 @@ def test_workspace_that_may_not_be_listed_is_refused(
     assert code == 2
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_unreadable_things_are_refused_for_an_unprivileged_user(tmp_path: Path, response: Path) -> None:
     """A real process of user nobody, which can neither read the response nor enter the workspace."""
@@ -315,6 +317,7 @@ def test_error_shows_hostile_names_harmlessly(toolrt: Any, shop: Path) -> None:
     assert "\\x1b[31mred[bold]" in ended.err
 
 
+@pytest.mark.process
 def test_command_without_its_extra_names_it(shop: Path) -> None:
     """Exit 2, no traceback, and what to install."""
     program = "import sys; sys.modules['cyclopts'] = None; from toolrt.cli import main; sys.exit(main(['laws']))"

@@ -39,6 +39,7 @@ def test_run_answers_every_call_under_every_lane_policy(toolrt: Any, response: P
     assert [result["outcome"] for result in json.loads(ended.out)] == OUTCOMES
 
 
+@pytest.mark.process
 def test_run_in_a_process_of_its_own_prints_results_in_call_order(toolrt: Any, response: Path, shop: Path) -> None:
     """``python -m toolrt`` is the command; every call has its line, in order."""
     ended = toolrt.spawned("run", response, "--workspace", shop)
@@ -48,6 +49,7 @@ def test_run_in_a_process_of_its_own_prints_results_in_call_order(toolrt: Any, r
     assert "12 ok, 1 error, 1 invalid" in ended.out
 
 
+@pytest.mark.process
 def test_run_loads_neither_hypothesis_nor_pytest(response: Path, shop: Path) -> None:
     """A command is no test."""
     program = (
@@ -70,6 +72,7 @@ def test_run_exits_1_when_a_call_is_not_ok(toolrt: Any, shop: Path, written: Cal
     assert "the nearest are read_file" in ended.out
 
 
+@pytest.mark.process
 def test_run_reads_standard_input(toolrt: Any, response: Path, shop: Path) -> None:
     """``-`` is standard input."""
     ended = toolrt.spawned("run", "-", "--workspace", shop, "--format", "json", given=response.read_bytes())
@@ -95,6 +98,7 @@ def test_run_format_prints_only_the_message_to_send_back(
     assert "12 ok, 1 error, 1 invalid" in ended.err
 
 
+@pytest.mark.process
 def test_run_format_is_utf8_in_every_locale(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """What the file holds arrives, although the locale is C."""
     (shop / "prices.txt").write_text("値段", encoding="utf-8")
@@ -150,6 +154,7 @@ def test_run_takes_10000_calls(toolrt: Any, tmp_path: Path, written: Callable[..
     assert [result["call_index"] for result in json.loads(ended.out)] == list(range(10_000))
 
 
+@pytest.mark.process
 def test_run_goes_on_when_nobody_reads(response: Path, shop: Path) -> None:
     """A closed pipe ends the printing, not the calls."""
     process = subprocess.Popen(
@@ -179,6 +184,7 @@ def test_run_writes_only_what_the_calls_write(
     assert os.readlink(shop / "shop" / "basket.py") == "cart.py"
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is Linux's")
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, format: str) -> None:
@@ -199,6 +205,7 @@ def test_run_on_a_full_disk_still_runs_every_call(response: Path, shop: Path, fo
     assert (shop / "CHANGES.md").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_run_with_a_closed_stream_still_runs_every_call(response: Path, shop: Path, closed: str) -> None:
     """A service has no terminal."""

@@ -52,6 +52,7 @@ def without_colours(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
+@pytest.mark.process
 def test_run_on_a_narrow_terminal_keeps_to_its_width(response: Path, shop: Path) -> None:
     """In 40 columns no line is longer, and every call is there."""
     code, sent = on_terminal(40, "run", response, "--workspace", shop)
@@ -61,6 +62,7 @@ def test_run_on_a_narrow_terminal_keeps_to_its_width(response: Path, shop: Path)
     assert all(any(line.startswith(f"[{index}] ") for line in lines) for index in range(14))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", [("explore", "--executions", "3"), ("run", "--dry-run")])
 def test_other_commands_on_a_narrow_terminal_keep_to_its_width(
     response: Path, shop: Path, command: tuple[str, ...]
@@ -72,6 +74,7 @@ def test_other_commands_on_a_narrow_terminal_keep_to_its_width(
     assert max(len(line.split("\r")[-1]) for line in lines) <= 40
 
 
+@pytest.mark.process
 def test_laws_on_a_narrow_terminal_are_a_list(response: Path) -> None:
     """The table needs over 90 columns; in 40 each mutant has its own lines."""
     code, sent = on_terminal(40, "laws", "--executions", "2")
@@ -80,17 +83,20 @@ def test_laws_on_a_narrow_terminal_are_a_list(response: Path) -> None:
     assert max(map(len, without_colours(sent).replace("\r\n", "\n").split("\n"))) <= 40
 
 
+@pytest.mark.process
 def test_terminal_gets_colours(response: Path, shop: Path) -> None:
     """The twin of the next test."""
     assert "\x1b[32m" in on_terminal(80, "run", response, "--workspace", shop)[1]
 
 
+@pytest.mark.process
 def test_terminal_with_no_color_gets_none(response: Path, shop: Path) -> None:
     """NO_COLOR is kept; bold may stay."""
     _, sent = on_terminal(80, "run", response, "--workspace", shop, env={"NO_COLOR": "1"})
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", sent)
 
 
+@pytest.mark.process
 def test_terminal_in_ci_gets_plain_lines(response: Path, shop: Path) -> None:
     """Nothing is drawn over: the cursor is neither hidden nor moved."""
     _, sent = on_terminal(80, "run", response, "--workspace", shop, env={"CI": "true"})
@@ -99,11 +105,13 @@ def test_terminal_in_ci_gets_plain_lines(response: Path, shop: Path) -> None:
     assert "lane 0: 13 calls" in sent
 
 
+@pytest.mark.process
 def test_pipe_gets_no_escapes(toolrt: Any, response: Path, shop: Path) -> None:
     """Neither colours nor cursor movements."""
     assert "\x1b" not in toolrt.spawned("run", response, "--workspace", shop).out
 
 
+@pytest.mark.process
 def test_pipe_gets_whole_lines(toolrt: Any, shop: Path, written: Callable[..., Path]) -> None:
     """Who reads a pipe wraps for themselves, whatever COLUMNS says."""
     (shop / "long.txt").write_text("x" * 300)
@@ -113,6 +121,7 @@ def test_pipe_gets_whole_lines(toolrt: Any, shop: Path, written: Callable[..., P
     assert "x" * 300 in ended.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_output_fits_every_encoding(toolrt: Any, shop: Path, written: Callable[..., Path], encoding: str) -> None:
     """A character that the stream does not have is escaped."""

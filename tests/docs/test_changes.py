@@ -36,6 +36,7 @@ def test_changes_begin_with_their_subject(root: Path) -> None:
     assert [name for name, text in texts.items() if not text.startswith("**")] == []
 
 
+@pytest.mark.process
 def test_changes_are_put_together_into_the_changelog(root: Path, tmp_path: Path) -> None:
     """The newest version stands first, with the text of every file, and the older ones stay."""
     (tmp_path / CHANGES).mkdir(parents=True)

@@ -8,9 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs._walk import walked
 
+pytestmark = pytest.mark.process
 
+
+@pytest.mark.slow
 def test_page_on_exploring_gives_what_it_says(root: Path, tmp_path: Path) -> None:
     """Every test file of the page is run by every command of the page, and each line of output is there, in order."""
 

@@ -63,6 +63,7 @@ def test_page_of_litmus_programs_states_what_they_state(root: Path) -> None:
                 assert text.strip() == (f"{count.number:,}" if count else "")
 
 
+@pytest.mark.process
 def test_top_level_has_nothing_else(root: Path) -> None:
     """Everything has its room: nothing new stands at the top."""
     listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)

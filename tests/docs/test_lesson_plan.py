@@ -79,6 +79,8 @@ def _document(page: Path) -> dict[str, Any]:
     return json.loads(block)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_issue8_35_commands_of_the_lesson_plan_run(clone: Path) -> None:
     """Each ends well, in the order of the page; the pages for the class are games, and the notebook stays clean."""
     pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'toolrt[notebooks]'")
@@ -93,6 +95,7 @@ def test_issue8_35_commands_of_the_lesson_plan_run(clone: Path) -> None:
         assert set(_document(page)) >= {"nodes", "ends", "classes"}, "this page is no game"
 
 
+@pytest.mark.process
 def test_issue8_35_class_is_not_handed_the_failing_schedule(tmp_path: Path) -> None:
     """Every page that the plan makes is made with `--play`, and has neither a schedule that fails nor a verdict."""
     pages = [command for command in _commands() if "--html" in command]

@@ -118,6 +118,7 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_filter_keeps_outputs_out_of_git(clone: Path) -> None:
     """Once it is installed git is given no outputs, and the file in the working tree keeps them."""
     subprocess.run([sys.executable, ".ci/strip_notebooks.py", "--install"], cwd=clone, check=True, capture_output=True)
@@ -131,6 +132,7 @@ def test_filter_keeps_outputs_out_of_git(clone: Path) -> None:
     assert "secret" in file.read_text().split('"outputs"')[1]
 
 
+@pytest.mark.process
 def test_filter_lets_git_have_nothing_that_is_no_notebook(clone: Path) -> None:
     """A file that cannot be read is refused, not passed on with what may be in it."""
     subprocess.run([sys.executable, ".ci/strip_notebooks.py", "--install"], cwd=clone, check=True, capture_output=True)
@@ -140,6 +142,7 @@ def test_filter_lets_git_have_nothing_that_is_no_notebook(clone: Path) -> None:
     assert "this is no notebook" in done.stderr
 
 
+@pytest.mark.process
 def test_command_strips_in_place_and_names_what_it_changed(tmp_path: Path) -> None:
     """A second time there is nothing left to do; a pasted picture and the tags of a cell stay."""
     file = tmp_path / "one.ipynb"
@@ -157,6 +160,7 @@ def test_command_strips_in_place_and_names_what_it_changed(tmp_path: Path) -> No
     assert (code["metadata"], code["outputs"]) == ({"tags": ["exercise"]}, [])
 
 
+@pytest.mark.process
 def test_check_runs_a_notebook_and_writes_it_with_outputs(tmp_path: Path) -> None:
     """Top-level await runs under Trio, and what is written has what came of it."""
     pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'toolrt[notebooks]'")
@@ -171,6 +175,7 @@ def test_check_runs_a_notebook_and_writes_it_with_outputs(tmp_path: Path) -> Non
     assert executed["outputs"][0]["text"] == ["in SystemClock\n"]
 
 
+@pytest.mark.process
 def test_lines_of_a_notebook_are_named_by_its_cells(tmp_path: Path) -> None:
     """Not by the files that a kernel keeps them in, which are called otherwise each time."""
     pytest.importorskip("nbclient", reason="nbclient is not installed: pip install 'toolrt[notebooks]'")
@@ -185,6 +190,7 @@ def test_lines_of_a_notebook_are_named_by_its_cells(tmp_path: Path) -> None:
     assert cells[2]["outputs"][0]["data"]["text/plain"] == ["'In[2]:3'"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("cell", "complaint"),
     [("1 / 0", "ZeroDivisionError"), ("import sys; print('odd', file=sys.stderr)", "a cell complains: odd")],

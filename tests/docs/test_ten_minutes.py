@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs._walk import walked
+
+pytestmark = pytest.mark.process
 
 _PAGE = "docs/tutorial/00-ten-minutes.md"
 

@@ -19,7 +19,7 @@ from toolrt.cli.experiment._failure import FailureFile
 from toolrt.cli.experiment._roots import roots_of
 from toolrt.interop import parse_response
 from toolrt.model import tool
-from toolrt.testing._saved import Directory
+from toolrt.testing._saved import ScheduleDirectory
 
 RECORDED = Path(__file__).parent / "recorded"
 #: The test that the kept failure belongs to.
@@ -75,7 +75,7 @@ def write(target: Path, scratch: Path) -> None:
     report = sim.explore(lost_update, check=lambda execution: execution.value == 2)
     schedule = report.failures[0].schedule
     (target / "schedule.json").write_text(schedule.to_json() + "\n", encoding="utf-8")
-    Directory(target / "failures").add(TEST, schedule.short)
+    ScheduleDirectory(target / "failures").add(TEST, schedule.short)
     trace = sim.run(batch, policy=sim.RandomWalk(seed=3)).trace
     (target / "trace.json").write_text(trace.to_json() + "\n", encoding="utf-8")
     experiment = Experiment.on(

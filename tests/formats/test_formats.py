@@ -14,7 +14,7 @@ from tests.formats._record import RECORDED, RESPONSE, TEST, lost_update, shop
 from toolrt import invariants, sim
 from toolrt.cli import main
 from toolrt.errors import InputRefused, ScheduleRefused
-from toolrt.testing._saved import Directory  # the plugin reads it from there
+from toolrt.testing._saved import ScheduleDirectory  # the plugin reads it from there
 from toolrt.trace import Trace
 
 VERSIONS = sorted(path.name for path in RECORDED.iterdir())
@@ -38,7 +38,7 @@ def test_schedule_of_an_earlier_version_is_replayed(recorded: Path) -> None:
 
 def test_kept_failure_of_an_earlier_version_is_found_and_fits(recorded: Path) -> None:
     """By the name of its test, and it is the same lost update."""
-    (kept,) = Directory(recorded / "failures").load(TEST)
+    (kept,) = ScheduleDirectory(recorded / "failures").load(TEST)
     assert sim.replay(lost_update, kept).value == 1
 
 

@@ -165,6 +165,7 @@ def test_example_leaves_the_readme_of_the_shop_alone(in_order: tuple[dict[int, s
     assert files(in_order[1])["README.md"] == (EXAMPLES / "shop" / "README.md").read_text()
 
 
+@pytest.mark.process
 def test_example_shop_works_before(tmp_path: Path) -> None:
     """The program is real."""
     performed((), tmp_path / "shop")
@@ -174,6 +175,7 @@ def test_example_shop_works_before(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_example_shop_works_afterwards(in_order: tuple[dict[int, str | None], Path]) -> None:
     """The calls do what the model set out to do."""
     root = in_order[1]

@@ -138,6 +138,7 @@ def test_batches_are_shared_out(jobs: int) -> None:
     assert str(told[-1]).startswith("9 of 9 batches, ")
 
 
+@pytest.mark.process
 def test_what_a_worker_finds_broken_is_shown_here() -> None:
     """An alarm is run again by whoever asked, and names law, batch and schedule."""
     with MUTANTS["files are not ordered"].apply():
@@ -147,6 +148,7 @@ def test_what_a_worker_finds_broken_is_shown_here() -> None:
     assert shared == alone
 
 
+@pytest.mark.process
 def test_a_search_is_gone_on_with(tmp_path: Path) -> None:
     """What was done before Ctrl-C is not done again, and the sum is that of one sitting."""
     file = tmp_path / "laws.json"
@@ -221,6 +223,7 @@ def test_a_file_needs_its_directory(tmp_path: Path) -> None:
         exhaust(FEW, checkpoint=tmp_path / "none" / "laws.json")
 
 
+@pytest.mark.process
 def test_batches_of_a_worker_that_dies_are_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asked does them."""
     master, real = os.getpid(), _sittings._BatchSearcher.do

@@ -47,6 +47,7 @@ class _Model:
         }
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(data=st.data())
 def test_tickets_wait_for_earlier_conflicts_and_nothing_else(data: st.DataObject) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 #: The packages that an extra installs; not "search", whose program stands in no module.
 EXTRAS = {
     "schema": ["msgspec", "jsonschema_rs"],

@@ -41,6 +41,7 @@ def test_a_built_in_plugin_is_found_without_metadata(monkeypatch: pytest.MonkeyP
     assert name in dir(plugins)
 
 
+@pytest.mark.process
 def test_no_plugin_is_imported_before_its_first_use() -> None:
     """All rooms together import none of them."""
     rooms = "interop, invariants, lab, plugins, runtime, services, sim, trace, view, workspace"
@@ -86,6 +87,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.process
 def test_a_former_path_works_in_a_fresh_interpreter() -> None:
     """What programs and documents wrote before still runs, whatever was imported first."""
     fresh(

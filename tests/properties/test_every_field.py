@@ -41,6 +41,8 @@ from toolrt.plugins.otel import Telemetry
 from toolrt.services import Recorded, RecordedShell
 from toolrt.trace import Trace
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 #: What is copied of the checkout: a page, and a package with its neighbours.

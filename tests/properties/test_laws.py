@@ -137,6 +137,7 @@ def test_no_write_lost(mix: Mix, schedule: list[int]) -> None:
     holds("no_write_lost", mix, schedule)
 
 
+@pytest.mark.slow
 @settings(max_examples=max(5, settings.default.max_examples // 5))
 @given(mix=tool_mixes(max_calls=4), seed=st.integers(0, 2**16))
 def test_laws_under_the_explorer(mix: Mix, seed: int) -> None:

@@ -151,6 +151,7 @@ def test_the_proof_assumes_nothing() -> None:
         assert f"Print Assumptions {theorem}." in text
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed: apt-get install coq")
 def test_coq_accepts_the_proof(tmp_path: Path) -> None:
     """Coq checks every proof, and finds no axiom below any theorem."""

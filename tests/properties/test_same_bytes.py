@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 _PROGRAM = """
 from toolrt import sim
 from toolrt.invariants import trace_digest

@@ -38,6 +38,7 @@ LEAVES = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("leaves", LEAVES.values(), ids=LEAVES)
 def test_what_a_command_leaves_is_gone_at_its_end(answer: Answer, left: Left, leaves: str) -> None:
     """A command's answer comes when nothing of it runs any more, and does not wait for what holds its pipe."""
@@ -48,6 +49,7 @@ def test_what_a_command_leaves_is_gone_at_its_end(answer: Answer, left: Left, le
     assert result.content.endswith("[exit status 3; what it left running was ended]")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("leaves", LEAVES.values(), ids=LEAVES)
 def test_what_a_command_started_is_gone_at_its_time_limit(answer: Answer, left: Left, leaves: str) -> None:
     """The limit ends all of it, however far it came."""
@@ -76,6 +78,7 @@ def test_what_a_command_started_is_gone_after_a_cancel(workspace: Workspace, lef
     assert left() == []
 
 
+@pytest.mark.process
 def test_command_that_kills_its_supervisor_is_ended(answer: Answer, left: Left) -> None:
     """What is cut loose is found by its mark."""
     result = answer("setsid sleep 1000 & kill -9 $PPID; sleep 1000")
@@ -83,6 +86,7 @@ def test_command_that_kills_its_supervisor_is_ended(answer: Answer, left: Left) 
     assert result.content == "[ended by signal 9 (SIGKILL); what it left running was ended]"
 
 
+@pytest.mark.process
 def test_command_dies_with_the_process_that_ran_it(root: Path, left: Left) -> None:
     """When the program is killed, its commands are not left to themselves."""
     program = (
@@ -98,6 +102,7 @@ def test_command_dies_with_the_process_that_ran_it(root: Path, left: Left) -> No
         os.sched_yield()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_a_thousand_calls_leave_nothing(
     workspace: Workspace, left: Left, descriptors: Callable[[], int], tmp_path: Path
@@ -138,6 +143,7 @@ def _children() -> set[int]:
     return {int(number) for number in listed.read_text().split()} if listed.exists() else set()
 
 
+@pytest.mark.process
 def test_no_signal_is_ignored_in_a_command(answer: Answer, left: Left) -> None:
     """What this program or its supervisor ignores, a command does not."""
     result = answer("grep SigIgn /proc/self/status; grep SigBlk /proc/self/status")
@@ -145,11 +151,13 @@ def test_no_signal_is_ignored_in_a_command(answer: Answer, left: Left) -> None:
     assert numbers == [0, 0]
 
 
+@pytest.mark.process
 def test_yes_ends_by_its_broken_pipe(answer: Answer) -> None:
     """A pipeline ends as in a terminal."""
     assert answer("yes | head -n 2; echo ${PIPESTATUS[0]}").content == f"y\ny\n{128 + signal.SIGPIPE}\n[exit status 0]"
 
 
+@pytest.mark.process
 def test_what_forks_while_it_is_ended_is_ended(answer: Answer, left: Left) -> None:
     """A process that is found too late is found the next time."""
     forks = "setsid sh -c 'trap \"\" TERM; while :; do sleep 1000 & sleep 0.02; done' & wait"
@@ -158,6 +166,7 @@ def test_what_forks_while_it_is_ended_is_ended(answer: Answer, left: Left) -> No
     assert result.outcome is Outcome.ERROR
 
 
+@pytest.mark.process
 def test_processes_that_fork_and_end_are_ended(answer: Answer, left: Left) -> None:
     """None of them lives long enough to be found by its number."""
     chain = "import os, signal; signal.signal(15, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)"
@@ -166,6 +175,7 @@ def test_processes_that_fork_and_end_are_ended(answer: Answer, left: Left) -> No
     assert "what it left running was ended" in result.content
 
 
+@pytest.mark.process
 def test_commands_run_in_a_session_without_a_terminal(run: Run, left: Left) -> None:
     """Nobody can be asked, and nothing of the terminal's is theirs."""
     results = run("cat", "tty", "cat /proc/self/stat", "cat /proc/$PPID/stat").results

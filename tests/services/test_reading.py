@@ -339,6 +339,7 @@ _SETTINGS = settings(
 )
 
 
+@pytest.mark.process
 @NO_SHELL
 @_SETTINGS
 @given(_TEXTS)
@@ -372,6 +373,7 @@ _QUOTED = st.lists(
 ).map("".join)
 
 
+@pytest.mark.process
 @NO_SHELL
 @_SETTINGS
 @given(_QUOTED)

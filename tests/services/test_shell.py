@@ -38,6 +38,7 @@ from toolrt.workspace import FileProblem
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to run")
 
 
+@pytest.mark.process
 def test_exit_status_is_an_answer(run: Run) -> None:
     """A command that fails has been answered; what it wrote on either output is there, in order."""
     results = run("echo out; echo err >&2; exit 7", "nosuchcommand", "kill -9 $$", "printf x").results
@@ -48,6 +49,7 @@ def test_exit_status_is_an_answer(run: Run) -> None:
     assert results[3].content == "x\n[exit status 0]"
 
 
+@pytest.mark.process
 def test_leading_cd_changes_the_working_directory(run: Run) -> None:
     """As change_dir does it: for what comes later in the same response too, whatever the rest comes to."""
     done = run("cd src && cat app.py && false", "cat app.py", "cd ..", "cat a.txt", "cd src")
@@ -61,11 +63,13 @@ def test_leading_cd_changes_the_working_directory(run: Run) -> None:
     assert done.state == State(working_dir=PurePosixPath("src"))
 
 
+@pytest.mark.process
 def test_cd_elsewhere_in_a_command_changes_nothing(run: Run) -> None:
     """The shell that did it is gone."""
     assert run("(cd src && ls)", "true; cd src").state == State()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("target", ["../outside", "/", "nothing", "a.txt", "away"])
 def test_cd_to_no_directory_of_the_workspace_runs_nothing(run: Run, root: Path, target: str) -> None:
     """The state stays as it is, and the text shows nothing of the machine."""
@@ -77,6 +81,7 @@ def test_cd_to_no_directory_of_the_workspace_runs_nothing(run: Run, root: Path, 
     assert not list(root.parent.rglob("made"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("working_dir", ["gone", "../outside", "a.txt"])
 def test_command_is_not_run_where_the_working_directory_is_none(run: Run, root: Path, working_dir: str) -> None:
     """It starts inside the workspace, or not at all."""
@@ -103,6 +108,7 @@ def test_claims_of_commands(workspace: Workspace) -> None:
     assert tool.claims_for({"command": "make"}, State()) == (EVERYTHING,)
 
 
+@pytest.mark.process
 def test_reading_command_sees_the_writes_before_it_and_none_after(workspace: Workspace, run: Run) -> None:
     """It is ordered with file tools of its lane."""
 
@@ -115,6 +121,7 @@ def test_reading_command_sees_the_writes_before_it_and_none_after(workspace: Wor
     assert [results[1].content, results[3].content] == ["1\n[exit status 0]", "2\n[exit status 0]"]
 
 
+@pytest.mark.process
 def test_environment_is_stated(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of this process's reaches a command but what is listed, and what the caller gives."""
     monkeypatch.setenv("SOME_API_KEY", "secret-1")
@@ -131,6 +138,7 @@ def test_environment_is_stated(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "GIVEN=1\n" in content
 
 
+@pytest.mark.process
 def test_program_of_the_workspace_is_no_reading_command(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A PATH that leads inside does not make what stands there `cat`, unless the command runs alone."""
     (root / "cat").write_text("#!/bin/sh\necho evil\n")
@@ -162,11 +170,13 @@ def test_output_is_streamed_with_offsets(workspace: Workspace) -> None:
     assert f"[... {2 * len(text.encode()) - 32 * 1024} bytes left out ...]" in result.content
 
 
+@pytest.mark.process
 def test_output_that_is_no_text_is_answered(run: Run) -> None:
     """What is no UTF-8 is replaced, and nothing raises."""
     assert run("printf 'a\\377b\\0c\\303'").results[0].content == "a�b\0c�\n[exit status 0]"
 
 
+@pytest.mark.process
 def test_time_limit_keeps_what_was_written(answer: Answer) -> None:
     """A command that takes too long is an ERROR that has its output."""
     result = answer({"command": "echo begun; cd src; sleep 1000", "timeout": 4})
@@ -176,6 +186,7 @@ def test_time_limit_keeps_what_was_written(answer: Answer) -> None:
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "input",
     [
@@ -198,6 +209,7 @@ def test_what_cannot_be_run_is_refused(answer: Answer, input: object) -> None:
     assert result.error
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "options",
     [
@@ -223,6 +235,7 @@ def test_real_shell_needs_a_real_disk() -> None:
         services.shell_tool(Workspace(MemoryDisk({})))
 
 
+@pytest.mark.process
 def test_own_shell_runs_the_command(workspace: Workspace, root: Path) -> None:
     """Another program than bash, with arguments."""
     shell = services.RealShell(workspace.disk, shell=["/bin/sh", "-e", "-c"])  # type: ignore[arg-type]
@@ -266,6 +279,7 @@ def test_captured_output_is_its_beginning_and_its_end(chunks: list[bytes], limit
     assert len(head.encode()) + len(tail.encode()) == kept
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["away", "gone", "a.txt"])
 def test_directory_that_is_swapped_meanwhile_is_not_entered(workspace: Workspace, root: Path, name: str) -> None:
     """What the tool saw is looked at again by the process that enters it."""

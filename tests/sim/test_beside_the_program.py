@@ -88,6 +88,7 @@ def test_issue8_25_no_strategy_passes_what_runs_beside_the_program(program, stra
     assert name in str(report.unfinished)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.DPOR(), sim.Portfolio(20)], ids=str)
 def test_issue8_25_neither_does_a_divided_search(strategy, tmp_path: pathlib.Path) -> None:
     """With two processes, and with a checkpoint, it is the same."""
@@ -114,6 +115,7 @@ def test_issue8_25_a_program_without_them_passes() -> None:
         assert sim.explore(program, strategy).verdict is sim.PASS
 
 
+@pytest.mark.process
 def test_issue8_25_the_marker_says_what_to_do(pytester: pytest.Pytester) -> None:
     """A marked test with a system task is no pass, and more executions are not the advice."""
     pytester.makepyfile(

@@ -90,6 +90,7 @@ def test_reduction_finds_the_one_deadlock(count: int, programs: ModuleType) -> N
     assert reduced(programs.dining(count)[0])[0].outcomes["Deadlock"] == 1
 
 
+@pytest.mark.slow
 def test_reduction_runs_reorder_5(programs: ModuleType) -> None:
     """(5!)**2 traces of 113,400 schedules."""
     assert reduced(programs.reorder(5)[0])[0].executions == 14_400
@@ -107,6 +108,7 @@ _SPECS = st.lists(
 ).map(tuple)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(spec=_SPECS, declared=st.booleans())
 def test_reduction_agrees_on_generated_programs(spec, declared: bool) -> None:

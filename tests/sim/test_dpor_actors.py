@@ -401,6 +401,7 @@ _ACTORS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(spec=_SPECS, declared=st.booleans(), actors=_ACTORS)
 def test_reduction_agrees_on_generated_programs(spec: Any, declared: bool, actors: dict[str, Any]) -> None:

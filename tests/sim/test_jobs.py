@@ -27,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarni
 # ---------------------------------------------------------------- the same as one job
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 @pytest.mark.parametrize(("name", "arguments"), [("lost_update", (3, 2)), ("dining", (3,)), ("bounded_buffer", (2, 2))])
 def test_jobs_show_what_one_job_shows(programs, name: str, arguments, strategy: sim.Strategy) -> None:
@@ -35,6 +36,7 @@ def test_jobs_show_what_one_job_shows(programs, name: str, arguments, strategy: 
     assert shown(sim.explore(program, strategy, check, jobs=3)) == shown(sim.explore(program, strategy, check))
 
 
+@pytest.mark.process
 @settings(max_examples=10)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.sampled_from([sim.Exhaustive(), sim.Bounded(1)]))
 def test_jobs_run_every_schedule_once(lengths: list[int], strategy: sim.Strategy) -> None:
@@ -52,6 +54,7 @@ def test_jobs_run_every_schedule_once(lengths: list[int], strategy: sim.Strategy
     assert shown(sim.explore(program, strategy, jobs=2)) == shown(sim.explore(program, strategy))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("strategy", [sim.DPOR(), sim.DPOR("declared")], ids=str)
 @pytest.mark.parametrize(
     ("name", "arguments"), [("lost_update", (3, 1)), ("reorder", (4,)), ("dining", (3,)), ("bounded_buffer", (2, 2))]
@@ -85,6 +88,7 @@ def test_jobs_reduce_with_a_cancel_and_a_clock() -> None:
         assert one.complete
 
 
+@pytest.mark.process
 def test_jobs_share_the_traces() -> None:
     """Each of the processes runs some of them."""
 
@@ -121,6 +125,7 @@ def test_reduction_is_gone_on_with(jobs: int, programs, tmp_path: Path) -> None:
     assert reduced(report) == reduced(sim.explore(program, sim.DPOR(), fine))
 
 
+@pytest.mark.process
 def test_jobs_leave_out_no_outcome_where_a_step_withholds_what_decides() -> None:
     """Whether it is noticed depends on which process sees what; the outcomes do not."""
 
@@ -162,6 +167,7 @@ def test_jobs_take_the_cancel_along(programs) -> None:
     assert two.claim.endswith("with cancel_at=any")
 
 
+@pytest.mark.process
 def test_all_processes_work() -> None:
     """Each takes its share: the master runs the first schedule only."""
     report = sim.explore(pid, sim.Exhaustive(), fine, jobs=2)
@@ -170,6 +176,7 @@ def test_all_processes_work() -> None:
     assert report.executions == 2520
 
 
+@pytest.mark.process
 def test_processes_report_nothing_where_nobody_looks() -> None:
     """Without a check what steps touch is not reported by them either; what they show is the same."""
 
@@ -185,6 +192,7 @@ def test_processes_report_nothing_where_nobody_looks() -> None:
     assert sum(alone.outcomes.values()) == sum(shown_to_a_check.outcomes.values()) == 2520
 
 
+@pytest.mark.process
 def test_nothing_is_left_of_the_processes() -> None:
     """Also when the exploration was refused or broken off."""
     sim.explore(pid, sim.Portfolio(20), jobs=2)
@@ -224,6 +232,7 @@ def test_outcomes_of_any_kind_are_counted() -> None:
     assert list(map(str, one.outcomes)) == list(map(str, two.outcomes))
 
 
+@pytest.mark.process
 def test_failures_of_jobs_can_be_explained(programs) -> None:
     """A failure is an execution of this process, whoever found it."""
     program, check = programs.lost_update(2, 1)
@@ -254,6 +263,7 @@ def test_strategy_that_cannot_be_divided_is_refused(more: dict[str, Any]) -> Non
         sim.explore(pid, sim.Random(_Mine(1), 10), **more)
 
 
+@pytest.mark.process
 def test_program_that_cannot_be_sent_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no fork a local function cannot reach a worker."""
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
@@ -267,6 +277,7 @@ def test_program_that_cannot_be_sent_is_refused(monkeypatch: pytest.MonkeyPatch)
         sim.explore(local, sim.Exhaustive(), jobs=2)
 
 
+@pytest.mark.process
 def test_program_that_can_be_sent_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without fork the functions of a module do."""
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
@@ -276,6 +287,7 @@ def test_program_that_can_be_sent_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(report.outcomes) == 3
 
 
+@pytest.mark.process
 def test_what_a_check_raises_in_a_worker_is_raised_here() -> None:
     """It is the caller's error, as with one job, and comes with its own traceback."""
 
@@ -289,6 +301,7 @@ def test_what_a_check_raises_in_a_worker_is_raised_here() -> None:
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.Portfolio(100)], ids=str)
 def test_worker_that_dies_is_no_pass(strategy: sim.Strategy) -> None:
     """What it was to run was not run, and the report says so; the others go on."""
@@ -311,6 +324,7 @@ def test_worker_that_dies_is_no_pass(strategy: sim.Strategy) -> None:
     assert "a process came to its end (exit code 9)" in str(report)
 
 
+@pytest.mark.process
 def test_all_workers_dead_is_no_pass() -> None:
     """The report is of what was run before."""
     master = os.getpid()
@@ -327,6 +341,7 @@ def test_all_workers_dead_is_no_pass() -> None:
     assert "exit code -9" in str(report.unfinished)
 
 
+@pytest.mark.process
 def test_program_that_depends_on_its_process_is_found_out() -> None:
     """An execution that fails there and not here decides nothing."""
     master = os.getpid()
@@ -342,6 +357,7 @@ def test_program_that_depends_on_its_process_is_found_out() -> None:
     assert "not here" in str(report.unfinished)
 
 
+@pytest.mark.process
 def test_program_that_begins_otherwise_once_is_found_out_by_workers() -> None:
     """As with one job: what can run at the first choice is the same in every execution of a sample."""
     calls = itertools.count()
@@ -356,6 +372,7 @@ def test_program_that_begins_otherwise_once_is_found_out_by_workers() -> None:
     assert "led to main.0, main.1 at step 1 once, to main.0, main.1, main.2 another time" in str(report)
 
 
+@pytest.mark.process
 def test_uncontrolled_program_is_found_out_by_workers() -> None:
     """As with one job: a prefix that leads somewhere else at its second visit."""
     dice = random.Random(1)

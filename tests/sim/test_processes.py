@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 _SCRIPT = """
 {before}
 import trio

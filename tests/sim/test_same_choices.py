@@ -45,6 +45,7 @@ def test_issue8_28_value_that_chance_decides_passes_nowhere(strategy) -> None:
     assert not report.complete
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.DPOR(), sim.Random(sim.RandomWalk(1), 60)], ids=str)
 def test_issue8_28_neither_does_it_in_parts(strategy) -> None:
     """Two processes see it too."""

@@ -97,6 +97,7 @@ def test_checkpoint_is_gone_on_with(jobs: int, strategy: sim.Strategy, programs,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_checkpoint_is_written_while_the_search_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs
 ) -> None:
@@ -120,6 +121,7 @@ def test_checkpoint_is_written_while_the_search_goes_on(
     assert before[0] > 1
 
 
+@pytest.mark.process
 def test_checkpoint_keeps_what_a_dead_worker_had(tmp_path: Path) -> None:
     """Its part is run in the next sitting."""
     path, flag = tmp_path / "search", tmp_path / "once"
@@ -179,6 +181,7 @@ class _Bomb:
         return os.putenv, ("TOOLRT_BOMB", "1")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps(1), pickle.dumps(_Bomb())])
 def test_file_that_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
     """And nothing in it is run."""
@@ -201,6 +204,7 @@ def test_checkpoint_that_cannot_be_written_is_refused_before_anything_runs(tmp_p
 # ---------------------------------------------------------------- Ctrl-C
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_interrupt_gives_the_report_so_far(jobs: int, tmp_path: Path, programs) -> None:
     """The first Ctrl-C ends the search; the checkpoint is there to go on with, and workers are gone."""
@@ -257,6 +261,7 @@ async def program():
 """
 
 
+@pytest.mark.process
 def test_interrupt_of_the_whole_group_is_the_masters_to_answer(tmp_path: Path) -> None:
     """A terminal sends it to all processes: nobody prints a traceback, and the report comes."""
     script = tmp_path / "search.py"
@@ -286,6 +291,7 @@ def test_interrupt_of_the_whole_group_is_the_masters_to_answer(tmp_path: Path) -
     assert "Interrupted" in printed
 
 
+@pytest.mark.process
 def test_workers_end_when_their_master_is_killed(tmp_path: Path) -> None:
     """Nothing is left running."""
     script = tmp_path / "search.py"

@@ -436,6 +436,7 @@ def test_estimate_counts_choices() -> None:
     assert sim.estimate(program).schedules == 6
 
 
+@pytest.mark.process
 def test_estimate_shares_the_time_among_processes(programs) -> None:
     """Four take a quarter of it; how many schedules there are does not depend on it."""
     program, _ = programs.reorder(4)

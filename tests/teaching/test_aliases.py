@@ -25,6 +25,7 @@ def test_alias_has_every_name_of_the_rooms(path: str) -> None:
     assert wanted.items() <= namespace.items()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "program",
     [
@@ -43,6 +44,7 @@ def test_former_import_works_in_a_fresh_interpreter(program: str) -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr == ""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", _MOVED)
 def test_alias_imports_nothing_before_a_name_is_asked_for(path: str) -> None:
     """So a low room can keep the path of one that moved up."""

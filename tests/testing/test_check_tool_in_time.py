@@ -55,6 +55,7 @@ def test_async_tool_that_waits_for_the_system_is_broken(call: Callable[[], objec
     assert told in broken.detail
 
 
+@pytest.mark.process
 def test_async_tool_that_waits_with_trio_is_refused() -> None:
     """A subprocess that holds up nobody is no broken promise: it cannot be checked."""
 

@@ -165,6 +165,7 @@ def test_actor_or_number_of_processes_that_cannot_be_is_refused(options: dict[st
     assert not runs
 
 
+@pytest.mark.process
 def test_processes_share_the_executions(tmp_path: Path) -> None:
     """Others than this one run some of them."""
     file = tmp_path / "pids"
@@ -185,6 +186,7 @@ def test_processes_share_the_executions(tmp_path: Path) -> None:
     assert len(set(pids)) > 1
 
 
+@pytest.mark.process
 def test_processes_find_a_failure(tmp_path: Path) -> None:
     """It is run again here, made simple, and raised as the test raised it."""
 
@@ -197,6 +199,7 @@ def test_processes_find_a_failure(tmp_path: Path) -> None:
     assert "1 preemption" in "".join(caught.value.__notes__)
 
 
+@pytest.mark.process
 def test_processes_of_examples_are_refused() -> None:
     """Each example would begin its own."""
 
@@ -326,6 +329,7 @@ def test_drawing_inside_gives_every_execution_the_same() -> None:
     assert drawn[-1] == [20]
 
 
+@pytest.mark.slow
 def test_drawing_in_an_order_that_the_schedule_decides_is_refused() -> None:
     """There would be no one workload."""
 
@@ -499,6 +503,7 @@ class TestIt:
 )
 
 
+@pytest.mark.process
 def test_given_with_marker_fixtures_class_and_parameters(inner: Inner) -> None:
     """The report has the minimal example, its minimal schedule and the command."""
     code, output = inner(_GIVEN)
@@ -510,6 +515,8 @@ def test_given_with_marker_fixtures_class_and_parameters(inner: Inner) -> None:
     assert "pytest 'test_it.py::TestIt::test_given[0]' --explore-replay 'main main.0 main.1*2 main.0 main'" in output
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_given_is_replayed_with_the_example_of_the_database(inner: Inner) -> None:
     """One workload has the schedule; the others are passed over."""
     inner(_GIVEN)
@@ -522,6 +529,8 @@ def test_given_is_replayed_with_the_example_of_the_database(inner: Inner) -> Non
     assert "no example has the schedule" in output
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_seed_of_hypothesis_decides_the_workloads(inner: Inner) -> None:
     """The same seed, the same examples; the explorer draws from its own."""
     text = _GIVEN.replace("        async with", '        print("tasks", tasks)\n        async with').replace(
@@ -533,6 +542,7 @@ def test_seed_of_hypothesis_decides_the_workloads(inner: Inner) -> None:
     assert len(lines[0]) > 100
 
 
+@pytest.mark.process
 def test_fixture_that_is_made_once_is_still_a_trap_for_given(inner: Inner) -> None:
     """Hypothesis' health check stays where it is right: pytest's own tmp_path is not made anew."""
     code, output = inner(_GIVEN.replace("self, cell,", "self, cell, tmp_path,"))

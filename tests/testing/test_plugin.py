@@ -12,6 +12,8 @@ import pytest
 from tests.testing._losing import LOSING
 from toolrt.testing._explored import ExplorationPlan
 
+pytestmark = pytest.mark.process
+
 if TYPE_CHECKING:
     from tests.testing.conftest import Inner
 
@@ -64,6 +66,7 @@ async def test_value():
     assert "the check returned False" in output
 
 
+@pytest.mark.slow
 def test_explored_test_takes_a_clock_a_scope_and_processes(inner: Inner) -> None:
     """What else can happen, and who runs it, are arguments of the marker; what is found is replayed."""
     text = """

@@ -35,6 +35,7 @@ def command_in(output: str) -> str:
     return found[1]
 
 
+@pytest.mark.process
 def test_failure_says_verdict_schedule_assertion_and_command(inner: Inner) -> None:
     """All a person needs to see it again."""
     code, output = inner(FAILING)
@@ -49,6 +50,7 @@ def test_failure_says_verdict_schedule_assertion_and_command(inner: Inner) -> No
     assert "toolrt/sim" not in output, "a frame of the machinery is shown"
 
 
+@pytest.mark.process
 def test_command_that_was_printed_replays_the_failure(inner: Inner) -> None:
     """One execution, and the same failure."""
     _, output = inner(FAILING)
@@ -59,12 +61,14 @@ def test_command_that_was_printed_replays_the_failure(inner: Inner) -> None:
     assert "assert 1 == 2" in again
 
 
+@pytest.mark.process
 def test_replay_of_a_schedule_that_passes_passes(inner: Inner) -> None:
     """One after the other nothing is lost."""
     code, output = inner(FAILING, "--explore-replay", "main main.0*2 main.1*2 main")
     assert code == 0, output
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("schedule", "says"), [("main main.7", "is none of this test"), ("*", "ScheduleRefused"), ("", "empty")]
 )
@@ -75,6 +79,7 @@ def test_replay_of_what_is_no_schedule_of_the_test_fails(inner: Inner, schedule:
     assert says in output
 
 
+@pytest.mark.process
 def test_deadlock_is_told_with_who_waits_for_whom(inner: Inner) -> None:
     """No assertion of the test is needed."""
     text = """
@@ -98,6 +103,7 @@ async def test_it():
     assert "--explore-replay" in output
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("strategy", ["portfolio", "random", "pct", "pos", "urw", "exhaustive", "dpor", "bounded"])
 def test_strategy_can_be_named(inner: Inner, strategy: str) -> None:
     """Every strategy finds this one."""
@@ -106,6 +112,7 @@ def test_strategy_can_be_named(inner: Inner, strategy: str) -> None:
     assert "assert 1 == 2" in output
 
 
+@pytest.mark.process
 def test_whole_space_is_a_pass(inner: Inner) -> None:
     """Named or as an object, a search that ends without a failure passes."""
     objects = "(strategy=sim.Exhaustive())", "(strategy=sim.DPOR(), executions=50)", "(strategy=sim.Portfolio(9))"
@@ -116,6 +123,7 @@ def test_whole_space_is_a_pass(inner: Inner) -> None:
         assert re.search(r"PASS: (exhaustive|sampled)\(", output), output
 
 
+@pytest.mark.process
 def test_budget_that_ran_out_is_no_pass(inner: Inner) -> None:
     """INCONCLUSIVE fails, and says what decides it."""
     code, output = inner(COUNTER.format(options='(strategy="exhaustive", executions=2)', expected="cell.get()"))
@@ -124,6 +132,7 @@ def test_budget_that_ran_out_is_no_pass(inner: Inner) -> None:
     assert "--explore-executions" in output
 
 
+@pytest.mark.process
 def test_options_outrank_the_marker(inner: Inner) -> None:
     """From the command line more executions are asked for, and another seed."""
     text = """
@@ -148,6 +157,7 @@ def test_runs():
     assert "1 or more" in output
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("options", ["strategy='magic'", "strategy=sim.DPOR", "executions='many'", "seed='x'"])
 def test_option_that_is_wrong_is_refused(inner: Inner, options: str) -> None:
     """The message says what is expected."""
@@ -157,6 +167,7 @@ def test_option_that_is_wrong_is_refused(inner: Inner, options: str) -> None:
     assert "toolrt/testing" not in output, "a frame of the machinery is shown"
 
 
+@pytest.mark.process
 def test_thread_is_refused_with_what_to_do_instead(inner: Inner) -> None:
     """No schedule brought it about, so none is shown or kept."""
     text = """
@@ -174,6 +185,7 @@ async def test_it():
     assert "--explore-replay" not in output
 
 
+@pytest.mark.process
 def test_skip_xfail_and_exit_inside_mean_what_they_always_mean(inner: Inner) -> None:
     """Also from a child task, and under one schedule only."""
     text = """
@@ -219,6 +231,8 @@ async def test_never():
     assert "enough" in output
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_failure_is_kept_and_tried_first(inner: Inner, tmp_path: Path) -> None:
     """With one execution, which finds nothing by itself, the kept schedule fails all the same."""
     options = '(strategy="exhaustive", executions=1)'
@@ -239,6 +253,8 @@ def test_failure_is_kept_and_tried_first(inner: Inner, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_kept_failure_survives_edits_and_is_dropped_when_it_no_longer_fits(inner: Inner, tmp_path: Path) -> None:
     """What moves no scheduling point keeps it; what does drops it without a word."""
     ini = "explore_database = kept"
@@ -258,6 +274,7 @@ def test_kept_failure_survives_edits_and_is_dropped_when_it_no_longer_fits(inner
     assert not list((tmp_path / "kept").rglob("*.schedule"))
 
 
+@pytest.mark.process
 def test_parameters_keep_failures_of_their_own(inner: Inner, tmp_path: Path) -> None:
     """A schedule belongs to one test with one set of parameters."""
     text = COUNTER.format(options="", expected="number").replace(
@@ -268,6 +285,7 @@ def test_parameters_keep_failures_of_their_own(inner: Inner, tmp_path: Path) -> 
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
+@pytest.mark.process
 def test_command_names_parametrized_and_class_tests_as_a_shell_needs_it(inner: Inner) -> None:
     """Brackets are quoted."""
     text = """
@@ -283,6 +301,7 @@ class TestIt:
     assert "pytest 'test_it.py::TestIt::test_it[a b]' --explore-replay main" in output
 
 
+@pytest.mark.process
 def test_xdist_runs_explored_tests(inner: Inner) -> None:
     """Options and kept failures reach the workers."""
     code, output = inner(FAILING, "-p", "xdist", "-n", "1", "--explore-executions", "50")

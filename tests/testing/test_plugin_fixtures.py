@@ -126,6 +126,7 @@ async def test_autojump_clock(autojump_clock):
 """
 
 
+@pytest.mark.process
 def test_fixtures_are_made_anew_for_each_execution(inner: Inner) -> None:
     """Sync, async, generators, nurseries, finalizers, parameters, classes: nothing leaks into the next execution."""
     text = _KINDS.replace("def test_all_were_torn_down():\n    pass\ntest_all_were_torn_down.pytestmark = []\n", "")
@@ -136,6 +137,7 @@ def test_fixtures_are_made_anew_for_each_execution(inner: Inner) -> None:
     assert re.findall(r"^once: (\d)", output, re.M) == ["1", "2", "3", "4", "5", "6"]
 
 
+@pytest.mark.process
 def test_what_executions_share_is_not_taken_for_a_pass(inner: Inner) -> None:
     """A test that changes a fixture of a wider scope is told what makes it uncontrolled."""
     text = """
@@ -157,6 +159,7 @@ async def test_it(once):
     assert "module-scoped" in output
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("trio_mode", [True, False])
 def test_async_fixtures_need_no_trio_mode(inner: Inner, trio_mode: bool) -> None:
     """The explorer makes them itself."""
@@ -178,6 +181,7 @@ async def test_it(opened):
     assert code == 0, output
 
 
+@pytest.mark.process
 def test_fixture_that_crashes_in_the_background_fails_the_test(inner: Inner) -> None:
     """Its nursery cancels the test, and its error is the test's, with the schedule."""
     text = """
@@ -215,6 +219,7 @@ async def test_it(cleaned, crashing):
     assert "--explore-replay" in output
 
 
+@pytest.mark.process
 def test_error_in_teardown_and_in_the_test_are_both_told(inner: Inner) -> None:
     """Neither hides the other."""
     text = """
@@ -245,6 +250,7 @@ async def test_twice(closing_twice):
     assert "closing_twice yielded twice" in output
 
 
+@pytest.mark.process
 def test_failing_test_in_a_nursery_of_a_fixture_is_not_wrapped(inner: Inner) -> None:
     """As with pytest-trio, the nursery fixture adds no group around the test's error."""
     text = """
@@ -260,6 +266,7 @@ async def test_it(nursery):
     assert "1 xfailed" in output
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("fixture", "says"),
     [

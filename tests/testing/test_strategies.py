@@ -15,6 +15,7 @@ from toolrt.testing import Mix, Scripted, completion_orders, schedules, simulate
 PATIENT = settings(max_examples=2_000, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", [outcome.value for outcome in Outcome])
 def test_mixes_reach_every_outcome(outcome: str) -> None:
     """Each of the eight outcomes is drawn."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.view import _traces as traces
 from tests.view.conftest import Open
 from toolrt import view
@@ -42,6 +44,7 @@ def _hostile() -> Trace:
     return Trace(events, (), {"ended": _HOSTILE[0], "__proto__": "x"})
 
 
+@pytest.mark.slow
 def test_hostile_content_is_text(opened: Open) -> None:
     """What a tool wrote is shown and never run: no dialog, no request, no script, no element of its own."""
     page = view.show(_hostile(), _hostile(), names=(_HOSTILE[0], _HOSTILE[1]), title=_HOSTILE[0])

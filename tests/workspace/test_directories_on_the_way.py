@@ -99,6 +99,7 @@ def test_issue8_12_a_read_beside_a_write_that_makes_a_directory_of_its_name(lane
         require_serial((pair[1], pair[0]), lanes, fault)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", NAMES)
 def test_issue8_12_every_call_beside_every_maker_of_directories(name: str) -> None:

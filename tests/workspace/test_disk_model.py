@@ -33,6 +33,7 @@ def test_twin_and_real_disk_agree() -> None:
     _disk_machine.run(UnboundMachine, EXAMPLES)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant what belongs to others, and become one of them")
 def test_twin_and_real_disk_agree_where_permission_binds() -> None:
     """The same for an unprivileged user, with modes and owners that bind him, in a process of its own."""
@@ -65,6 +66,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(mounted)], check=True)
 
 
+@pytest.mark.process
 def test_twin_and_real_disk_agree_when_there_is_no_room(small_disk: Path) -> None:
     """The same on a disk of 64 KiB: both are full at the same operation, and leave the same."""
 

@@ -112,6 +112,7 @@ def require_one_ending(calls: tuple[Call, ...], fault: NoRoom | None = None) -> 
     assert len(endings) == 1, f"{calls}, {fault}: what comes out depends on timing:\n" + "\n".join(endings)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.parametrize("share", range(8))
 def test_every_pair_has_one_ending(share: int) -> None:

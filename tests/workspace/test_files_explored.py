@@ -141,6 +141,7 @@ print(execution.trace.to_json(), execution.schedule.to_json())
 """
 
 
+@pytest.mark.process
 def test_same_schedule_same_trace_in_two_processes():
     """Byte for byte, with two hash seeds."""
     path = __file__.rsplit("/tests/", 1)[0]

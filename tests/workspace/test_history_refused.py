@@ -353,6 +353,7 @@ def killed_in_the_midst(root: Path, state: str, linked: bool, *, full: bool = Fa
         os._exit(1)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("linked", [True, False], ids=["in place", "replaced"])
 @pytest.mark.parametrize("case", ["no state directory", "another state directory", "full state directory"])
 def test_what_a_crash_left_is_mended_by_a_start_without_its_history(
@@ -373,6 +374,7 @@ def test_what_a_crash_left_is_mended_by_a_start_without_its_history(
     assert (workspace.history.problem is None) == (case != "no state directory")
 
 
+@pytest.mark.process
 def test_start_that_cannot_mend_all_tries_again(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that refuses ends no history; the next start finds it again, and then no more."""
     state = str(tmp_path / "state")

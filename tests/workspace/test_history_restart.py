@@ -470,6 +470,7 @@ async def test_contents_are_kept_once(opened, state):
     assert sum(path.stat().st_size for path in state.glob("*/segment-*.log")) < 250_000
 
 
+@pytest.mark.process
 async def test_forked_child_has_a_session_of_its_own(opened, root):
     """Two processes never write one segment."""
     workspace = opened()

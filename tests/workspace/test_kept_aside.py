@@ -134,6 +134,7 @@ def test_issue8_04_what_was_changed_before_it_was_deleted_is_as_before_the_batch
     assert tree.workspace.snapshot() == before
 
 
+@pytest.mark.process
 def test_issue8_04_nothing_shows_what_is_kept(root: Path) -> None:
     """Neither git nor ripgrep nor a walk of ours, while it is there; and none of it is left once it is back."""
     git = ["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
@@ -167,6 +168,7 @@ def test_issue8_04_nothing_shows_what_is_kept(root: Path) -> None:
     assert tree_of(root) == before
 
 
+@pytest.mark.process
 def test_issue8_04_undone_from_another_process(root: Path) -> None:
     """``toolrt undo`` in a second terminal, while the first process lives."""
     before = tree_of(root)
@@ -179,6 +181,8 @@ def test_issue8_04_undone_from_another_process(root: Path) -> None:
     assert tree_of(root) == before
 
 
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("shared", [False, True], ids=["plain", "with a hard link"])
 def test_issue8_04_killed_at_any_call_it_is_there_or_can_be_undone(root: Path, tmp_path: Path, shared: bool) -> None:
     """After a kill of the deleting process all of it stands there, or none; and then an undo puts all of it back."""
@@ -213,6 +217,8 @@ def test_issue8_04_killed_at_any_call_it_is_there_or_can_be_undone(root: Path, t
     assert len([name for name in os.listdir(root) if is_own(name)]) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_issue8_04_killed_at_any_call_of_an_undo_it_can_be_undone_again(root: Path, tmp_path: Path) -> None:
     """A kill in the midst of an undo leaves the batch undone, or to be undone."""
     before = tree_of(root)

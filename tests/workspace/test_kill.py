@@ -15,6 +15,8 @@ from tests.workspace._killed import SIZE, content, edit_until_killed
 from toolrt.workspace import Workspace
 from toolrt.workspace.change._mutation import digest_of
 
+pytestmark = pytest.mark.process
+
 #: How often it is killed: 200 times in the full run.
 KILLS = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 20
 
@@ -43,6 +45,7 @@ def number_of(found: bytes | str) -> int:
     return number
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 async def test_killed_at_any_moment_nothing_is_half(tmp_path: Path) -> None:
     """Every file is a whole version, groups are whole, no temporary file stays, and history knows what is there."""

@@ -16,6 +16,8 @@ import trio
 
 from toolrt.workspace import RealDisk, Snapshot
 
+pytestmark = pytest.mark.process
+
 #: Saves a file each time it is told to, as editors do: a new file is renamed over the old one.
 _EDITOR = """
 import os, sys

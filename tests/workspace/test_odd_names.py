@@ -329,6 +329,8 @@ def command(*words: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([os.fsencode(sys.executable), b"-m", b"toolrt", *arguments], capture_output=True, check=False)
 
 
+@pytest.mark.slow
+@pytest.mark.process
 def test_issue8_09_the_command_line_shows_and_takes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """run, history, undo and restore print UTF-8 without control characters, and take what the shell completes."""
     monkeypatch.setenv("TOOLRT_STATE_DIR", str(tmp_path / "state"))

@@ -221,6 +221,7 @@ def written(base, name, content):
         file.write(content)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @settings(max_examples=600 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60)
 @given(

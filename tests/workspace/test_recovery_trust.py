@@ -70,6 +70,7 @@ def bytes_read(work: Callable[[], object]) -> int:
     return count() - before
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["absolute", "above", "in the midst", "beside"])
 def test_issue8_01_forged_recovery_copy_changes_no_file(root: Path, tmp_path: Path, where: str) -> None:
     """A copy that names a file anywhere, with its number and content, is left alone and reported; so is the file."""
@@ -129,6 +130,7 @@ def test_issue8_01_start_reads_nothing_of_a_huge_sparse_file(root: Path) -> None
     assert bytes_read(lambda: RealDisk(root).recover()) < 1_000_000
 
 
+@pytest.mark.process
 @linux_only
 def test_issue8_01_start_reads_one_block_of_a_true_name_with_another_content(root: Path) -> None:
     """The name of a true copy on a huge file leads to no more than a look at its first block."""
@@ -141,6 +143,7 @@ def test_issue8_01_start_reads_one_block_of_a_true_name_with_another_content(roo
     assert bytes_read(lambda: RealDisk(root).recover()) < 1_000_000
 
 
+@pytest.mark.process
 @linux_only
 def test_issue8_01_thousands_of_planted_names_cost_little_and_are_counted(root: Path) -> None:
     """A start opens none of them, names some of them to people, and all of them to programs."""
@@ -155,6 +158,7 @@ def test_issue8_01_thousands_of_planted_names_cost_little_and_are_counted(root: 
     assert len(os.listdir(root / "d")) == 3_000
 
 
+@pytest.mark.process
 def test_issue8_01_what_a_killed_writer_left_is_mended(root: Path) -> None:
     """The half-written file has its old content in all its names, and both names of the disk's own are gone."""
     (root / "d" / "x").write_bytes(OLD)
@@ -169,6 +173,7 @@ def test_issue8_01_what_a_killed_writer_left_is_mended(root: Path) -> None:
     assert os.stat(root / "d" / "x").st_nlink == 2
 
 
+@pytest.mark.process
 def test_issue8_01_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> None:
     """Where another file, or a link out of the workspace, stands in the place of the half-written one, both stay."""
     (root / "d" / "x").write_bytes(OLD)
@@ -186,6 +191,7 @@ def test_issue8_01_true_copy_mends_no_other_file(root: Path, tmp_path: Path) -> 
     assert (root / "d" / left).exists()
 
 
+@pytest.mark.process
 def test_issue8_01_copy_that_was_changed_is_not_believed(root: Path) -> None:
     """Its signature covers what it says and what it holds: with one byte changed no file is touched."""
     for place in (10, 80, 4096, 4096 + len(OLD) + 10):
@@ -202,6 +208,7 @@ def test_issue8_01_copy_that_was_changed_is_not_believed(root: Path) -> None:
         left.unlink(missing_ok=True)
 
 
+@pytest.mark.process
 def test_issue8_01_link_in_the_place_of_a_true_copy_is_not_followed(root: Path, tmp_path: Path) -> None:
     """What it leads to is neither read nor changed."""
     (root / "d" / "x").write_bytes(OLD)
@@ -216,6 +223,7 @@ def test_issue8_01_link_in_the_place_of_a_true_copy_is_not_followed(root: Path, 
     assert (tmp_path / "copy").exists()
 
 
+@pytest.mark.process
 def test_issue8_01_tree_that_was_moved_is_mended_and_one_that_was_copied_is_not(root: Path, tmp_path: Path) -> None:
     """A copy of the tree has a true copy of another file's: it is left alone and reported."""
     (root / "d" / "x").write_bytes(OLD)
@@ -230,6 +238,7 @@ def test_issue8_01_tree_that_was_moved_is_mended_and_one_that_was_copied_is_not(
     assert (tmp_path / "moved" / "d" / "x").read_bytes() == OLD
 
 
+@pytest.mark.process
 def test_issue8_01_without_its_state_directory_nothing_is_believed(root: Path, tmp_path: Path) -> None:
     """Where the key is gone, what a dead writer left is left alone and reported."""
     (root / "d" / "x").write_bytes(OLD)
@@ -241,6 +250,7 @@ def test_issue8_01_without_its_state_directory_nothing_is_believed(root: Path, t
     assert (root / "d" / "x").read_bytes() == torn
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("bad", ["short", "readable by others", "a link"])
 def test_issue8_01_key_that_others_may_know_is_not_used(root: Path, tmp_path: Path, bad: str) -> None:
     """A key file that is not 32 bytes, that others may read, or that is a link is as good as none."""

@@ -15,6 +15,8 @@ import pytest
 
 from toolrt.workspace import Workspace
 
+pytestmark = pytest.mark.process
+
 #: Runs one batch of the calls it is given, says how each ended, and waits.
 IDLE = """
 import json, sys

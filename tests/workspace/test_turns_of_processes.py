@@ -17,6 +17,8 @@ import trio.testing
 from toolrt import Outcome, Registry, Runtime, ToolCall, Workspace
 from toolrt.workspace import RealDisk
 
+pytestmark = pytest.mark.process
+
 Start = Callable[..., "subprocess.Popen[str]"]
 
 #: Counts to a number in a file, with a worker thread that takes its time between reading and writing.

@@ -96,6 +96,7 @@ def test_question_of_a_server_that_reads_all_runs_alone() -> None:
         assert len(toolrt.partition(calls, registry, State())) == lanes
 
 
+@pytest.mark.process
 def test_bad_definitions_are_refused(tmp_path: Path) -> None:
     """Each says what was expected."""
     record = RecordedServer({})
@@ -126,6 +127,7 @@ def test_bad_definitions_are_refused(tmp_path: Path) -> None:
             LanguageServers(workspace, servers)  # type: ignore[arg-type]
 
 
+@pytest.mark.process
 def test_a_program_is_refused_beside_mounts(tmp_path: Path) -> None:
     """Its root is one directory; the refusal names the mounts.  A double answers for them, by their names."""
     for name in ("repo", "docs"):
@@ -149,6 +151,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         LanguageServers(Workspace(MemoryDisk({})), [double()])
 
 
+@pytest.mark.process
 def test_simulation_refuses_a_program_and_says_what_to_do(tmp_path: Path) -> None:
     """No process is started; the text names the double."""
     workspace = Workspace(tmp_path)

@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.process
 def test_input_is_held_against_the_servers_schema_as_deep_as_it_allows() -> None:
     """Deeper is INVALID before anything is checked or sent."""
     into = [{"properties": {"x": {"$ref": "#"}}} for _ in range(3)]
@@ -32,6 +33,7 @@ def test_input_is_held_against_the_servers_schema_as_deep_as_it_allows() -> None
     assert done.results[1].content == "a"
 
 
+@pytest.mark.process
 def test_long_description_is_cut() -> None:
     """What models are told of a tool is bounded."""
 
@@ -52,6 +54,7 @@ WRONG_ANSWERS = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("messages", "said"), WRONG_ANSWERS.values(), ids=WRONG_ANSWERS)
 def test_answer_that_is_none_is_an_error_of_its_call(messages: list[Any], said: str) -> None:
     """The session goes on."""
@@ -75,12 +78,14 @@ CONTENT = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("blocks", "told"), CONTENT.values(), ids=CONTENT)
 def test_content_is_told_in_words(blocks: list[Any], told: str) -> None:
     """Text as it is, everything else by kind and size."""
     assert outcome(rough(), says(answers(content=blocks))).results[0].content == told
 
 
+@pytest.mark.process
 def test_structured_content_is_told_where_there_is_no_text() -> None:
     """As JSON, and once."""
     blocks = [{"type": "text", "text": "one"}]
@@ -92,6 +97,7 @@ def test_structured_content_is_told_where_there_is_no_text() -> None:
     assert [result.content for result in done.results] == ['{"a":[1]}', "one"]
 
 
+@pytest.mark.process
 def test_structured_content_is_held_against_the_servers_own_schema() -> None:
     """What it said its answers are."""
     tool = {**offers("say"), "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
@@ -104,12 +110,14 @@ def test_structured_content_is_held_against_the_servers_own_schema() -> None:
     assert "answer.n: expected integer, got string '1'" in str(done.results[1].error)
 
 
+@pytest.mark.process
 def test_long_answer_loses_its_middle() -> None:
     """Half of the limit from each end."""
     done = outcome(rough(output_limit=10), ("r__echo", {"text": "abcdefghijklmnop"}))
     assert done.results[0].content == "abcde\n[... 6 characters left out ...]\nlmnop"
 
 
+@pytest.mark.process
 def test_progress_that_is_none_is_not_passed_on() -> None:
     """Numbers and texts only, of the call that runs only, in their order."""
 

@@ -17,6 +17,8 @@ from tests.plugins.mcp._mcp import calls_of, proper, rough
 from toolrt import Outcome, Registry, Runtime
 from toolrt.plugins import mcp
 
+pytestmark = pytest.mark.process
+
 #: How many calls: a thousand with HYPOTHESIS_PROFILE=full.
 CALLS = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60
 

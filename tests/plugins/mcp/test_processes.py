@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.process
 def test_server_that_closes_its_output_and_stays_is_ended() -> None:
     """It says nothing more, so it is of no use."""
     done = outcome(rough({"close_output": True}), ("r__echo", {}))
@@ -39,6 +40,7 @@ LEFT = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("children", LEFT.values(), ids=LEFT)
 def test_nothing_that_a_server_started_is_left(children: list[str]) -> None:
     """Whatever that does to stay; the fixture counts."""
@@ -46,12 +48,14 @@ def test_nothing_that_a_server_started_is_left(children: list[str]) -> None:
     assert done.results[0].content == "a"
 
 
+@pytest.mark.process
 def test_server_that_ignores_the_end_of_its_input_and_term_is_killed() -> None:
     """And what it started, too; the fixture counts."""
     done = outcome(rough({"children": LEFT["one that ignores TERM"], "stubborn": True}), ("r__echo", {"text": "a"}))
     assert done.results[0].content == "a"
 
 
+@pytest.mark.process
 def test_batch_does_not_wait_for_a_server_that_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that died and left what does not end is cleared away behind the batch's back."""
     monkeypatch.setattr(_supervised, "GRACE", 2.0)
@@ -70,6 +74,7 @@ def test_batch_does_not_wait_for_a_server_that_is_ended(tmp_path: Path, monkeypa
     assert left
 
 
+@pytest.mark.process
 def test_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     """When the program is killed, its servers and what they started are not left to themselves."""
     program = (
@@ -94,6 +99,7 @@ def test_server_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
         os.sched_yield()
 
 
+@pytest.mark.process
 def test_new_server_is_started_when_nothing_of_the_old_one_is_left(tmp_path: Path) -> None:
     """Two of them never run side by side."""
     ready = tmp_path / "ready"
@@ -113,6 +119,7 @@ def test_new_server_is_started_when_nothing_of_the_old_one_is_left(tmp_path: Pat
     assert len(before - others) >= 3
 
 
+@pytest.mark.process
 def test_cancel_from_outside_leaves_nothing() -> None:
     """Cancelled while it connects, and while a call runs: both are left, with nothing running."""
 
@@ -129,6 +136,7 @@ def test_cancel_from_outside_leaves_nothing() -> None:
     trio.run(main)
 
 
+@pytest.mark.process
 def test_what_the_block_raises_is_raised_as_it_is() -> None:
     """In no group."""
 
@@ -140,6 +148,7 @@ def test_what_the_block_raises_is_raised_as_it_is() -> None:
         trio.run(main)
 
 
+@pytest.mark.process
 def test_what_the_block_raises_is_raised_also_when_it_is_cancelled() -> None:
     """A cancel at the same time does not swallow it."""
 

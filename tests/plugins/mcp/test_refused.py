@@ -65,6 +65,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("server", "said"), REFUSED.values(), ids=REFUSED)
 def test_server_that_cannot_be_used_is_refused_with_the_reason(server: mcp.McpServer, said: str) -> None:
     """Nothing is called, everything is ended, and the text says what is wrong and what to do."""
@@ -74,6 +75,7 @@ def test_server_that_cannot_be_used_is_refused_with_the_reason(server: mcp.McpSe
     assert "MCP server 'r'" in str(refused.value)
 
 
+@pytest.mark.process
 def test_all_servers_are_ended_when_one_cannot_be_used() -> None:
     """The good one too; the fixture counts."""
 
@@ -88,6 +90,7 @@ def test_all_servers_are_ended_when_one_cannot_be_used() -> None:
 _ONLY_LATER = {"error": {"code": -32022, "message": "too old", "data": {"supported": ["2026-07-28"]}}}
 
 
+@pytest.mark.process
 def test_server_that_knows_only_later_revisions_is_asked_as_they_ask() -> None:
     """Today's handshake first, and the later one where the server says so."""
     later = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -98,6 +101,7 @@ def test_server_that_knows_only_later_revisions_is_asked_as_they_ask() -> None:
         outcome(rough({"initialize": _ONLY_LATER, "discover": {"result": {}}}))
 
 
+@pytest.mark.process
 def test_program_that_cannot_be_started_is_refused() -> None:
     """By the system itself; the fixture counts what was opened for it."""
     with pytest.raises(InputRefused, match=r"it cannot be started: .*Argument list too long"):

@@ -22,6 +22,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.process
 def test_proper_server_answers_in_call_order_with_progress() -> None:
     """Schema, text, errors, pictures by size, and progress in the order in which it was made."""
 
@@ -56,6 +57,7 @@ def test_proper_server_answers_in_call_order_with_progress() -> None:
     assert seen == [(0, {"progress": step, "total": 3, "message": f"step {step}"}) for step in range(3)]
 
 
+@pytest.mark.process
 def test_cancelled_call_is_told_to_the_server_and_the_session_goes_on() -> None:
     """The server hears of a cancel and of a time limit; the same process answers the next call."""
 
@@ -81,12 +83,14 @@ def test_cancelled_call_is_told_to_the_server_and_the_session_goes_on() -> None:
     assert (heard, late.outcome, after, starts) == ("yes", Outcome.TIMED_OUT, "4", 1)
 
 
+@pytest.mark.process
 def test_tools_own_time_limit_is_the_servers() -> None:
     """A server's calls have the limit that it was given."""
     done = outcome(rough(timeout=0.2), ("r__echo", {"seconds": 1000}))
     assert done.results[0].outcome is Outcome.TIMED_OUT
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("half", [False, True], ids=["between messages", "in the middle of one"])
 def test_crash_fails_all_that_runs_and_the_next_call_finds_a_new_server(half: bool) -> None:
     """Calls that wait for a server that dies end as ERROR, none of them twice; the next starts it anew."""
@@ -115,6 +119,7 @@ def test_crash_fails_all_that_runs_and_the_next_call_finds_a_new_server(half: bo
     assert (status.starts, status.ended) == (2, None)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("trusted", "tool", "sent"),
     [(True, "r__crash_safely", 2), (True, "r__crash", 1), (False, "r__crash_safely", 1), (False, "r__crash", 1)],
@@ -129,12 +134,14 @@ def test_only_what_a_trusted_server_calls_idempotent_is_sent_twice(
     assert len(file.read_text()) == sent
 
 
+@pytest.mark.process
 def test_idempotent_call_is_answered_by_the_new_server(tmp_path: Path) -> None:
     """The second time it is answered, and nobody is the wiser."""
     done = outcome(rough(trusted=True), ("r__crash_safely", {"file": str(tmp_path / "calls"), "until": 2}))
     assert (done.results[0].outcome, done.results[0].content) == (Outcome.OK, "call 2")
 
 
+@pytest.mark.process
 def test_server_that_crashes_in_a_row_is_given_up(tmp_path: Path) -> None:
     """So many restarts without an answered call, and no more; an answered call counts from the beginning."""
 
@@ -164,6 +171,7 @@ NOISY = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("configuration", NOISY.values(), ids=NOISY)
 def test_noise_is_dropped_and_calls_are_answered(configuration: dict[str, Any]) -> None:
     """What is no answer to a call changes none."""
@@ -171,6 +179,7 @@ def test_noise_is_dropped_and_calls_are_answered(configuration: dict[str, Any]) 
     assert [result.content for result in done.results] == ["a", "b"]
 
 
+@pytest.mark.process
 def test_error_output_is_read_and_its_end_kept() -> None:
     """However much it is."""
 
@@ -183,6 +192,7 @@ def test_error_output_is_read_and_its_end_kept() -> None:
     assert (len(status.stderr), status.stderr_bytes) == (8192, 100 * 65536)
 
 
+@pytest.mark.process
 def test_server_that_does_not_read_holds_up_no_cancel() -> None:
     """What it is sent is queued: a cancelled call is left, however much is waiting to be read."""
 
@@ -194,6 +204,7 @@ def test_server_that_does_not_read_holds_up_no_cancel() -> None:
     assert connected(rough({"deaf": True}, timeout=None), use) == [Outcome.TIMED_OUT] * 3
 
 
+@pytest.mark.process
 def test_server_that_never_reads_loses_its_connection() -> None:
     """Beyond 16 MiB; what waits is an ERROR."""
 

@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.process
 def test_tools_that_changed_and_are_not_told_are_not_called() -> None:
     """Whether they are still what they were is not known."""
     changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -39,6 +40,7 @@ def test_tools_that_changed_and_are_not_told_are_not_called() -> None:
     assert heard == ("r",)
 
 
+@pytest.mark.process
 def test_changed_tools_are_heard_and_asked_for_anew() -> None:
     """The tools stay what they were until somebody asks; one that is another now is not called as the old one."""
     changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -66,6 +68,7 @@ def test_changed_tools_are_heard_and_asked_for_anew() -> None:
     assert after == ()
 
 
+@pytest.mark.process
 def test_restarted_server_that_is_another_is_not_believed(tmp_path: Path) -> None:
     """A tool that was read-only and is not after a restart is not called."""
     ask = rough({"lists": [[offers("crash"), offers("echo", readOnlyHint=True)], [offers("echo")]]}, trusted=True)
@@ -77,6 +80,7 @@ def test_restarted_server_that_is_another_is_not_believed(tmp_path: Path) -> Non
     assert [result.outcome for result in connected(ask, use)] == [Outcome.ERROR, Outcome.OK]
 
 
+@pytest.mark.process
 def test_hints_count_of_trusted_servers_only() -> None:
     """A read-only tool shares a lane where its server is trusted, and runs alone where it is not."""
     tools = [
@@ -98,6 +102,7 @@ def test_hints_count_of_trusted_servers_only() -> None:
     assert hints == [mcp.Hints()] * 3
 
 
+@pytest.mark.process
 def test_names_are_prefixed_and_clashes_refused() -> None:
     """Two servers with one tool are told apart; what would share a name is refused, and can be renamed."""
     tools = {"tools": [offers("a.b"), offers("c")]}

@@ -120,6 +120,7 @@ def test_simulation_after_a_run_keeps_the_order(tmp_path: Path) -> None:
     assert [line["number"] for line in read(path)] == [fields["number"] for _, fields in keeper.told]
 
 
+@pytest.mark.process
 def test_same_schedule_gives_the_same_bytes_in_two_processes(tmp_path: Path) -> None:
     """Whatever the hash seed is: lines, spans and counts of an explored mix."""
     program = """
@@ -346,6 +347,7 @@ def test_thread_that_cannot_start_fails_no_call(tmp_path: Path, monkeypatch: pyt
 # Ends
 
 
+@pytest.mark.process
 def test_lines_that_nobody_waits_for_are_written_before_python_ends(tmp_path: Path) -> None:
     """Without a close: also a program that ends at once loses none."""
     path = tmp_path / "calls.jsonl"
@@ -365,6 +367,7 @@ def test_lines_that_nobody_waits_for_are_written_before_python_ends(tmp_path: Pa
     assert len(read(path)) == 505
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_child_process_writes_its_own_lines_and_no_others(tmp_path: Path) -> None:
     """It has no thread of its parent's, and what waited there is the parent's to write."""

@@ -368,6 +368,7 @@ def test_missing_package_is_named_with_its_extra(sink: Callable[[], Any], monkey
         sink()
 
 
+@pytest.mark.process
 def test_package_is_imported_by_who_wants_it_alone() -> None:
     """Neither toolrt nor its telemetry imports OpenTelemetry."""
     program = "import sys, toolrt, toolrt.plugins.otel; sys.exit('opentelemetry' in sys.modules)"
