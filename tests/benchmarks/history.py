@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS contents (id INTEGER PRIMARY KEY, digest BLOB NOT NUL
 
 
 class DatabaseStore:
-    """History in one SQLite database: the part of `Store` that a batch of edits uses."""
+    """History in one SQLite database: the part of `ChangeStore` that a batch of edits uses."""
 
     blocks = True
     problem = None

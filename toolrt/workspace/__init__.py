@@ -5,7 +5,7 @@ model calls, `finding` files by name and content, `journal` and `history` of cha
 ``.gitignore``, `change` of files, `names` and `text`, `disk`.
 
 The shell stands in `toolrt.services`, because it runs programs; code intelligence with its search over symbols is a
-plugin (`toolrt.plugins.code`).  Both use a workspace through the names below.  The search for text in files is `finding`.
+plugin (`toolrt.plugins.code`).  Both use a workspace through the names below.  `finding` has the text search.
 """
 
 from toolrt.workspace._problem import FileProblem

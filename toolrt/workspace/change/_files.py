@@ -57,7 +57,7 @@ from toolrt.workspace.change._revision import (
     origin_of,
     row_of,
 )
-from toolrt.workspace.change._version import Row, Store
+from toolrt.workspace.change._version import ChangeStore, Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
@@ -73,7 +73,7 @@ T = TypeVar("T")
 class Files:
     """The files of one workspace, as its tools read and change them.  Get it from `Workspace.files`."""
 
-    def __init__(self, disk: Disk, store: Store, limits: Limits, keep_hard_links: bool = False) -> None:
+    def __init__(self, disk: Disk, store: ChangeStore, limits: Limits, keep_hard_links: bool = False) -> None:
         self._disk = disk
         self._store = store
         self._limits = limits

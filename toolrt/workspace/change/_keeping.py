@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import in_thread
-from toolrt.workspace.change._version import Row, Store
+from toolrt.workspace.change._version import ChangeStore, Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.disk._real import RealDisk
@@ -37,7 +37,7 @@ def fits_history(rows: Sequence[Row], contents: dict[bytes, bytes], most_rows: i
     return True
 
 
-async def make_room(disk: Disk, store: Store, batch_id: str, path: str, size: int, most: int) -> None:
+async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, size: int, most: int) -> None:
     """There is room to keep `size` bytes more; what is not needed any more is gone.
 
     Args:
@@ -70,7 +70,7 @@ async def make_room(disk: Disk, store: Store, batch_id: str, path: str, size: in
             await disk.remove_tree(entry[:-1])
 
 
-def _unlisted(disk: Disk, store: Store) -> list[Entry]:
+def _unlisted(disk: Disk, store: ChangeStore) -> list[Entry]:
     """What no history tells of, and no living writer holds.
 
     What was being deleted of that when its process died goes now: no history tells of it, either.

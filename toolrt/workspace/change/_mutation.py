@@ -23,7 +23,7 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._version import Number, Row, Standing, Store
+from toolrt.workspace.change._version import ChangeStore, Number, Row, Standing
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
 from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NoTurn, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
@@ -154,7 +154,7 @@ class ChangeSet:
     #: Called with every row that was carried out, or taken back.
     changed: Callable[[Row], None] = lambda row: None
 
-    async def carry_out(self, store: Store) -> list[Row]:
+    async def carry_out(self, store: ChangeStore) -> list[Row]:
         """All rows happened, in order, and `store` has them; gives those that did something.
 
         Raises:
@@ -203,7 +203,7 @@ class ChangeSet:
                 stayed.append(row.path)
         return stayed
 
-    async def _apply(self, row: Row, store: Store | None, done: list[tuple[Row, object]]) -> None:
+    async def _apply(self, row: Row, store: ChangeStore | None, done: list[tuple[Row, object]]) -> None:
         """Do one row, and say so in `done` if there was anything to do."""
         noted = _IntentRecord(row, self.contents, store)
         did = True
@@ -310,7 +310,7 @@ def _as_told(row: Row) -> InPlace:
 class _IntentRecord:
     """The record that history gets of one row."""
 
-    def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: Store | None) -> None:
+    def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: ChangeStore | None) -> None:
         #: The row as recorded; for what is kept aside it includes what was found.
         self.row = row
         self._store = store

@@ -16,7 +16,7 @@ import attrs
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
-from toolrt.workspace.change._version import Row, Standing, Store
+from toolrt.workspace.change._version import ChangeStore, Row, Standing
 from toolrt.workspace.disk._disk import Entry, InPlace, Kind, Snapshot
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._naming import shown_at
@@ -131,7 +131,7 @@ class Revising:
 
     def __init__(
         self,
-        store: Store,
+        store: ChangeStore,
         ctx: CallContext,
         identity: Identity,
         change: Change,

@@ -10,7 +10,7 @@ import attrs
 from toolrt.workspace.disk._disk import Entry, Kind, is_boxed, is_plain
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["Number", "Row", "Standing", "Store", "Version"]
+__all__ = ["ChangeStore", "Number", "Row", "Standing", "Version"]
 
 #: The device and the number of a file there: the same for all its names.
 Number = tuple[int, int]
@@ -187,7 +187,7 @@ class Version:
     time_ns: int
 
 
-class Store(Protocol):
+class ChangeStore(Protocol):
     """Where history is kept."""
 
     @property

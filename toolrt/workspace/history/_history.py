@@ -1,9 +1,9 @@
 """Every version of every file that a workspace changed: to see, to restore, and to undo a batch.
 
-Rules.  A mutation that landed is a version of its file, whatever made it: a call, a restore, an undo.  `undo` puts
-back exactly what a batch changed, all of it or nothing, and refuses where somebody else has changed one of those
-files since, or between two of the batch's own changes.  A directory that the batch made goes again unless somebody
-else has put something into it.  Both take claims as any mutation does, behind every call that was ordered before.
+Rules.  Each mutation that landed is a version of its file, also one by a restore or an undo.  `undo` puts back exactly
+what a batch changed, all of it or nothing.  It refuses where another batch or program has changed one of those files
+since, or between two of the batch's own changes.  It removes a directory that the batch made, unless that holds
+something else by now.  Restore and undo take claims as any mutation does, behind every call that was ordered before.
 
 Theory.  The calls of a batch change one file in call order, and different files in any order; so the versions of a
 batch are taken back by call, the last first, which is one of the orders they may have happened in and the same one
@@ -12,9 +12,8 @@ every time.
 Limits.  History is bounded: the oldest versions go first, and what went cannot be put back.  A batch that lost some is
 not undone at all, and one that has used up the bounds by itself changes no more.  A file of more than 10 MiB, and what
 is neither file, directory nor link, leaves a version without content when it is removed.  A name that was removed from
-a file with several comes back as a file of its own.  Batches are told apart by id within one session; of several (a
-workspace and its life) who asks means its own, else the last that had a batch of the id, and is refused where two had
-one at one time.
+a file with several comes back as a file of its own.  A session is one workspace and its life.  A batch id means this
+session's batch, else the newest with this id; two concurrent ones raise.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import CallContext, Files
 from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
 from toolrt.workspace.change._revision import origin_of, row_of
-from toolrt.workspace.change._version import Row, Standing, Store, Version
+from toolrt.workspace.change._version import ChangeStore, Row, Standing, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.history._undo import elsewhere, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
@@ -78,7 +77,7 @@ class _UndoRequest:
 class History:
     """The versions of one workspace's files.  Get it from `Workspace.history`."""
 
-    def __init__(self, disk: Disk, claim_table: ClaimTable, files: Files, store: Store) -> None:
+    def __init__(self, disk: Disk, claim_table: ClaimTable, files: Files, store: ChangeStore) -> None:
         self._disk = disk
         self._claim_table = claim_table
         self._files = files
@@ -87,7 +86,7 @@ class History:
         self._requests = 0
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ChangeStore:
         """Where it is kept."""
         return self._store
 
@@ -149,7 +148,7 @@ class History:
             ctx: the call that does it, if one does; its claims must cover the file.  Otherwise claims are taken.
 
         Raises:
-            FileProblem: there is no such version, its content is not kept, somebody else changed the file since
+            FileProblem: there is no such version, its content is not kept, another program changed the file since
                 this workspace last saw it, or the disk refused; nothing was changed.
 
         Checkpoint: always.

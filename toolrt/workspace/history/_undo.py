@@ -1,14 +1,13 @@
-"""What has to be done to take back what a batch did, found out before anything is done.
+"""The plan of an undo: the steps that take back what a batch did, made before any of them is carried out.
 
-Rules.  Every file has to be as the batch left it, and between two changes of the batch as the first of them left it;
-else the plan is refused, and names the files.  So it is where a file that was written in place has lost a name since.
-A directory is not held to that: it goes if it is empty by then.
+Rules.  Every file must be as the batch left it, and between two changes of the batch as the first of them left it.
+Otherwise the plan is refused, and the refusal names the files.  The plan is also refused where a file that was written
+in place has lost a name since.  A directory need not be as the batch left it: the undo removes it if it is empty then.
 
-Theory.  The rows are taken back in reverse.  What will stand at a name at that point of the plan is what the plan
-itself has put there, or what is on the disk now, under the name that it has before the plan moves it back.  A file
-that has several names now is one, whichever of them a change went by, and is written by one of them.  One that had
-several names while the batch changed it is known by its number then: what was changed by one of them is taken back
-for all that the batch removed, too.
+Theory.  The plan takes the rows back in reverse.  At each step a name has what an earlier step put there; or else what
+is on the disk now, under the name that it has before the plan moves it back.  A file with several names now is one
+file, and the plan writes it by one of them.  A file that had several names while the batch changed it is known by its
+number then: a change by one name is taken back for all its names, also those that the batch removed.
 
 Limits.  A name that was removed from a file with several comes back as a file of its own, with the content it had.
 """
@@ -120,7 +119,7 @@ class _UndoPlan:
         self._stays_one = stays_one
         #: What is to be done; None where a later step has made an earlier one needless.
         self.rows: list[Row | None] = []
-        #: The files that somebody else changed.
+        #: The files that are not as the batch left them.
         self.blamed: dict[str, None] = {}
         #: What stands where, as far as the plan has looked or put something there.
         self._at: dict[Entry, _PlannedFile | Standing | None] = {}
@@ -328,7 +327,7 @@ class _UndoPlan:
 
 
 def elsewhere(path: str) -> FileProblem:
-    """The refusal of an undo on whose way somebody else has put another directory."""
+    """The refusal of an undo that finds another directory on its way."""
     return FileProblem(path, "the directory it was in", "another one", "Nothing was changed; put it back first.")
 
 

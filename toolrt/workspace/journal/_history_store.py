@@ -142,13 +142,15 @@ class HistoryStore:
             index = SegmentIndex(self._directory)
             for number, end in index.read(gone).items():
                 gone[number].cut(end)
-            blind, undecided = index.blind(), bool(index.pending(gone))
+            blind, pending = index.blind(), index.pending(gone)
             if blind and mend():
                 for number in blind:
                     gone[number].append({"blind": False})
-            if undecided:
-                self._index.read()  # what came after the changes of `gone` may be anywhere
-                _record(gone, settle(self._index.pending(gone), self))
+            if pending:
+                self._index.read()  # an end, or the next change of the same file, may be in any segment
+                pending = self._index.pending(gone)
+            if pending:
+                _record(gone, settle(pending, self))
             last = max(gone)
             if gone[last].size < self._most_bytes // SEGMENTS // 2:
                 self._log.begin_session(gone[last])
@@ -173,13 +175,13 @@ class HistoryStore:
     # Writing
 
     def new_group(self) -> str:
-        """See `Store.new_group`; another name in every session."""
+        """See `ChangeStore.new_group`; another name in every session."""
         with self._turn():
             self._group_count += 1
             return f"{self._log.session or 'first'}-{self._group_count}"
 
     def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> _Token:
-        """See `Store.begin`.
+        """See `ChangeStore.begin`.
 
         Raises:
             FileProblem: the rows belong to a group that began on the disk, and the disk takes no more.
@@ -214,7 +216,7 @@ class HistoryStore:
         return None
 
     def end(self, token: _Token, landed: bool) -> None:
-        """See `Store.end`."""
+        """See `ChangeStore.end`."""
         serial, passing = token
         if serial is not None:
             self._groups.pop(serial, None)
@@ -224,7 +226,7 @@ class HistoryStore:
             self._kept(lambda memory: memory.end(passing, landed), None)
 
     def settle(self, tokens: Sequence[_Token]) -> None:
-        """See `Store.settle`.
+        """See `ChangeStore.settle`.
 
         Raises:
             FileProblem: it cannot be recorded; nothing ended.
@@ -302,7 +304,7 @@ class HistoryStore:
     # Asking
 
     def rows_of_batch(self, batch_id: str) -> list[Row]:
-        """See `Store.rows_of_batch`.
+        """See `ChangeStore.rows_of_batch`.
 
         Raises:
             FileProblem: this session wrote some of them, and they cannot be read any more.
@@ -327,19 +329,19 @@ class HistoryStore:
         return in_call_order([*(older if own or not newer else []), *newer])
 
     def is_whole(self, batch_id: str) -> bool:
-        """See `Store.is_whole`."""
+        """See `ChangeStore.is_whole`."""
         with self._turn():
             written = self._asked(lambda index: index.is_whole(self._log.session, batch_id), True)
             return written and self._kept(lambda memory: memory.is_whole(batch_id), True)
 
     def used_by(self, batch_id: str) -> tuple[int, int]:
-        """See `Store.used_by`."""
+        """See `ChangeStore.used_by`."""
         rows, size = self._log.used_by(batch_id)
         more_rows, more_size = self._kept(lambda memory: memory.used_by(batch_id), (0, 0))
         return rows + more_rows, size + more_size
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
-        """See `Store.rows_of_file`."""
+        """See `ChangeStore.rows_of_file`."""
         nothing: tuple[int, list[Row]] = (0, [])
         dropped, older = nothing
         with self._turn():
@@ -351,13 +353,13 @@ class HistoryStore:
         return dropped, [*older, *newer]
 
     def content(self, digest: bytes) -> bytes | None:
-        """See `Store.content`."""
+        """See `ChangeStore.content`."""
         with self._turn():
             newer = self._kept(lambda memory: memory.content(digest), None)
             return self._asked(lambda index: self._content(index, digest), None) if newer is None else newer
 
     def kept(self) -> list[Row]:
-        """See `Store.kept`."""
+        """See `ChangeStore.kept`."""
         nothing: list[Row] = []
         with self._turn():
             older = self._asked(lambda index: index.kept(), nothing)

@@ -252,7 +252,7 @@ class SegmentIndex:
         return changes[later[0]].row if later and later[0] < len(changes) else None
 
     def rows_of_batch(self, session: str, batch_id: str) -> list[Row]:
-        """See `Store.rows_of_batch`; `session` is the one that asks.
+        """See `ChangeStore.rows_of_batch`; `session` is the one that asks.
 
         Raises:
             FileProblem: another session had a batch of this id, and two of them had one at one time.
@@ -281,7 +281,7 @@ class SegmentIndex:
         return session if session in sessions or not sessions else sessions[-1]
 
     def is_whole(self, session: str, batch_id: str) -> bool:
-        """See `Store.is_whole`; `session` is the one that asks."""
+        """See `ChangeStore.is_whole`; `session` is the one that asks."""
         resolved = self._resolved(session, batch_id)
         return all(
             change.since in self._segments for change in self._by_batch.get(batch_id, ()) if change.session == resolved
@@ -292,12 +292,12 @@ class SegmentIndex:
         return any(one.stands and one.session == session for one in self._by_batch.get(batch_id, ()))
 
     def rows_of_file(self, session: str, key: Entry) -> tuple[int, list[Row]]:
-        """See `Store.rows_of_file`; `session` is the one that asks."""
+        """See `ChangeStore.rows_of_file`; `session` is the one that asks."""
         rows = [one.row for one in self._by_key.get(key, ()) if one.stands or one.session != session]
         return (self._dropped_of(key) if rows else 0), rows
 
     def kept(self) -> list[Row]:
-        """See `Store.kept`."""
+        """See `ChangeStore.kept`."""
         changes = [one for segment in self._segments.values() for one in segment.changes if is_boxed(one.keys[-1])]
         rows = [change.row for change in sorted(changes, key=lambda one: one.order)]
         return [row for row in rows if row.keeps]

@@ -48,11 +48,11 @@ class MemoryStore:
         return "group"
 
     def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
-        """See `Store.begin`; keeps nothing until `end`."""
+        """See `ChangeStore.begin`; keeps nothing until `end`."""
         return rows, contents
 
     def end(self, token: tuple[Sequence[Row], Mapping[bytes, bytes]], landed: bool) -> None:
-        """Keep what happened; see `Store.end`."""
+        """Keep what happened; see `ChangeStore.end`."""
         if landed:
             rows, contents = token
             for row in rows:
@@ -117,30 +117,30 @@ class MemoryStore:
                 self._bytes -= len(content)
 
     def rows_of_batch(self, batch_id: str) -> list[Row]:
-        """See `Store.rows_of_batch`."""
+        """See `ChangeStore.rows_of_batch`."""
         probe.access(("files", "batch", batch_id), True)
         return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
 
     def is_whole(self, batch_id: str) -> bool:
-        """See `Store.is_whole`."""
+        """See `ChangeStore.is_whole`."""
         return self._used.get(batch_id, (0, 0))[0] == len(self._by_batch.get(batch_id, ()))
 
     def used_by(self, batch_id: str) -> tuple[int, int]:
-        """See `Store.used_by`."""
+        """See `ChangeStore.used_by`."""
         return self._used.get(batch_id, (0, 0))
 
     def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
-        """See `Store.rows_of_file`."""
+        """See `ChangeStore.rows_of_file`."""
         probe.access(("files", "history", *key), False)
         return self._dropped.get(key, 0), [self._rows[serial] for serial in self._by_file.get(key, ())]
 
     def content(self, digest: bytes) -> bytes | None:
-        """See `Store.content`."""
+        """See `ChangeStore.content`."""
         kept = self._contents.get(digest)
         return None if kept is None else kept[0]
 
     def kept(self) -> list[Row]:
-        """See `Store.kept`."""
+        """See `ChangeStore.kept`."""
         return [row for row in self._rows.values() if row.keeps]
 
     def statistics(self) -> dict[str, int]:

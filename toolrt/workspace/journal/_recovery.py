@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 import trio
 
 from toolrt.workspace.change._mutation import SIZE_LIMIT, ChangeSet, digest_of
-from toolrt.workspace.change._version import Row, Standing, Store
+from toolrt.workspace.change._version import ChangeStore, Row, Standing
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
@@ -111,8 +111,8 @@ def _standing(disk: Disk, entry: Entry) -> Standing | None:
 def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:
     """Take back what was done of a group, the last first.
 
-    The disk's operations belong to Trio, and whoever makes a workspace may be inside of it; so they are run in a
-    thread that has a Trio of its own, on a disk of its own.
+    The disk's operations need Trio, and a workspace may be made inside of a Trio run.  So they run in a thread with a
+    Trio run of its own, on a disk object of its own.
     """
     contents: dict[bytes, bytes] = {}
     for row in rows:
@@ -126,7 +126,7 @@ def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:
     def run() -> None:
         try:
             trio.run(_taken_back, again, rows, contents)
-        except BaseException as error:  # noqa: ASYNC103  of a Trio of its own; told to who waits for the thread
+        except BaseException as error:  # noqa: ASYNC103  of a Trio run of its own; raised again below
             failed.append(error)
 
     thread = threading.Thread(target=run, name="toolrt recovery")
@@ -139,14 +139,14 @@ def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:
 async def _taken_back(disk: Disk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
     changes = ChangeSet(disk, rows, contents)
     for row in reversed(rows):
-        # What is not as the group left it was not reached, or is somebody else's by now.
+        # A file that is not as the group left it was not reached, or another program has changed it since.
         if row.target is not None or _standing(disk, row.entry) == row.after:
             await changes.take_back([row])
 
 
 def opened_store(
     disk: Disk, state_dir: str | os.PathLike[str] | None, versions: int, size: int
-) -> tuple[Store, tuple[str, ...]]:
+) -> tuple[ChangeStore, tuple[str, ...]]:
     """Where the history of a workspace on `disk` is kept, after what dead writers left is settled.
 
     And the names that were met and look like the disk's own, but are not.
