@@ -1,8 +1,8 @@
 """The command line: ``toolrt run``, ``explore``, ``replay``, ``timeline``, ``litmus`` and ``laws``.
 
-``python -m toolrt`` is the same.  What the commands do lives in one module each, and is imported only when `main` is
-called: a program that imports toolrt pays nothing for them, and one without the ``cli`` extra is told what to
-install.
+``python -m toolrt`` is the same.  Each command has a module of its own, which `main` imports when the command is
+called.  So a program that imports toolrt does not pay for the commands, and without the ``cli`` extra `main` says what
+to install.
 """
 
 from __future__ import annotations

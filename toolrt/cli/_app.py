@@ -1,7 +1,7 @@
 """The commands, and what becomes of their errors.
 
-Rules.  A command gives its exit code.  What the user got wrong is said in one line on standard error, with exit
-code 2 and no traceback; a bug of toolrt's own keeps its traceback, and has a code that no verdict has.
+Rules.  A command gives its exit code.  A user's mistake gives one line on standard error, exit code 2 and no
+traceback; a bug of toolrt's own keeps its traceback, and has a code that no verdict has.
 """
 
 from __future__ import annotations

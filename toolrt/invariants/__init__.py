@@ -1,4 +1,4 @@
-"""The laws as predicates over traces, and what holds them to account.
+"""The laws as predicates over traces, the oracle, and the mutants that test the laws.
 
 A law looks at one trace, of a simulation or of a production run alike, and names every place where it does not
 hold::
@@ -9,8 +9,8 @@ hold::
         print(violation)
 
 `LAWS` has the seventeen laws of the design by name; it is never changed.  Laws of your own are made with `law` and
-handed to `check`.  Whether a law could see anything at all is shown by the mutants (`toolrt.invariants.mutants`):
-small broken variants of the runtime, at least one for each law, which that law alone must catch.
+handed to `check`.  The mutants (`toolrt.invariants.mutants`) test the laws: they are
+small broken variants of the runtime, at least one for each law, which that law must catch by itself.
 """
 
 from toolrt.invariants import script

@@ -1,4 +1,4 @@
-"""The table law x mutant: which law catches what, and whether one cries wolf."""
+"""The table law x mutant: which law catches which mutant, and the false alarms."""
 
 from __future__ import annotations
 

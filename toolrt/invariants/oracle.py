@@ -14,11 +14,11 @@ Rules.
     7. A sub-batch is run in the same way, inside its parent, on what its parent's claims cover (RULE 20).
 
 Theory.  Deterministic ordering promises that every schedule is equal to this one (Thomson et al., SIGMOD 2012).
-So this is written from the rules, and shares with the runtime the values of the model, the plan's lane policies, the
-rule of stale writes, and nothing else: no batch, no lane, no ticket, no cursor of the runtime is used.
+So the oracle is written from the rules.  It shares with the runtime the values of the model, the lane policies and the
+rule of stale writes; it uses no batch, lane, ticket or cursor of the runtime.
 
-Limits.  Error texts of the runtime's own (a timeout, a refusal) are not reproduced: of those calls only the
-outcome is compared.
+Limits.  The oracle does not reproduce the runtime's own error texts (a timeout, a refusal): of those calls the laws
+compare only the outcome.
 """
 
 from __future__ import annotations
@@ -106,16 +106,16 @@ class OracleContext:
     services: Services = attrs.field(default=NO_SERVICES, repr=False, eq=False)
 
     def progress(self, message: Any) -> None:
-        """Nobody listens."""
+        """Drop the message: the oracle has no reader."""
 
     def emit(self, event: Event) -> None:
-        """Nobody listens."""
+        """Do nothing: the oracle has no observer."""
 
     def note(self, kind: Callable[..., Event], *values: Any) -> None:
-        """Nobody listens."""
+        """Do nothing: the oracle has no observer."""
 
     def changes_no_file(self) -> None:
-        """Nobody keeps up with the files."""
+        """Do nothing: the oracle has no listener that follows files."""
 
     @property
     def registry(self) -> Registry | None:
@@ -149,7 +149,7 @@ class OracleContext:
 
     @property
     def telemetry(self) -> Any:
-        """Nobody observes."""
+        """No telemetry."""
         return SILENT
 
     async def run(
@@ -163,7 +163,7 @@ class OracleContext:
         return await plan.run(calls, self.state if state is None else state, name, self.claims)
 
     def open_batch(self, state: State | None = None, *, registry: Registry | None = None, **options: Any) -> _Opened:
-        """As `run` for who submits and reads: all is run as the block is left, or read; no `options` matter here."""
+        """As `run`, call by call: the calls run when the batch is read or the block left; `options` change nothing."""
         return _Opened(self, state, registry)
 
     def isolate(self, **fields: Any) -> OracleContext:
@@ -191,7 +191,7 @@ class _Opened:
         self._calls.append(call)
 
     def seal(self) -> None:
-        """Nothing: whoever reads, or leaves, submits no more."""
+        """Do nothing: reading or leaving the batch seals it."""
 
     def __aiter__(self) -> _Opened:
         return self
@@ -325,7 +325,7 @@ async def run_one_by_one(
         lanes: the lane policy.
         approve: the approval check, or None.
         default_timeout: seconds for tools that name none, or None.
-        batch_id: what the tools are told.
+        batch_id: the batch id that the tools see.
         services: what they are given beside what their owners have.
         expected_reads: how many reads share the read budget; None: as many as `calls` has.
 

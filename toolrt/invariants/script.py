@@ -1,7 +1,7 @@
-"""What a scripted call does: one record for each action, and one for the call.
+"""Scripted calls: one record for each action, and one for the call.
 
-Everything here is a value whose `repr` can be pasted back.  A scripted call keeps its promises: what it says it
-touches covers what it does, its modifiers are pure, and without timing there is one way it can end.
+Each record is a value whose `repr` is the code that makes it.  A scripted call keeps its promises: its claims cover
+what it does, its modifiers are pure, and without timing it ends in one way.
 """
 
 from __future__ import annotations

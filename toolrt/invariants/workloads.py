@@ -1,4 +1,4 @@
-"""Mixes that cover the fine print together: what the runtime as it is must run without tripping a law."""
+"""Mixes that cover the fine print together.  The runtime has to run them without tripping a law."""
 
 from __future__ import annotations
 

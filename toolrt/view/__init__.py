@@ -1,7 +1,7 @@
 """Pictures of what was observed: a page to step through, and still pictures of many kinds.
 
-Rules.  Everything here is made from a `toolrt.trace.Trace`, or from whatever has one; nothing runs a program.  The same
-trace gives the same bytes.  Text of tools and models is data in every format: it is escaped for it, and cut where it is
+Rules.  Every picture is made from a `toolrt.trace.Trace`, or from an object that has one; this room runs no program.
+The same trace gives the same bytes.  Text of tools and models is data: each format escapes it, and cuts it where it is
 long, with the number of characters that are left out.
 """
 

@@ -14,7 +14,7 @@ from toolrt.view._words import told
 
 __all__ = ["diff"]
 
-#: So many of each side's steps are told from where they part.
+#: How many steps of each side are shown after they part.
 _TOLD = 4
 
 

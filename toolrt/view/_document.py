@@ -3,8 +3,8 @@
 Rules.  Tables of columns, so that ten thousand events stay a megabyte or two; every text is short, and says how much
 is left out.  Nothing here is HTML.
 
-Limits.  Which edges are direct, and which of those are races, is found in traces of which tasks times steps are not too
-many: beyond that it would take seconds, and all edges are shown.
+Limits.  In a trace with few tasks times steps the page has the direct edges and marks the races.  In a larger one that
+would take seconds, so the page has all edges.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page: one HTML file that holds everything it shows, and loads nothing.
 
-Rules.  What a tool or a model wrote is data: it stands in a JSON block of which no character ends the block, and the
+Rules.  What a tool or a model wrote is data: it stands in a JSON block whose characters cannot end the block, and the
 page's script puts it on the page as text; the title and the bar of what failed are escaped where they stand, so that
 they can be read where no script runs.  The content security policy names the hash of the one script and of the one
 style sheet, so nothing else can run, and nothing can be fetched.  Script and style are files of this package, as they

@@ -1,7 +1,7 @@
 """Values and texts of a trace, made short enough to look at.
 
-Rules.  A text that is cut says how many characters are left out; so does a list, and an object, that is.  Nothing here
-escapes: whoever writes a format does that for it.
+Rules.  A text that is cut says how many characters are left out; so does a list, and an object, that is.  This
+module escapes nothing: each format does that itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Many schedules of one program under one slider: which schedule, and which step of it.
 
-Rules.  The page is made of traces alone, like every page; a step is told by what it touched and, where the trace has
-details, by what it read and wrote.  Nothing here is HTML.
+Rules.  The page is made of traces alone, like every page.  It describes a step by what the step touched and, where the
+trace has details, by what it read and wrote.  This module writes no HTML.
 
 Limits.  A page has at most 2,000 schedules and 200,000 steps; more are refused, not cut.
 """

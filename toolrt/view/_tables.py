@@ -5,7 +5,7 @@ true, false or None.  What is no such value (an input, an answer) is its JSON, t
 virtual in a simulation and wall seconds in a recording.  The first column of every table is `execution`: the place of
 the execution among those that were given, from 0, so that tables can be joined.
 
-Theory.  One row for each thing that was observed, one column for each thing that is said of it (Wickham, "Tidy Data",
+Theory.  One row for each thing that was observed, one column for each fact about it (Wickham, "Tidy Data",
 Journal of Statistical Software, 2014).
 """
 

@@ -10,7 +10,7 @@ from toolrt.view._short import one_line
 
 __all__ = ["told"]
 
-#: What each kind of event is told as; others are told by their kind.
+#: The words for each kind of event; other events show their kind.
 _TOLD: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "batch.opened": lambda fields: "batch opens",
     "call.submitted": lambda fields: f"{fields['name']} is submitted",

@@ -1,7 +1,7 @@
 """``toolrt history``, ``undo`` and ``restore``: what changed in a directory, and the way back.
 
-Rules.  Nothing here changes a file that somebody else has changed meanwhile: it refuses, and says which.  What it
-does is a version too, so an undo can be undone.
+Rules.  These commands refuse to change a file that was changed in between, and name it.  What they do is a version
+too, so an undo can be undone.
 """
 
 from __future__ import annotations

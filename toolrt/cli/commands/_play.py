@@ -1,7 +1,7 @@
 """``toolrt litmus NAME --play``: be the scheduler of a litmus program.
 
 Rules.  One line of standard input is one answer; where input ends, so does the game.  Everything can be taken back.
-Nothing is hidden: hints and the proof are there for who asks.
+Hints and the proof are there at any time.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _HELP = "a number or a task lets it run; h hint, b back, r begin again, p proof,
 
 
 def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
-    """Play until somebody quits, or the input ends.
+    """Play until the player quits or the input ends.
 
     Args:
-        given: where answers come from; None is nobody.
+        given: where answers come from; None: there are none.
     """
     screen.say(program.name, "bold")
     for line in wrap(program.story, _WIDTH):

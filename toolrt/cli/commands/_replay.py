@@ -1,7 +1,7 @@
 """``toolrt replay``: repeat one execution exactly.
 
 Rules.  The replay file says which response, directory and options; the directory is copied, never written to.
-Nothing is guessed: when the program offers something else than the schedule has, that is said and nothing is shown.
+When the program offers other choices than the schedule has, the command says so and shows nothing.
 """
 
 from __future__ import annotations

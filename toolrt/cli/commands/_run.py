@@ -2,8 +2,8 @@
 
 Rules.  Everything that can be refused is refused before the first call starts.  Ctrl-C cancels the batch: what
 runs is interrupted, what has not started never starts, and every call's result is still printed, as it really was.
-A second Ctrl-C gives up on calls that do not end, and says which those are.  People are told on standard output,
-or on standard error when standard output carries the message for a machine.
+A second Ctrl-C gives up on calls that do not end, and names them.  Text for people goes to standard output, or to
+standard error when standard output carries the message for a machine.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def run(
             batch_id = f"run-{uuid.uuid4().hex[:8]}"
             state = State(context_budget=context_budget)
             performed = await perform(runtime, loaded.calls, screen, batch_id, state)
-            # Before the servers are ended: nobody waits for that to see what came of the calls.
+            # Before the servers end, so that the results do not wait for them.
             if format == "text":
                 _print_results(performed, loaded.calls, screen)
             _print_summary(performed, screen)

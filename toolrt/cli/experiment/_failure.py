@@ -5,8 +5,8 @@ and a digest of what was in it), ``options`` (``lanes``, ``limit``, and what els
 happen), ``schedule`` (the schedule's own JSON form),
 ``violations`` (what was found, for people) and ``made_with`` (versions).
 
-Limits.  The workspace's content is not in it: the directory has to be as it was.  Whether it is, the digest tells;
-whether that matters, the replay does.
+Limits.  The file does not hold the workspace's content: the directory has to be as it was.  The digest shows whether it
+is; the replay shows whether a difference matters.
 """
 
 from __future__ import annotations

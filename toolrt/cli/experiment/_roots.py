@@ -79,7 +79,7 @@ class Roots:
         """A copy of the files in memory.
 
         Args:
-            fault: what may fail, as of `MemoryDisk`; is told paths below the workspace's root.
+            fault: what may fail, as of `MemoryDisk`; its paths are relative to the workspace's root.
 
         Raises:
             InputRefused: they cannot be one, or cannot be copied.

@@ -1,10 +1,10 @@
 """What else may happen in an execution than tasks taking their steps: a cancel, time that passes, faults of the disk.
 
-Rules.  Each is a choice of the explorer's, like any other; what may happen is said, and kept in the replay file.  Where
-calls may time out or fail, what comes after them differs from the oracle's answer for good reason, so the laws that
-compare with one call at a time are not checked there, and the report says so.  Where time moves early, no law says at
-which instant something has to happen.
-After a cancel, finished calls and files are still held against the oracle.
+Rules.  Each is a choice of the explorer's, like any other.  The command prints what may happen, and the replay file
+keeps it.  Where calls may time out or fail, later calls differ from the oracle's answer for good reason, so the laws
+that compare with one call at a time are not checked there, and the report says so.  Where time moves early, no law
+says at which instant something has to happen.  After a cancel, finished calls and files are still compared with the
+oracle.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class CallStage(enum.Enum):
 
     #: Its lane has not started.
     LANE = "lane"
-    #: Nobody has answered yet whether it may.
+    #: It waits for an answer to its approval request.
     APPROVAL = "approval"
     #: Calls before it hold what it claims.
     CLAIMS = "claims"
@@ -81,7 +81,7 @@ class Census:
         self._next: list[int] = []
         # Before this place of the first list all have ended.
         self._front = 0
-        # What a result was that nobody has read: a stop may replace it.
+        # A result that was not read yet: a stop may replace it.
         self._unread: dict[int, Outcome] = {}
 
     def look(self, now: float) -> None:

@@ -169,7 +169,7 @@ class Painter:
             self._is_left, self._drawn, self._rest, self._until_afresh = False, [], b"", 0
 
     def close(self) -> None:
-        """Hold nothing of the terminal any more, which shows what it shows: for who paints no more."""
+        """Give up the terminal without changing what it shows; the last call on a painter."""
         deafen, self._deafen = self._deafen, None
         if deafen is not None:
             deafen()

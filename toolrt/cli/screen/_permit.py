@@ -2,8 +2,8 @@
 
 Rules.  ``--deny`` outranks ``--ask``, which outranks ``--allow``; what none of them speaks of is allowed, or, where
 there is an ``--allow``, asked about.  Questions come one at a time, those that wait in call order, while other calls
-go on.  An answer is one line of standard input; at its end, or where it holds the response, nobody can be asked,
-and what would be asked is denied.
+go on.  An answer is one line of standard input.  Where standard input has ended, or holds the response, no question
+can be asked, and the calls that need an answer are denied.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _rule(option: str, text: str, answer: Any) -> Rule:
 
 
 class _Questions:
-    """Puts questions to whoever is at standard input."""
+    """Asks questions on the terminal and reads the answers from standard input."""
 
     def __init__(self, screen: Screen, input_is_free: bool) -> None:
         self._screen = screen

@@ -2,8 +2,8 @@
 
 Rules.  Text is printed as it is given: no markup, no highlighting, no emoji codes.  A terminal gets lines wrapped
 to its width and, where that was asked for, a picture that is drawn over; anything else, and a terminal in CI,
-gets plain whole lines.  When nobody reads any more (a closed pipe, a full disk) the screen falls silent: what runs
-must not end because of who watches it.
+gets plain whole lines.  When its stream cannot be written any more (a closed pipe, a full disk) the screen falls
+silent, and the command goes on without it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Screen:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """No picture is drawn inside: somebody is asked something."""
+        """Draw no picture inside: a question stands on the terminal."""
         self.wipe()
         self._is_held = True
         try:
@@ -153,7 +153,7 @@ class Screen:
         return f"{before}{text}{after}"
 
     def _fall_silent(self, error: OSError) -> None:
-        if not self._wraps and not _nobody_reads(self._console.file, error):
+        if not self._wraps and not _is_closed(self._console.file, error):
             # A file lacks what it was to have.
             _lost.append(os.strerror(error.errno or 0))
         self._console.quiet = True
@@ -162,14 +162,14 @@ class Screen:
 
 
 class _Console(Console):
-    """A console that nobody has to read: rich's own ends the program when a pipe is closed."""
+    """A console that falls silent when its pipe is closed; rich's own ends the program."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
         _discard_the_rest(self.file)
 
 
-def _nobody_reads(stream: Any, error: OSError) -> bool:
+def _is_closed(stream: Any, error: OSError) -> bool:
     """Whether writing to `stream` failed because a pipe or a window was closed: they have seen what they wanted."""
     if isinstance(error, BrokenPipeError):
         return True
@@ -213,9 +213,9 @@ def print_json(value: Any) -> None:
         sys.stdout.buffer.write(encoded + b"\n")
         sys.stdout.buffer.flush()
     except OSError as error:
-        nobody_reads = _nobody_reads(sys.stdout, error)
+        closed = _is_closed(sys.stdout, error)
         _discard_the_rest(sys.stdout)
-        if nobody_reads:
+        if closed:
             return
         raise InputRefused(
             "standard output",

@@ -1,8 +1,8 @@
-"""What asks a command to end, or to make room, other than by Ctrl-C.
+"""Signals that end a command or stop it for a while, besides Ctrl-C.
 
 Rules.  SIGTERM (a supervisor, a container that is stopped) and SIGHUP (the terminal is gone) do what Ctrl-C does, and
 the exit code says which it was, 128 and its number.  One that is ignored when the command begins, as under nohup, stays
-so.  Before Ctrl-Z stops the process the terminal is given back, and what draws on it is told.
+so.  Before Ctrl-Z stops the process, the painter gives the terminal back.
 
 Limits.  Where SIGINT is ignored, as in the background of a shell script, the other two end a command at once, but for a
 batch that runs.
@@ -50,7 +50,7 @@ def taken_as_interrupts() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         global _asked
         if os.getpid() != own or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL):
-            # A process that was forked from this one, or nobody who hears.
+            # A process that was forked from this one, or one without a handler for SIGINT.
             _do_by_default(number)
             return
         _asked = _asked or signal.Signals(number).name

@@ -1,15 +1,15 @@
-"""A mix, executed by a runtime that is not toolrt's: so that the laws can judge anybody's.
+"""A mix executed by another runtime, so that the laws can judge it.
 
 Rules.
-    1. Nothing of what is judged is asked of the runtime.  It is given tools, and a function to show updates to; what
-       the tools are asked to do and what is shown is reported, as `toolrt.Runtime` would report it.
-    2. The plan that it is held against is that of `by_safety`: neighbours whose tool is safe share a lane, any other
+    1. The runtime reports nothing itself.  It gets tools and a function that takes updates; the tools and that function
+       report what happens in the form in which `toolrt.Runtime` would report it.
+    2. The expected plan is that of `by_safety`: neighbours whose tool is safe share a lane, any other
        call is alone in its own.  A lane starts when its first call does, and merges when the next state is shown.
     3. A message and an answer carry the call that they are of, so that one that reaches another call's slot is seen.
 
-Limits.  What such a runtime cannot know it is not judged by: approvals, sub-batches, calls that are submitted later,
-schemas.  Timeouts, stops and limits it is not told of; a law about them trips where the mix has one.  That nothing is
-left (law 12) is seen of calls alone.
+Limits.  The laws on approvals, sub-batches, late submissions and schemas are not applied.  The runtime does not learn
+of timeouts, stops and limits; the law about them trips where the mix has one.  Law 12 (nothing is left) checks calls
+only.
 """
 
 from __future__ import annotations

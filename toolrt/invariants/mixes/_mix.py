@@ -1,4 +1,4 @@
-"""A mix: one batch of scripted calls, and everything about how it is run that is no choice of the scheduler.
+"""A mix: one batch of scripted calls with the settings of its run, except for the schedule.
 
 A mix is a value.  `Mix.program` is a program for `toolrt.sim`; `simulate` runs it once and puts into the trace's
 notes what the laws need besides the events: what the oracle gives, and what the files hold.
@@ -213,7 +213,7 @@ class Mix(Brief):
         """A program for `toolrt.sim`: one execution of the mix, with a world of its own.
 
         Args:
-            telemetry: who is told what the runtime does.
+            telemetry: receives what the runtime does.
         """
 
         async def run() -> MixEnding:

@@ -1,7 +1,7 @@
 """A mix that was edited, run again under the schedule of the mix it was.
 
-Rules.  The schedule is followed as far as it applies (`toolrt.sim.Follow`), and it is said where the two part: nothing
-is passed over in silence.  Every law looks at what came of it.
+Rules.  `toolrt.sim.Follow` follows the schedule as far as it applies, and the `Rerun` names the step at which the two
+executions part.  Every law checks the new execution.
 """
 
 from __future__ import annotations

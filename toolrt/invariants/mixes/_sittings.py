@@ -1,8 +1,8 @@
 """Many batches, each held against the laws in all of its traces: by several processes, over several sittings.
 
-Rules.  Which process does a batch, and when, decides nothing: what is shown of a batch is shown by its own search, and
-counted at its own place.  They are done in an order that mixes the kinds, so that what was done says something of what
-is left.  A batch's first broken execution is kept as its choices and run again by whoever asked.
+Rules.  The result does not depend on which process searches a batch, or when: each batch has a search of its own and
+a place of its own in the counts.  The order mixes the kinds of calls, so that the batches done so far predict how long
+the rest takes.  A process sends the choices of the first broken execution, and the main process runs it again.
 
 The file that a search is kept in says whose it is: the batches, the laws, and all of toolrt's code that decides what a
 batch does and whether it is right.  With other code the file is refused.
@@ -58,7 +58,7 @@ class BatchProgress:
     traces: int
     #: In how many of them a law tripped.
     failed: int
-    #: Wall seconds since this sitting began, and until all are probably done; None when nobody can tell.
+    #: Wall seconds since this sitting began, and until all are probably done; None when too few are done to tell.
     seconds: float
     left: float | None
 

@@ -1,8 +1,8 @@
 """The shared things that scripted calls touch, and the tools that act the scripts.
 
-Rules.  What a call does it reports: accesses for the explorer, file events and effects for the laws.  A world
-belongs to one execution.  Files and cells are changed in several steps, so that a runtime which lets two calls at
-one of them shows it.
+Rules.  A call reports what it does: accesses for the explorer, file events and effects for the laws.  A world belongs
+to one execution.  A change of a file or cell takes several steps, so a runtime that lets two calls change one at the
+same time is caught.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class World:
         )
 
     def vouch(self) -> None:
-        """Say that a script's step reports all it touches; what sub-batches borrow of each other is not told."""
+        """Declare that a script's step reports all it touches; not with sub-batches, whose lent claims it omits."""
         if self._vouches:
             probe.vouch()
 

@@ -1,15 +1,14 @@
-"""The mutants: small broken variants of the runtime, which show that each law can see.
+"""The mutants: small broken variants of the runtime, which show that each law can fail.
 
 Rules.
     1. A mutant breaks one thing, by replacing one or two functions of the runtime or of its order while it is
        applied.  It names the law that catches it when checked by itself, and the workload it is caught on.
-    2. Each law has a mutant that trips no other law, laws 7 and 15 apart: these look at the end of everything.  Law 7
-       has one that trips no other (RULE 33).
-       So no law's place could be taken by the rest.
-    3. On the runtime as it is no law trips: that would be a false alarm.
+    2. Each law has a mutant that trips no other law.  Laws 7 and 15 compare the end of everything and may trip too; law
+       7 has a mutant that trips only law 7 (RULE 33).  So each law catches something that the others do not.
+    3. On the unchanged runtime no law trips: that would be a false alarm.
 
 Theory.  Mutation analysis (DeMillo, Lipton, Sayward, "Hints on test data selection", IEEE Computer 1978), turned
-round: here the program is known and the judge is under test.
+round: here the program is known, and the laws are under test.
 """
 
 from __future__ import annotations

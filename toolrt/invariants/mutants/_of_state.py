@@ -1,4 +1,4 @@
-"""Mutants of laws 15 to 17: what calls of one lane make of one key of the state."""
+"""Mutants of laws 15 to 17: calls of one lane that set one key of the state, and stale claims."""
 
 from __future__ import annotations
 

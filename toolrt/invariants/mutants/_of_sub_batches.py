@@ -1,4 +1,4 @@
-"""Mutants of what holds inside a call: sub-batches that lend, cover, order or end otherwise than RULE 20 says."""
+"""Mutants of sub-batches: they lend, cover, order or end in another way than RULE 20 says."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Laws 1 to 3: what is answered, in which order, and what becomes of the state.
+"""Laws 1 to 3: one answer for each call, the order of answers, and the order of modifiers.
 
-Law 2 needs virtual time for its second half: in a production run a result that was ready and one that was handed
-over late cannot be told apart by the clock.
+The second half of law 2 needs virtual time: the clock of a production run cannot show whether a result was ready
+earlier or was handed over late.
 """
 
 from __future__ import annotations

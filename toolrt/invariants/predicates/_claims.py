@@ -9,7 +9,7 @@ schedule can change the answer once the call is granted.  Where it is not covere
 same answer under every schedule, so the law says so of each trace that shows it: a call that started with stale claims,
 or one that was refused because of what a call changed that no ticket orders with it.
 
-Limits.  What was looked at is known as far as it reports to the probe: cells, watched values, the twin disk.
+Limits.  The law knows only reads that report to the probe: cells, watched values, the twin disk.
 """
 
 from __future__ import annotations

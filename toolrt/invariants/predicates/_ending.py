@@ -1,7 +1,7 @@
 """Laws 12 and 13: what a batch leaves behind, and that it ends.
 
-``notes["temp_files"]`` and ``notes["open_handles"]``, where present, say what a workspace's disk still has.  Law
-13 judges executions that are over: a trace cut off in the middle of a production run has unfinished batches.
+``notes["temp_files"]`` and ``notes["open_handles"]``, where present, list what is left on a workspace's disk.  Law 13
+judges complete executions: a trace that was cut off in a production run has unfinished batches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Laws 9 to 11: what a failure, a cancel and a timeout may do, and what they may not.
 
 In virtual time a timeout is exact; in a production run law 11 allows the clock a hundredth.  A tool that shields
-itself says so by the effect named ``shield``: only then may it outlast its timeout, or a cancel.
+itself reports the effect ``shield``; only such a tool may outlast its timeout or a cancel.
 """
 
 from __future__ import annotations

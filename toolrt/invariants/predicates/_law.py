@@ -1,7 +1,7 @@
-"""What a law is, and what it says when it does not hold.
+"""Laws and their violations.
 
-A law is a predicate over one trace: it gives what it finds wrong, and nothing else.  It never raises for a trace
-that breaks it, and it never needs the runtime that made the trace: a trace read from a file is as good.
+A law is a predicate over one trace: it gives the violations that it finds.  It does not raise for a trace that breaks
+it, and it does not need the runtime that made the trace: a trace read from a file will do.
 """
 
 from __future__ import annotations

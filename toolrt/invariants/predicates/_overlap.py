@@ -1,4 +1,4 @@
-"""Laws 4 and 5: who may overlap whom.
+"""Laws 4 and 5: which calls may overlap.
 
 Law 4 compares versions only in a simulation: on a real disk others may write too.
 """
@@ -29,9 +29,9 @@ class _FileHistory:
     open: dict[tuple[str, int], Event] = attrs.field(factory=dict)
     #: For each batch the highest call whose mutation has begun.
     highest: dict[str, int] = attrs.field(factory=dict)
-    #: What the last mutation left, and the event that says so; None while nobody has changed it.
+    #: What the last mutation left, and the event that says so; None before the first one.
     landed: Event | None = None
-    #: The first read, while nobody has changed it.
+    #: The first read before any mutation.
     first_read: Event | None = None
 
 
@@ -118,7 +118,7 @@ def _missed(story: TraceStory) -> Iterator[Breach]:
 def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     """Between the start and the end of a call that runs alone, no other call of its batch runs.
 
-    A call and those of its sub-batches are no overlap: they run inside it, and nobody else does.
+    A call does not overlap the calls of its own sub-batches, which run inside it.
     """
     for batch in story.batches:
         if batch.parent is None:

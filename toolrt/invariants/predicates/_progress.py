@@ -1,7 +1,7 @@
 """Law 8: progress flows at once and never blocks.
 
-That a progress message is handed over in the instant it was sent, when the reader waits, can be seen in virtual
-time only; its order, and that nothing is lost uncounted, in every trace.
+In virtual time the law checks that a waiting reader gets each message in the instant it was sent.  In every trace it
+checks the order, and that each lost message is counted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A trace told by batch, lane and call: what the laws look at.
 
-Rules.  Nothing is judged here.  An event that names a batch nobody opened, or a call nobody submitted, still
-gets its place, so that a law can see it.  A batch id that is opened again begins another batch.
+Rules.  This module judges nothing.  An event of a batch that was never opened, or of a call that was never submitted,
+still gets its place, so that a law can see it.  A batch id that is opened again begins another batch.
 
-Limits.  Two batches with one id that are open at the same time are told apart by nothing: give batches of
-different runtimes different ids when they share a trace.
+Limits.  Two batches with one id that are open at the same time look like one batch: give batches of different
+runtimes different ids when they share a trace.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class TraceStory:
         self.batches: list[BatchStory] = []
         self.events = trace.events
         #: Whether time is virtual: it moves only when nothing can run.  ``notes["time_moves_early"]`` says that it did
-        #: not (``clock="explored"``); then nothing is said of the instant at which something happens.
+        #: not (``clock="explored"``); then no law checks the instant at which something happens.
         simulated = any(event.step is not None and event.step >= 0 for event in self.events[:1])
         self.virtual = simulated and not trace.notes.get("time_moves_early")
         self._open: dict[str, BatchStory] = {}

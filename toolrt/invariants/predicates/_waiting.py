@@ -3,13 +3,13 @@
 Theory.  A call could run from the moment at which its ticket is taken, its approval is there, and every older
 ticket that it conflicts with has ended; from then on only a slot may be missing, and slots go to the lowest
 call_index (list scheduling, RULE 7).  In virtual time nothing is late by chance: time moves only when nothing can
-run.  So the law looks at the instants before time moves, and what could run by then and does not, waits needlessly.
+run.  So the law looks at each instant before time moves: a call that could run by then and does not waits needlessly.
 
 Rules.  One pass over a batch's events.  All claims are taken to be of one table: a wait for another batch that
 holds a resource of the same name counts as justified.  A sub-batch has no slots but its parent's, which one child can
 always have, and those that are free (RULE 20).
 
-Limits.  In a production run only the limit is looked at.
+Limits.  In a production run the law checks only the limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         yield from of_batch.limit_kept()
     if not story.virtual:
         return
-    # Children are ordered among those of their parent alone: nobody else can touch what is its.
+    # Children are ordered only among the children of their parent: other calls cannot touch what the parent claims.
     families: dict[int, list[CallStory]] = {}
     for batch in story.batches:
         families.setdefault(0 if batch.parent is None else id(batch.parent), []).extend(batch.calls.values())
@@ -199,7 +199,7 @@ class _Ends:
 def _ready_times(calls: list[CallStory]) -> dict[int, int]:
     """For each call, oldest ticket first, the place from which nothing but a slot is missing, or NEVER."""
     ends = _Ends()
-    #: Of each batch's control claim: the latest end of who stops the batch, and of who may be stopped.
+    #: Of each batch's control claim: the latest end of a call that stops the batch, and of a call that may be stopped.
     control: dict[int, list[int]] = {}
     ready: dict[int, int] = {}
     for call in calls:
@@ -330,7 +330,7 @@ class _Watch:
                 yield _seq(lane.merged), self._end_lane, lane.index
         if batch.sealed is not None:
             yield batch.sealed.seq, self._seal, 0
-        # Whoever waits for a slot looks whenever a child starts or ends, too.
+        # A call that waits for a slot also looks when a child starts or ends.
         for place in self._slots.places_inside:
             yield place, self._look, 0
 
@@ -364,7 +364,7 @@ class _Watch:
         self._startable.put(index, NEVER)
 
     def _start(self, index: int) -> None:
-        """Nothing: who starts is told by `judged`."""
+        """Do nothing: `judged` says which call starts."""
 
     def _begin_lane(self, index: int) -> None:
         self._living.setdefault(index, 0)

@@ -1,4 +1,4 @@
-"""What a class, or a person who studies schedules, does with all this: experiments on searches, and exercises.
+"""Experiments that compare searches, and exercises that grade themselves.
 
 Experiments give rows, which `toolrt.view.plot` draws and pandas and polars take::
 

@@ -1,7 +1,8 @@
 """Exercises whose answer is code that runs: a task, or a tiny runtime.
 
-Rules.  What an answer is handed reports what becomes of it (who holds which lock, who has started and ended), so that a
-right result that came about wrongly is seen.  Small programs are run under every schedule, larger ones under 300.
+Rules.  The objects that an answer gets report how they are used (which task holds which lock, which call has started
+and ended), so that a right result reached in a wrong way is noticed.  Small programs run under every schedule, larger
+ones under 300.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class _Failed(Exception):
 
 
 def _tried(what: str, *programs: Program, most: int = _SCHEDULES) -> Finding:
-    """Run each program under many schedules, the simplest first; the first that goes wrong is told."""
+    """Run each program under many schedules, the simplest first, and report the first one that goes wrong."""
     for program in programs:
         shown = _first_wrong(program, most)
         if shown is not None:
@@ -286,7 +287,7 @@ def _gather(run: Any) -> Iterator[Finding]:
 
 
 def _ordered(run: Any, *calls: tuple[str | None, float], seconds: float) -> Program:
-    """Calls on resources: those on one run in call order, one at a time, and nobody else waits."""
+    """Calls on resources: calls on one resource run in call order, one at a time; the others do not wait."""
 
     async def program() -> str:
         log: list[str] = []
@@ -328,7 +329,7 @@ def _tickets(run: Any) -> Iterator[Finding]:
 
 
 def _stopped(run: Any, lasts: Sequence[float], limit: int, after: float | None, wanted: list[str] | None) -> Program:
-    """Calls that are stopped: each is told truthfully, nothing is started afterwards, and nothing goes on."""
+    """Calls that are stopped: each answer is true, no call starts afterwards, and none goes on."""
 
     async def program() -> str:
         stop = trio.Event()

@@ -1,7 +1,7 @@
-"""Exercises whose answer judges, or computes, and runs nothing: properties, a law, a merge.
+"""Exercises whose answer judges or computes without running a program: properties, a law, a merge.
 
-Rules.  A property has to hold on the right program and to fail on each mutant; that it is never wrong by crying wolf is
-tried as hard as that it sees.  What the mutants do is told only of those that it does not catch.
+Rules.  A property has to hold on the right program and to fail on each mutant.  False alarms are looked for as hard as
+misses.  A finding describes a mutant only when the property did not catch it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exercises whose answer is a tool: its promises are checked, and that it does its work."""
+"""Exercises whose answer is a tool: they check its promises and its results."""
 
 from __future__ import annotations
 

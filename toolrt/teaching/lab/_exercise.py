@@ -1,10 +1,10 @@
-"""What an exercise is, and what is said of an answer to it.
+"""Exercises, and the grade of an answer.
 
 Rules.
-    1. An exercise grades an answer by running it: on the right program, which it must not complain of, and on mutants,
-       each of which it must catch; or under every schedule, or against what was enumerated.  Nobody compares texts.
-    2. The mutants are hidden in that they stand nowhere in a notebook.  A finding says what is not caught, or what goes
-       wrong, and never what the answer is.
+    1. An exercise grades an answer by running it: on the right program, where it must find nothing, and on mutants,
+       where it must catch each; or under every schedule, or against what was enumerated.  Texts are never compared.
+    2. The mutants are hidden: no notebook has them.  A finding says what the answer does not catch or what goes wrong,
+       and never what the right answer is.
     3. None, ``...``, and code that still raises NotImplementedError are no answers: they are not graded, and not wrong.
     4. Whatever an answer raises is a finding.
 
@@ -60,7 +60,7 @@ class Finding:
 
 @attrs.frozen(repr=False)
 class Grade:
-    """What is said of an answer; `str()` of it, which a notebook shows, is for people."""
+    """The grade of an answer.  A notebook shows its `str()`."""
 
     #: The exercise's name.
     exercise: str
@@ -141,7 +141,7 @@ class Exercise:
         except MissingExtra:
             raise
         except Exception as error:
-            # What the answer raised where nobody expected it; KeyboardInterrupt goes on.
+            # An error that the grader did not expect; KeyboardInterrupt goes on.
             found.append(Finding(False, "your answer can be graded", f"it raised {told(error)}"))
         right = bool(found) and all(one.good for one in found)
         return Grade(self.name, GradeStatus.RIGHT if right else GradeStatus.WRONG, tuple(found))
@@ -162,7 +162,7 @@ def told(error: BaseException) -> str:
 
 
 def _is_template(answer: Any) -> bool:
-    """Say whether some of it still raises NotImplementedError: nobody has written that part yet."""
+    """Say whether some of it still raises NotImplementedError, so that it is not answered yet."""
     if isinstance(answer, Tool):
         answer = answer.function
     parts = vars(answer).values() if isinstance(answer, type) else (answer,)

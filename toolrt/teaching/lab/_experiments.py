@@ -1,6 +1,6 @@
-"""Experiments on searches: how long each policy takes to a bug, and how many classes a program has as it grows.
+"""Experiments on searches: how many schedules each policy takes to a bug, and how the number of classes grows.
 
-Rules.  Every figure comes of executions that were run when it was asked for.  An experiment gives rows, plain dicts
+Rules.  An experiment runs the executions that its figures come from.  An experiment gives rows, plain dicts
 whose columns its docstring names, which `toolrt.view.plot` draws and pandas and polars take.  The same arguments give
 the same rows: what is counted is executions, never wall time.
 

@@ -1,8 +1,8 @@
 """The litmus gallery: small programs, and exactly what can come of each.
 
-A litmus program has a name, a story, and its exact outcome set: `verify` fails on an outcome that is not in it, and on
-one of it that never comes.  So it holds the simulator to account, which must reach all of them and no other, and it
-teaches: each program is one way in which timing decides something, or one reason why it cannot.
+A litmus program has a name, a story, and its exact outcome set: `verify` fails on an outcome that is not in the set,
+and on one of the set that never comes.  So the gallery tests the simulator, which must reach all outcomes and no other.
+And it teaches: each program shows one way in which timing decides something, or one reason why it cannot.
 
     >>> from toolrt.teaching.litmus import LITMUS, verify
     >>> lost_update = LITMUS["lost_update_3x2"]

@@ -1,4 +1,4 @@
-"""Cancellation of tasks that hold a lock or wait in line: what they leave to the others."""
+"""Cancellation of tasks that hold a lock or wait for one, and its effect on the other tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Races on shared memory: what every other program is built from."""
+"""Races on shared memory, which the other programs build on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs on memory channels and nurseries: who gets what, who closes, and whose failure is told."""
+"""Programs on memory channels and nurseries: which task gets an item, which one closes, and which failure comes out."""
 
 from __future__ import annotations
 

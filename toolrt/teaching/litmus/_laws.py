@@ -1,10 +1,9 @@
 """toolrt's own laws: a batch through the real runtime, and the same batch through a mutant that breaks one of them.
 
-In how many orders their steps can come is the runtime's own business, which every checkpoint it gains or loses changes:
-`toolrt litmus --verify` says what has become of `_INTERLEAVINGS`.  The outcomes it does not change: a schedule of the
-real runtime never decides anything.  How many classes there are is not stated, because steps of the runtime withhold
-some of what decides (a queue is read before it is reported): the reduction notices, goes through all again by what each
-step has ever touched, and then runs at most so many, which is a bound and no count.
+The number of schedules changes with every checkpoint that the runtime gains or loses; `toolrt litmus --verify` says
+where `_INTERLEAVINGS` has to follow.  The outcomes stay, because no schedule of the real runtime decides anything.  The
+number of classes is not stated: some steps of the runtime read a queue before they report it.  The reduction notices
+that, searches again by all that each step ever touched, and then gives a bound instead of a count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a litmus program is, and the few lines that programs share."""
+"""Litmus programs as values, tables of them, and the helpers that programs share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Count:
 
     #: So many.
     number: int
-    #: A formula, "enumerated", or who counted it.
+    #: A formula, "enumerated", or the search that counted it.
     how: str = "enumerated"
 
     def __str__(self) -> str:
@@ -73,9 +73,9 @@ class Litmus:
     right: frozenset[Any] = attrs.field(converter=_frozen)
     #: The outcomes that are the bug; empty when no schedule goes wrong.
     wrong: frozenset[Any] = attrs.field(converter=_frozen, default=())
-    #: In how many orders its steps can come, or None when nobody has counted.
+    #: In how many orders its steps can come, or None when they were not counted.
     interleavings: Count | None = None
-    #: How many of those are really different (Mazurkiewicz classes), or None when nobody has counted.
+    #: How many of those are really different (Mazurkiewicz classes), or None when they were not counted.
     classes: Count | None = None
     #: How the exact outcome set is known where the program is too large to be enumerated.
     proof: str = ""

@@ -1,4 +1,4 @@
-"""Programs on `trio.Lock`: who holds what while waiting for what."""
+"""Programs on `trio.Lock`: tasks that hold one lock while they wait for another."""
 
 from __future__ import annotations
 

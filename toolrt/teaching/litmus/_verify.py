@@ -1,4 +1,4 @@
-"""Holds a litmus program to what is said of it.
+"""Verifies that a litmus program has exactly the outcomes and counts that it states.
 
 Rules.
     1. A program that is small enough is run under every schedule.  Its outcomes must be exactly those stated: one
@@ -148,7 +148,7 @@ def _explored(litmus: Litmus, strategy: sim.Strategy, most: int) -> tuple[sim.Re
         return litmus.check(execution)
 
     report = sim.explore(litmus.program, strategy, note, max_executions=most)
-    # A copy: the report's failures are judged again when somebody asks for a simpler schedule.
+    # A copy: `Failure.minimal` runs the check again, which would count more outcomes.
     return report, dict(seen)
 
 

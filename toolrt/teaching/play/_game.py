@@ -1,9 +1,9 @@
-"""Be the scheduler: choose who runs next in a litmus program, and try to make it go wrong.
+"""Be the scheduler: choose which task of a litmus program runs next, and try to make it go wrong.
 
-Rules.  The program is run anew for each choice, with the choices so far and then the simplest ones, so that going back
-costs nothing and nothing is ever left half run.  A step that only one task can take is taken without asking.  Two ways
-to the end are one class when their traces have the same happens-before order.  That is what a player can see; a search
-tells some more apart (`Litmus.classes`), where what a step may have touched is not known.
+Rules.  Each choice runs the program again from its start, with the choices so far and then the simplest ones.  So going
+back costs nothing, and no execution stays half run.  The game takes a step without asking when only one task can take
+it.  Two ways to the end are one class when their traces have the same happens-before order.  `Litmus.classes` may be
+more: a search has to separate steps when it does not know what they touched.
 
 Theory.  What a player does by hand is what a search does: `Game.hint` looks through the ways that begin like this one,
 and `Game.proof` through all of them.
@@ -33,7 +33,7 @@ _MOST_COUNTED = 3_000
 
 @attrs.frozen
 class Option:
-    """Somebody who could run next."""
+    """A task that could run next."""
 
     #: The task's path, or the name of another choice: ``clock``, ``main.0=1``.
     task: str
@@ -45,7 +45,7 @@ class Option:
 class Played:
     """A step that was taken."""
 
-    #: Who took it, and what it does, in words.
+    #: The task that took it, and what the step does, in words.
     task: str
     does: str
     #: The time at which it was taken, in virtual seconds.
@@ -58,7 +58,7 @@ class Played:
 class Hint:
     """What a search from here says."""
 
-    #: Who runs next on the way to the bug that was found, or None when there is none.
+    #: The task that runs next on the way to the bug that was found, or None when there is none.
     task: str | None
     #: Whether every way from here was looked at.
     complete: bool
@@ -72,7 +72,7 @@ class Hint:
 
 
 class Game:
-    """A litmus program that somebody schedules by hand.
+    """A litmus program that a player schedules by hand.
 
     Args:
         litmus: the program.
@@ -137,7 +137,7 @@ class Game:
 
     @property
     def options(self) -> list[Option]:
-        """Who could run next, the simplest choice first; nobody when it is over."""
+        """The tasks that could run next, the simplest choice first; empty when it is over."""
         if self.over:
             return []
         place = len(self._choices)
@@ -180,13 +180,13 @@ class Game:
     # ---- playing
 
     def choose(self, who: int | str | None) -> None:
-        """Let somebody run, and then whoever has to until there is a choice again.
+        """Let a task run, and then every step without a choice, up to the next choice.
 
         Args:
             who: the index of an option, or its task's path.
 
         Raises:
-            MisuseError: it is over, or nobody of that name could run; nothing was changed.
+            MisuseError: it is over, or no task of that name can run; nothing was changed.
         """
         enabled = () if self.over else self._played.enabled[len(self._choices)]
         if isinstance(who, str) and who in enabled:
