@@ -9,7 +9,7 @@ Theory.  Everything is in the segments, so an index cannot be locked, damaged, o
 two processes never share one.
 
 Limits.  The first question of a process reads the descriptions of all changes, without their contents, and keeps them:
-about 1 KiB of memory for each change (decision 058 has the times).  Where all versions of a file were dropped, its
+about 2 KiB of memory for each change (decision 058 has the times).  Where all versions of a file were dropped, its
 next ones may be numbered from 1.
 """
 
