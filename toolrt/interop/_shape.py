@@ -15,7 +15,7 @@ import attrs
 from toolrt.interop._format import Format
 from toolrt.interop._json import at
 
-__all__ = ["MISSING", "SHAPES", "Found", "Unreadable", "find_calls", "format_of", "wrong_value"]
+__all__ = ["MISSING", "SHAPES", "CallList", "Unreadable", "find_calls", "format_of", "wrong_value"]
 
 #: What to give, for one who gave something else.
 SHAPES = (
@@ -55,7 +55,7 @@ def wrong_value(place: str, expected: str, got: object) -> Unreadable:
 
 
 @attrs.frozen
-class Found:
+class CallList:
     """A list of a response, every element of it an object."""
 
     #: Where it is; the empty string when it is the whole response.
@@ -64,7 +64,7 @@ class Found:
     format: Format
 
 
-def find_calls(source: object) -> Found:
+def find_calls(source: object) -> CallList:
     """The one list of `source` that holds its calls; it holds at least one.
 
     Raises:
@@ -141,7 +141,7 @@ def _of_message(message: Mapping[Any, Any], place: str) -> _Place:
     return place, items, "openai-chat"
 
 
-def _found(place: str, items: Sequence[Any], format: Format | None) -> Found | None:
+def _found(place: str, items: Sequence[Any], format: Format | None) -> CallList | None:
     """The list, if there is a call in it."""
     for index, item in enumerate(items):
         if not isinstance(item, Mapping):
@@ -150,7 +150,7 @@ def _found(place: str, items: Sequence[Any], format: Format | None) -> Found | N
         _refuse_other_calls(place, items)
     if format == "calls":
         # The key says that each element is a call, whatever else it has in it.
-        return Found(place, items, format) if items else None
+        return CallList(place, items, format) if items else None
     formats: list[Format | None] = [format_of(item) for item in items]
     told: Format | None = format or next((one for one in formats if one is not None), None)
     if told is None:
@@ -161,8 +161,8 @@ def _found(place: str, items: Sequence[Any], format: Format | None) -> Found | N
                 f"{at(place, index)} is a call in the format {one} in a list of the format {told}", "Give one response."
             )
     if told == "openai-chat":
-        return Found(place, items, told) if items else None
-    return Found(place, items, told) if told in formats else None
+        return CallList(place, items, told) if items else None
+    return CallList(place, items, told) if told in formats else None
 
 
 def _refuse_other_calls(place: str, items: Sequence[Mapping[Any, Any]]) -> None:

@@ -130,8 +130,7 @@ class MountedDisk:
 
     def peek(self, entry: Entry) -> bytes:
         """The content of the file at `entry`, read at once."""
-        with self._named(entry):
-            disk, below = self.of(entry)
+        with self._on(entry) as (disk, below):
             return disk.peek(below)
 
     def recover(self, directories: Iterable[Entry] | None = None) -> list[str]:
@@ -161,14 +160,12 @@ class MountedDisk:
 
     async def look(self, entry: Entry) -> Stat:
         """What stands at `entry`; see `Disk.look`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             return await disk.look(below)
 
     async def names(self, entry: Entry) -> list[tuple[str, Stat]]:
         """The names in the directory at `entry`; see `Disk.names`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             listed = await disk.names(below)
         if entry:
             return listed
@@ -181,52 +178,44 @@ class MountedDisk:
 
     async def read(self, entry: Entry, limit: int) -> Snapshot:
         """The regular file at `entry`; see `Disk.read`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             return await disk.read(below, limit)
 
     async def read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
         """A part of the regular file at `entry`; see `Disk.read_part`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             return await disk.read_part(below, start, size)
 
     async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             return await disk.revise(below, limit, change, in_place or (lambda stat: self.names_of(stat) >= stat.links))
 
     async def make_dirs(self, entry: Entry) -> None:
         """A directory stands at `entry`; see `Disk.make_dirs`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             if disk is not self._base:
                 await disk.look(())  # a mount point that is gone is not made
             await disk.make_dirs(below)
 
     async def make_link(self, entry: Entry, text: str) -> None:
         """A symbolic link stands at `entry`; see `Disk.make_link`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             await disk.make_link(below, text)
 
     async def set_mode(self, entry: Entry, mode: int) -> None:
         """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             await disk.set_mode(below, mode)
 
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             await disk.remove(below, expected)
 
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             await disk.remove_tree(below)
 
     def kept_for(self, entry: Entry) -> Entry:
@@ -237,30 +226,27 @@ class MountedDisk:
 
     async def survey(self, entry: Entry) -> Survey:
         """What stands at `entry` with all that is in it; see `Disk.survey`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             return await disk.survey(below)
 
     async def keep(self, entry: Entry, kept: Entry, begin: Callable[[Survey], None]) -> None:
         """What stood at `entry` is kept at `kept`; see `Disk.keep`."""
-        disk, below = self.of(entry)
-        with self._named(entry):
+        with self._on(entry) as (disk, below):
             await disk.keep(below, self.of(kept)[1], begin)
 
     async def give_back(self, kept: Entry, entry: Entry) -> None:
         """What is kept at `kept` stands at `entry`; see `Disk.give_back`."""
-        disk, below = self.of(kept)
-        with self._named(entry):
-            await disk.give_back(below, self.of(entry)[1])
+        disk, box = self.of(kept)
+        with self._on(entry) as (_, below):
+            await disk.give_back(box, below)
 
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
-        disk, below = self.of(source)
         other, there = self.of(target)
-        if disk is not other:
+        if self.of(source)[0] is not other:
             await self.look(source)
-            raise failure(errno.EXDEV if below and source else errno.EBUSY, source)
-        with self._named(source):
+            raise failure(errno.EXDEV if self.of(source)[1] else errno.EBUSY, source)
+        with self._on(source) as (disk, below):
             await disk.move(below, there)
 
     def over(self, wrap: Callable[[Disk], object]) -> Self:
@@ -297,12 +283,13 @@ class MountedDisk:
         return {name for name in names if folding.fold(name) not in hidden}
 
     @contextlib.contextmanager
-    def _named(self, entry: Entry) -> Iterator[None]:
-        """An error says the name that the entry has here."""
+    def _on(self, entry: Entry) -> Iterator[tuple[Disk, Entry]]:
+        """The disk that has `entry`, and where it is on that; an error names it as it is called here."""
+        disk, below = self.of(entry)
         try:
-            yield
+            yield disk, below
         except OSError as error:
-            if self.of(entry)[1] != entry and isinstance(error.filename, str):
+            if below != entry and isinstance(error.filename, str):
                 error.filename = entry[0] if error.filename == "." else f"{entry[0]}/{error.filename}"
             raise
 
