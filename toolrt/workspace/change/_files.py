@@ -41,10 +41,9 @@ from toolrt.workspace.change._mutation import (
     in_thread,
     number_of,
     os_errors,
-    problem_of,
     standing_at,
 )
-from toolrt.workspace.change._mutation_events import MutationEvents, MutationResult, tell_began, tell_ended
+from toolrt.workspace.change._mutation_events import MutationEvents, MutationResult
 from toolrt.workspace.change._pending import PendingDirectories
 from toolrt.workspace.change._reading import CachedReader
 from toolrt.workspace.change._removal import Removal
@@ -62,7 +61,7 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._identity import Identity
-from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.names._spelling import as_on_disk
 
 __all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", "Snapshot"]
@@ -146,9 +145,7 @@ class Files:
                 return (await self.revise_all(ctx, [(identity, change)]))[0]
         work = await self._revising(ctx, identity, change)
         identity = work.identity
-        told, names = MutationResult(), (identity.event_name,)
-        tell_began(ctx, names)
-        try:
+        with MutationEvents(ctx, [identity.event_name]) as (told,), os_errors(identity.path):
             try:
                 revision = await self._disk.revise(identity.entry, SIZE_LIMIT, work.run, work.in_place)
             except Unsynced:
@@ -168,10 +165,6 @@ class Files:
                 told.digest, told.landed = None, True
             else:
                 self._landed(ctx, identity, work, told)
-        except OSError as error:
-            raise problem_of(identity.path, error) from None
-        finally:
-            tell_ended(ctx, names, (told,))
         parted = work.row is not None and work.row.parted
         return Revised(work.before, work.after if revision.after is not None else None, parted)
 
@@ -283,8 +276,7 @@ class Files:
             found = Removal(self._disk, self._seen, ctx, self._limits.history_bytes // 4)
             stat = await found.gather(identity, recursive)
             rows, store = found.rows, self._store
-            limits = self._limits
-            if not fits_history(rows, found.contents, limits.versions // 16):
+            if not fits_history(rows, found.contents, self._limits.versions // 16):
                 await self._keep(ctx, identity, rows[-1])
                 told.landed = True
                 return
@@ -399,9 +391,7 @@ class Files:
 
     def _saw_put_back(self, row: Row) -> None:
         """What history has put at an entry is what this workspace saw there last."""
-        stat = None
-        with contextlib.suppress(OSError):
-            stat = self._disk.lstat(path_on(self._disk, row.entry))
+        stat = stat_or_none(self._disk, path_on(self._disk, row.entry))
         self._seen.saw_at(row.key, None if row.after is None else row.after.digest, stat)
 
     def statistics(self) -> dict[str, dict[str, int]]:

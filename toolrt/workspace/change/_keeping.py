@@ -19,7 +19,7 @@ from toolrt.workspace.change._version import ChangeStore, Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on
+from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on, stat_or_none
 
 __all__ = ["fits_history", "make_room"]
 
@@ -52,7 +52,11 @@ async def make_room(disk: Disk, store: ChangeStore, batch_id: str, path: str, si
     if size > most:
         raise _too_large(path, size, most)
     unlisted = await in_thread(lambda: _unlisted(disk, store), blocks=store.blocks)
-    kept = [row for row in await in_thread(store.kept, blocks=store.blocks) if _is_there(disk, row)]
+    kept = [
+        row
+        for row in await in_thread(store.kept, blocks=store.blocks)
+        if row.target and stat_or_none(disk, path_on(disk, row.target))
+    ]
     held = dict.fromkeys(row.target for row in kept)
     sizes = {row.target: row.before.size if row.before is not None else 0 for row in kept}
     batches = {row.target: row.batch_id for row in kept}
@@ -96,16 +100,6 @@ def _boxes(disk: Disk) -> list[Entry]:
         if isinstance(base, RealDisk):
             found += [entry if name is None else (name, *entry) for entry in base.boxes()]
     return found
-
-
-def _is_there(disk: Disk, row: Row) -> bool:
-    if row.target is None:
-        return False
-    try:
-        disk.lstat(path_on(disk, row.target))
-    except OSError:
-        return False
-    return True
 
 
 def _too_large(path: str, size: int, most: int) -> FileProblem:

@@ -9,7 +9,7 @@ import attrs
 from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.workspace.change._revision import CallContext
 
-__all__ = ["MutationEvents", "MutationResult", "tell_began", "tell_ended"]
+__all__ = ["MutationEvents", "MutationResult"]
 
 
 @attrs.define
@@ -33,23 +33,13 @@ class MutationEvents:
         self._told = [MutationResult() for _ in names]
 
     def __enter__(self) -> list[MutationResult]:
-        tell_began(self._ctx, self._names)
+        if observer.records:
+            for name in self._names:
+                observer.tell(MutationBegan(self._ctx.batch_id, self._ctx.call_index, name))
         return self._told
 
     def __exit__(self, *_: object) -> None:
-        tell_ended(self._ctx, self._names, self._told)
-
-
-def tell_began(ctx: CallContext, names: Sequence[str]) -> None:
-    """Report that mutations of the files of these `names` begin."""
-    if observer.records:
-        for name in names:
-            observer.tell(MutationBegan(ctx.batch_id, ctx.call_index, name))
-
-
-def tell_ended(ctx: CallContext, names: Sequence[str], told: Sequence[MutationResult]) -> None:
-    """Report how they ended."""
-    if observer.records:
-        for name, one in zip(names, told, strict=True):
-            version = None if one.digest is None else one.digest.hex()[:12]
-            observer.tell(MutationEnded(ctx.batch_id, ctx.call_index, name, version, one.landed))
+        if observer.records:
+            for name, one in zip(self._names, self._told, strict=True):
+                version = None if one.digest is None else one.digest.hex()[:12]
+                observer.tell(MutationEnded(self._ctx.batch_id, self._ctx.call_index, name, version, one.landed))

@@ -22,7 +22,7 @@ from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.change._version import Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.names._identity import Identity
-from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._mounts import path_on, stat_or_none
 
 __all__ = ["CachedReader"]
 
@@ -161,10 +161,7 @@ class CachedReader:
         kept = cache.find(identity.key, part)
         if kept is None or _writes(ctx, identity.key):
             return None, _NO_STAT
-        try:
-            stat = self._disk.lstat(path_on(self._disk, identity.entry))
-        except OSError:
-            stat = _NO_STAT
+        stat = stat_or_none(self._disk, path_on(self._disk, identity.entry)) or _NO_STAT
         if stat.kind is Kind.FILE and stamp_of(stat) == kept.stamp:
             return kept, stat
         cache.drop(identity.key)

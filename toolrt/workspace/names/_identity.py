@@ -36,7 +36,7 @@ import attrs
 from toolrt.model import READ, WRITE, Claim, Mode
 from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 from toolrt.workspace.disk._disk import DEEPEST, EXACT, NAME_MAX, OWN, PATH_MAX, Disk, Entry, Folding, Kind, Stat
-from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.names._name_walk import OUTSIDE, TOP, NameWalk
 from toolrt.workspace.names._naming import meant_path, shown_at
 
@@ -166,7 +166,8 @@ def identify(disk: Disk, path: str, working_dir: PurePath | None = None, wanted:
         return Identity(None, (), None, tuple(walk.through), refusal, wanted=wanted)
     key = walk.key()
     through = tuple(other for other in walk.through if other != key)
-    found = _seen_at(disk, walk.here()) if walk.at_root() else walk.standing()
+    # No walk looks at a root itself.
+    found = stat_or_none(disk, walk.here()) if walk.at_root() else walk.standing()
     return Identity(key, walk.entry(), found, through, problem, wanted)
 
 
@@ -268,14 +269,6 @@ def _meaning(key: Entry) -> Claim:
 def _changed(key: Entry) -> Claim:
     """The claim of a call that changes a file; it is made as the call is ordered, and again as it runs."""
     return Claim(("file", *key), WRITE)
-
-
-def _seen_at(disk: Disk, root: str) -> Stat | None:
-    """What stands at a root itself, which no walk looks at."""
-    try:
-        return disk.lstat(root)
-    except OSError:
-        return None
 
 
 def _checked(path: str) -> str:

@@ -38,7 +38,7 @@ from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._state_place import contains
 
-__all__ = ["MountedDisk", "disks_of", "located", "mounts_of", "path_on", "real_disks", "reopened"]
+__all__ = ["MountedDisk", "disks_of", "located", "mounts_of", "path_on", "real_disks", "reopened", "stat_or_none"]
 
 
 class MountedDisk:
@@ -75,7 +75,7 @@ class MountedDisk:
                     raise DefinitionRefused(what, f"a directory apart from {other}", disk.root)
             roots[what] = disk.root
             other = taken.setdefault(folding.fold(name), name)
-            if other != name or _stands(base, name):
+            if other != name or stat_or_none(base, f"{base.root.rstrip('/')}/{name}") is not None:
                 raise DefinitionRefused(what, "a name that is free at the workspace's root", f"a second {other!r}")
         self._by_key = {folding.fold(name): disk for name, disk in self._disks.items()}
         self._mounts = MappingProxyType({name: disk.root for name, disk in self._disks.items()})
@@ -113,7 +113,10 @@ class MountedDisk:
         names = self._at(path).listdir(path)
         if path != self.root:
             return names
-        return sorted(self._not_hidden(names) | {name for name, root in self._mounts.items() if self._is_there(root)})
+        return sorted(
+            self._not_hidden(names)
+            | {name for name, root in self._mounts.items() if stat_or_none(self, root) is not None}
+        )
 
     def folds(self, path: str) -> Folding:
         """Which spellings the directory at `path` takes for the same name."""
@@ -269,13 +272,6 @@ class MountedDisk:
                 return disk
         return self._base
 
-    def _is_there(self, root: str) -> bool:
-        try:
-            self.lstat(root)
-        except OSError:
-            return False
-        return True
-
     def _not_hidden(self, names: Iterable[str]) -> set[str]:
         """Those of the base's `names` that no mount stands over."""
         folding = self._base.folds(self.root)
@@ -303,6 +299,14 @@ def path_on(disk: Disk, entry: Entry) -> str:
     """The disk's path of an entry."""
     disk, entry = located(disk, entry)
     return "/".join((disk.root.rstrip("/"), *entry)) or "/"
+
+
+def stat_or_none(disk: Disk, path: str) -> Stat | None:
+    """What stands at the disk's `path`; None: nothing that can be looked at."""
+    try:
+        return disk.lstat(path)
+    except OSError:
+        return None
 
 
 def disks_of(disk: Disk) -> tuple[Disk, ...]:
@@ -339,11 +343,3 @@ def _is_a_name(name: str) -> bool:
     if len(name.encode(errors="surrogateescape")) > NAME_MAX:
         return False
     return name not in ("", ".", "..", "~") and not is_own(name) and not set(name) & {"/", "\0"} and name.isprintable()
-
-
-def _stands(disk: Disk, name: str) -> bool:
-    try:
-        disk.lstat(f"{disk.root.rstrip('/')}/{name}")
-    except OSError:
-        return False
-    return True

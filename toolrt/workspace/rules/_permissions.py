@@ -59,7 +59,7 @@ from toolrt.model import (
 )
 from toolrt.workspace.change._held import FileAccess
 from toolrt.workspace.disk._disk import Entry, Folding, Kind, Stat
-from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.names._naming import shown_at
 from toolrt.workspace.rules._ignore import IGNORE_FILE
 from toolrt.workspace.rules._rules import WORDS, PathPattern, Places, Rule, Word, foldings_of
@@ -445,9 +445,8 @@ class Permissions:
             folding = disk.folds(path_on(disk, above))
             for name in names:
                 looked_at += 1
-                try:
-                    found = disk.lstat(path_on(disk, (*above, name)))
-                except OSError:
+                found = stat_or_none(disk, path_on(disk, (*above, name)))
+                if found is None:
                     continue
                 yield (*above, folding.fold(name)), found
                 if looked_at > _LOOKED_AT_MOST:
@@ -457,11 +456,8 @@ class Permissions:
 
     def _kind(self, key: Entry) -> Kind | None:
         """What stands there; None: nothing that can be seen."""
-        disk = self.workspace.disk
-        try:
-            return disk.lstat(path_on(disk, key)).kind
-        except OSError:
-            return None
+        found = stat_or_none(self.workspace.disk, path_on(self.workspace.disk, key))
+        return None if found is None else found.kind
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.workspace.disk._disk import EXACT, Disk, Entry, Folding
-from toolrt.workspace.names._mounts import path_on
+from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace.rules._patterns import State as Place
 
@@ -153,11 +153,5 @@ def foldings_of(disk: Disk, key: Entry) -> list[Folding]:
     found: list[Folding] = []
     for depth in range(len(key)):
         path = path_on(disk, key[:depth])
-        if depth > 0:
-            try:
-                disk.lstat(path)
-            except OSError:
-                found.append(found[-1])
-                continue
-        found.append(disk.folds(path))
+        found.append(found[-1] if found and stat_or_none(disk, path) is None else disk.folds(path))
     return found
