@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from toolrt.events import EventRecord, observer
+from toolrt.events import EventListener, EventRecord, observer
 
 __all__ = [
     "ALL_REPORTED",
@@ -98,7 +98,7 @@ def vouch() -> None:
         implied(ALL_REPORTED, False)
 
 
-class _Records:
+class _ByFields:
     """Hands records on to a sink as kind and fields."""
 
     __slots__ = ("_event",)
@@ -111,10 +111,13 @@ class _Records:
 
 
 def observe(by: Sink | None, *, inline: bool) -> None:
-    """Let the sink `by` see every event and access from now on; `inline` runs sync tools in place."""
+    """Let the sink `by` see every event and access from now on; `inline` runs sync tools in place.
+
+    One that is an `toolrt.events.EventListener` too, by its ``tell``, is handed toolrt's own events as records.
+    """
     global sink, threads_inline
     sink, threads_inline = by, inline
-    observer.record_with(None if by is None else _Records(by))
+    observer.record_with(cast(EventListener, by) if by is None or hasattr(by, "tell") else _ByFields(by))
 
 
 @contextmanager

@@ -46,17 +46,29 @@ class EventRecord:
     #: Whether traces hold it.  Telemetry alone listens to the others.
     traced: ClassVar[bool] = True
 
+    #: The fields that are converted, and how; and those that are left out while they are None.
+    _converted: ClassVar[tuple[tuple[str, Callable[[Any], Any]], ...]] = ()
+    _optional: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        fields = attrs.fields(cls)
+        cls._converted = tuple((one.name, one.metadata["convert"]) for one in fields if "convert" in one.metadata)
+        cls._optional = tuple(one.name for one in fields if one.default is None)
+
     def to_json(self) -> dict[str, Any]:
         """Give the fields as JSON values, in the order of the class.  Checkpoint: never."""
-        kind = type(self)
-        converted, optional = _PLANS.get(kind) or _plan(kind)
         fields = self.__dict__.copy()
-        for name, convert in converted:
+        for name, convert in self._converted:
             fields[name] = convert(fields[name])
-        for name in optional:
+        for name in self._optional:
             if fields[name] is None:
                 del fields[name]
         return fields
+
+    def kept(self) -> EventRecord | dict[str, Any]:
+        """Give what a recorder keeps: the record, or the JSON of one whose values may change.  Checkpoint: never."""
+        return self if not self._converted else self.to_json()
 
 
 @attrs.frozen(slots=False)
@@ -95,18 +107,6 @@ def _own(value: Any) -> Any:
 AS_JSON: Mapping[str, Any] = {"convert": _own}
 AS_PLAIN: Mapping[str, Any] = {"convert": plain}
 AS_TEXT: Mapping[str, Any] = {"convert": lambda value: stable_text(value, str)}
-
-
-#: How a class of records is written: the fields that are converted, and those that may be absent.
-_Plan = tuple[tuple[tuple[str, Callable[[Any], Any]], ...], tuple[str, ...]]
-_PLANS: dict[type[EventRecord], _Plan] = {}
-
-
-def _plan(record: type[EventRecord]) -> _Plan:
-    fields = attrs.fields(record)
-    converted = tuple((one.name, one.metadata["convert"]) for one in fields if "convert" in one.metadata)
-    _PLANS[record] = plan = converted, tuple(one.name for one in fields if one.default is None)
-    return plan
 
 
 @cache

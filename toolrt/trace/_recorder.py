@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from toolrt import probe
+from toolrt.events import EventRecord
 from toolrt.probe import Resource
 from toolrt.trace._trace import RawEvent, Trace
 
@@ -29,6 +30,10 @@ class Recorder:
     def event(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Keep the event.  Checkpoint: never."""
         self._events.append((None, self._clock(), self._task(), kind, fields))
+
+    def tell(self, record: EventRecord) -> None:
+        """Keep a record of an event.  Checkpoint: never."""
+        self._events.append((None, self._clock(), self._task(), record.kind, record.kept()))
 
     def access(self, resource: Resource, write: bool) -> None:
         """Let it pass: accesses belong to steps, and only a simulation has steps.  Checkpoint: never."""

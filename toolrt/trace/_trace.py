@@ -9,14 +9,15 @@ from typing import Any
 
 from toolrt._plain import compact, frozen, plain
 from toolrt.errors import InputRefused, InternalError
+from toolrt.events import EventRecord
 from toolrt.trace._clocks import Clocks
 from toolrt.trace._edges import Edge, direct_of, edges_of
 from toolrt.trace._record import Access, Event, Step
 
 __all__ = ["RawEvent", "Trace"]
 
-#: An event as a recorder keeps it: step, time, task, kind, fields.
-RawEvent = tuple[int | None, float, str, str, Mapping[str, Any]]
+#: An event as a recorder keeps it: step, time, task, kind, and the fields or the record that has them.
+RawEvent = tuple[int | None, float, str, str, Mapping[str, Any] | EventRecord]
 
 _VERSION = 1
 _REMEDY = "Give the text that Trace.to_json() returned, unchanged."
@@ -51,7 +52,10 @@ class Trace:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """The events, in the order they happened."""
-        return tuple(Event(seq, *raw) for seq, raw in enumerate(self._raw_events))
+        return tuple(
+            Event(seq, step, time, task, kind, fields.to_json() if isinstance(fields, EventRecord) else fields)
+            for seq, (step, time, task, kind, fields) in enumerate(self._raw_events)
+        )
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolrt._plain import frozen, plain, stable_text
+from toolrt.events import EventRecord
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import TaskPath
 from toolrt.sim._trio_internals import Things
@@ -34,7 +35,7 @@ class ExecutionRecord:
     def __init__(self, clock: VirtualClock, steps: list[RawStep], things: Things) -> None:
         self._clock = clock
         self.steps = steps
-        self.events: list[tuple[int | None, float, str, str, Mapping[str, Any]]] = []
+        self.events: list[tuple[int | None, float, str, str, Mapping[str, Any] | EventRecord]] = []
         #: The actor whose step runs now.
         self.running: Actor | None = None
         #: What the running step has touched so far, in order.
@@ -87,6 +88,16 @@ class ExecutionRecord:
             self.events.append((None, self._clock.now, "system", kind, fields))
         else:
             self.events.append((len(self.steps), self._clock.now, running.name, kind, fields))
+
+    def tell(self, record: EventRecord) -> None:
+        """Keep a record of an event, unless the execution is over."""
+        if self.over:
+            return
+        running = self._running
+        if running is None:
+            self.events.append((None, self._clock.now, "system", record.kind, record.kept()))
+        else:
+            self.events.append((len(self.steps), self._clock.now, running.name, record.kind, record.kept()))
 
     def access(self, resource: Resource, write: bool) -> None:
         """Keep what the running step touched, unless the execution is over."""
