@@ -30,7 +30,8 @@ def test_events_of_real_batches_are_records(mix: Mix) -> None:
 @pytest.mark.parametrize("record", events.kinds().values(), ids=events.kinds())
 def test_events_can_be_written_and_read(record: type[EventRecord]) -> None:
     """Reading what was written gives an equal record, with the optional fields and without."""
-    values = {field.name: f"a {field.name}" for field in attrs.fields(record)}
+    of_type = {"int": 3, "bool": True}
+    values = {field.name: of_type.get(str(field.type), f"a {field.name}") for field in attrs.fields(record)}
     values |= {name: [[1, 2]] for name in ("applied", "rejected") if name in values}
     needed = {field.name: values[field.name] for field in attrs.fields(record) if field.default is attrs.NOTHING}
     for fields in (values, needed):
@@ -61,6 +62,9 @@ def test_unknown_kinds_and_missing_fields_are_refused() -> None:
         events.from_json("call.begun", {})
     with pytest.raises(InputRefused, match="lane is missing"):
         events.from_json("call.started", {"batch": "b", "call": 0})
+    for wrong in ("0", True, 0.0):
+        with pytest.raises(InputRefused, match=r"call\.ended\.call: expected int, got"):
+            events.from_json("call.ended", {"batch": "b", "call": wrong})
     assert events.from_json("batch.sealed", {"batch": "b", "new": 1}) == BatchSealed("b")
     assert events.from_json("batch.left", {"batch": "b", "results": [], "state": {}, "left": {}}) == BatchLeft(
         "b", [], {}, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from trio.lowlevel import checkpoint
 
 from toolrt import probe, sim
 from toolrt.errors import InputRefused, InternalError
+from toolrt.events import BatchLeft
 from toolrt.trace import Access, Edge, Event, Recorder, Step, Trace, plain, recording, stable_text
 
 
@@ -221,6 +223,7 @@ def test_json_has_a_version() -> None:
     ("change", "place"),
     [
         (lambda document: document.update(toolrt_trace=2), "toolrt_trace"),
+        (lambda document: document.update(schema=2), "schema is 2, expected 1 to 1"),
         (lambda document: document.update(steps={}), "steps"),
         (lambda document: document.update(meta=[]), "meta"),
         (lambda document: document["steps"][1].update(task=3), "steps[1].task"),
@@ -387,3 +390,24 @@ def test_clock_of_step_counts_what_came_before() -> None:
     trace = Trace((), [step(0, "a"), step(1, "b"), step(2, "b", causes=(0,))])
     assert trace.clock_of(trace.steps[1]) == {"b": 1}
     assert trace.clock_of(trace.steps[2]) == {"a": 1, "b": 2}
+
+
+#: Written before traces named the version of their events' fields.
+UNVERSIONED = Path(__file__).parents[1] / "view" / "data" / "batch.json"
+
+
+def test_trace_without_a_schema_is_read() -> None:
+    """A file of an earlier toolrt reads as it is, each event as a record, and is written with the version of today."""
+    text = UNVERSIONED.read_text(encoding="utf-8").strip()
+    trace = Trace.from_json(text)
+    assert all(event.record is not None for event in trace.events)
+    assert trace.of_kind(BatchLeft) == trace.of_kind("batch.left") != ()
+    assert json.loads(trace.to_json()) == json.loads(text) | {"schema": 1}
+
+
+def test_event_of_ones_own_or_with_wrong_fields_is_no_record() -> None:
+    """Such an event is in the trace all the same."""
+    raw = [(None, 0.0, "main", "mine", {"n": 1}), (None, 0.0, "main", "call.ended", {"batch": "b", "call": "0"})]
+    trace = Trace(raw)
+    assert [event.record for event in trace.events] == [None, None]
+    assert [event.fields for event in trace.events] == [fields for *_, fields in raw]

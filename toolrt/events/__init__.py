@@ -4,8 +4,7 @@ Rules.  A record's class says when it happens and what its fields mean; `docs/re
 Traces hold the kind's name and the fields (`EventRecord.to_json`); their form is that of `SCHEMA`.  This room imports
 the errors and the form of JSON values alone, so that pure rooms tell events too.
 
-To add one: write the class in the module of its subject, tell it where it happens, and write the page anew
-(``python -m tests.docs.events --write``).
+To add one: write the class in the module of its subject, tell it where it happens, and run ``.ci/write_events.py``.
 """
 
 from toolrt.events._base import SCHEMA, BatchEvent, CallEvent, EventRecord, LaneEvent, from_json, kinds

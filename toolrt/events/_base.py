@@ -118,17 +118,26 @@ def kinds() -> Mapping[str, type[EventRecord]]:
     return {one.kind: one for one in found if one.kind}
 
 
+#: What is checked of a field that is read, by its annotation; others are taken as they are.
+_READ_AS: Mapping[object, type] = {"bool": bool, "int": int, "str": str}
+
+
 def from_json(kind: str, fields: Mapping[str, Any]) -> EventRecord:
     """Give the record of this `kind` with these `fields`, as `EventRecord.to_json` wrote them.
 
     Raises:
-        InputRefused: there is no such kind, or a field is missing.
+        InputRefused: there is no such kind, or a field is missing or of another type.
     """
     record = kinds().get(kind)
     if record is None:
         raise InputRefused("event", f"expected a kind of event that toolrt knows, got {kind!r:.60}", _REMEDY)
-    names = [one.name for one in attrs.fields(record)]
-    missing = [one.name for one in attrs.fields(record) if one.name not in fields and one.default is attrs.NOTHING]
-    if missing:
-        raise InputRefused("event", f"{kind}: expected the fields {', '.join(names)}; {missing[0]} is missing", _REMEDY)
-    return record(**{name: fields[name] for name in names if name in fields})
+    for one in attrs.fields(record):
+        expected = _READ_AS.get(one.type)
+        if one.name not in fields:
+            if one.default is attrs.NOTHING:
+                raise InputRefused("event", f"{kind}: the field {one.name} is missing", _REMEDY)
+        elif expected and not (
+            isinstance(got := fields[one.name], expected) and isinstance(got, bool) is (expected is bool)
+        ):
+            raise InputRefused("event", f"{kind}.{one.name}: expected {expected.__name__}, got {got!r:.60}", _REMEDY)
+    return record(**{one.name: fields[one.name] for one in attrs.fields(record) if one.name in fields})

@@ -57,9 +57,9 @@ class TicketTaken(CallEvent):
     lane: int
     shared: bool
     claims: list[list[Any]]
-    after: list[list[Any]]
     stops: bool
     reads_only: bool
+    after: list[list[Any]] | None = None
 
 
 @attrs.frozen(slots=False)

@@ -786,9 +786,9 @@ class LaneRun:
             self.index,
             self.shared,
             _as_lists(call.claims),
-            _as_lists(call.after),
             call.stops,
             call.reads_only,
+            _as_lists(call.after),
         )
         observer.tell(taken, self.batch.teller)
 

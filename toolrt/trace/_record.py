@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
 
+from toolrt.errors import InputRefused
+from toolrt.events import EventRecord, from_json
 from toolrt.probe import Resource
 
 __all__ = ["Access", "Event", "Step"]
@@ -45,6 +48,14 @@ class Event:
     kind: str
     #: The particulars.
     fields: Mapping[str, Any] = attrs.field(hash=False)
+
+    @cached_property
+    def record(self) -> EventRecord | None:
+        """The event as the record of its kind; None where toolrt has no such kind, or a field is missing or wrong."""
+        try:
+            return from_json(self.kind, self.fields)
+        except InputRefused:
+            return None
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolrt._plain import compact, frozen, plain
 from toolrt.errors import InputRefused, InternalError
-from toolrt.events import EventRecord
+from toolrt.events import SCHEMA, EventRecord
 from toolrt.trace._clocks import Clocks
 from toolrt.trace._edges import Edge, direct_of, edges_of
 from toolrt.trace._record import Access, Event, Step
@@ -20,6 +20,8 @@ __all__ = ["RawEvent", "Trace"]
 RawEvent = tuple[int | None, float, str, str, Mapping[str, Any] | EventRecord]
 
 _VERSION = 1
+#: The version of the events' fields in a trace that names none: they were as in version 1.
+_UNVERSIONED = 1
 _REMEDY = "Give the text that Trace.to_json() returned, unchanged."
 
 
@@ -91,9 +93,10 @@ class Trace:
         assert index is not None
         return self._clocks.of(index)
 
-    def of_kind(self, *kinds: str) -> tuple[Event, ...]:
-        """Give the events of any of `kinds`, in the order they happened."""
-        return tuple(event for event in self.events if event.kind in kinds)
+    def of_kind(self, *kinds: str | type[EventRecord]) -> tuple[Event, ...]:
+        """Give the events of any of `kinds`, named or given as classes of records, in the order they happened."""
+        wanted = {kind if isinstance(kind, str) else kind.kind for kind in kinds}
+        return tuple(event for event in self.events if event.kind in wanted)
 
     def happens_before(self, first: Event | Step, second: Event | Step) -> bool:
         """Say whether `first` happened before `second` in every timing that keeps the causes.
@@ -136,6 +139,7 @@ class Trace:
         return compact(
             {
                 "toolrt_trace": _VERSION,
+                "schema": SCHEMA,
                 "meta": plain(self.meta),
                 "notes": plain(self.notes),
                 "steps": [
@@ -177,6 +181,9 @@ class Trace:
         version = top.get("toolrt_trace")
         if version != _VERSION:
             raise InputRefused("trace", f"toolrt_trace is {version!r}, expected {_VERSION}", _REMEDY)
+        schema = top.get("schema", _UNVERSIONED)
+        if isinstance(schema, bool) or not isinstance(schema, int) or not 1 <= schema <= SCHEMA:
+            raise InputRefused("trace", f"schema is {schema!r}, expected 1 to {SCHEMA}", _REMEDY)
         steps = [reader.step(index, entry) for index, entry in enumerate(reader.sequence(top.get("steps"), "steps"))]
         events = [
             reader.event(index, entry, len(steps))

@@ -5,52 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from toolrt import events
+from toolrt.events import EventRecord
 from toolrt.trace import Event
 from toolrt.view._short import one_line
 
 __all__ = ["told"]
 
 #: The words for each kind of event; other events show their kind.
-_TOLD: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "batch.opened": lambda fields: "batch opens",
-    "call.submitted": lambda fields: f"{fields['name']} is submitted",
-    "batch.sealed": lambda fields: "batch is sealed",
-    "lane.started": lambda fields: f"lane {fields['lane']} starts",
-    "claims.awaited": lambda fields: "waits to know its claims",
-    "claims.stale": lambda fields: f"claims {', '.join(fields['claims'])} by now",
-    "ticket.taken": lambda fields: "takes its tickets",
-    "approval.asked": lambda fields: "asks for approval",
-    "approval.answered": lambda fields: f"approval says {fields['answer']}",
-    "call.started": lambda fields: "starts",
-    "progress.sent": lambda fields: f"progress {fields['number']}{'' if fields['accepted'] else ' (dropped)'}",
-    "file.read": lambda fields: f"reads {fields['file']}",
-    "file.mutation_began": lambda fields: f"begins to change {fields['file']}",
-    "file.mutation_ended": lambda fields: f"{'has changed' if fields['ok'] else 'leaves'} {fields['file']}",
-    "disk.failed": lambda fields: f"disk fails ({fields['effect']} {fields['file'] or '.'}: {fields['error']})",
-    "tool.effect": lambda fields: f"does {fields['effect']}",
-    "call.settled": lambda fields: f"is {fields['outcome']}",
-    "call.ended": lambda fields: "has ended",
-    "call.again": lambda fields: "runs again",
-    "state.refused": lambda fields: f"stale write of {fields['part'][1]}",
-    "state.applied": lambda fields: f"modifier {fields['position']} {'applied' if fields['ok'] else 'raised'}",
-    "lane.merged": lambda fields: f"lane {fields['lane']} is merged",
-    "batch.cancelled": lambda fields: "batch is cancelled",
-    "batch.stopped": lambda fields: f"call {fields['by']} stops the batch",
-    "reader.asked": lambda fields: "the reader waits",
-    "progress.delivered": lambda fields: f"progress {fields['number']} is read",
-    "result.delivered": lambda fields: "result is read",
-    "merge.delivered": lambda fields: f"merge of lane {fields['lane']} is read",
-    "batch.left": lambda fields: "batch is left",
+_TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
+    events.BatchOpened: lambda one: "batch opens",
+    events.CallSubmitted: lambda one: f"{one.name} is submitted",
+    events.BatchSealed: lambda one: "batch is sealed",
+    events.LaneStarted: lambda one: f"lane {one.lane} starts",
+    events.ClaimsAwaited: lambda one: "waits to know its claims",
+    events.ClaimsStale: lambda one: f"claims {', '.join(one.claims)} by now",
+    events.TicketTaken: lambda one: "takes its tickets",
+    events.ApprovalAsked: lambda one: "asks for approval",
+    events.ApprovalAnswered: lambda one: f"approval says {one.answer}",
+    events.CallStarted: lambda one: "starts",
+    events.ProgressSent: lambda one: f"progress {one.number}{'' if one.accepted else ' (dropped)'}",
+    events.FileRead: lambda one: f"reads {one.file}",
+    events.MutationBegan: lambda one: f"begins to change {one.file}",
+    events.MutationEnded: lambda one: f"{'has changed' if one.ok else 'leaves'} {one.file}",
+    events.DiskFailed: lambda one: f"disk fails ({one.effect} {one.file or '.'}: {one.error})",
+    events.ToolEffect: lambda one: f"does {one.effect}",
+    events.CallSettled: lambda one: f"is {one.outcome}",
+    events.CallEnded: lambda one: "has ended",
+    events.CallStartedAgain: lambda one: "runs again",
+    events.ModifiersRefused: lambda one: f"stale write of {one.part[1]}",
+    events.ModifierApplied: lambda one: f"modifier {one.position} {'applied' if one.ok else 'raised'}",
+    events.LaneMerged: lambda one: f"lane {one.lane} is merged",
+    events.BatchCancelled: lambda one: "batch is cancelled",
+    events.BatchStopped: lambda one: f"call {one.by} stops the batch",
+    events.ReaderAsked: lambda one: "the reader waits",
+    events.ProgressDelivered: lambda one: f"progress {one.number} is read",
+    events.ResultDelivered: lambda one: "result is read",
+    events.MergeDelivered: lambda one: f"merge of lane {one.lane} is read",
+    events.BatchLeft: lambda one: "batch is left",
 }
 
 
 def told(event: Event) -> str:
-    """Tell `event` in a line; one whose fields are not as expected by its kind."""
-    tell = _TOLD.get(event.kind)
-    try:
-        text = event.kind if tell is None else tell(event.fields)
-    except KeyError:
-        text = event.kind
+    """Tell `event` in a line; one that is no record by its kind."""
+    tell = _TOLD.get(type(event.record))
+    text = event.kind if tell is None else tell(event.record)
     call = event.fields.get("call")
     prefix = f"[{call}] " if isinstance(call, int) and not isinstance(call, bool) else ""
     return one_line(f"{prefix}{text}", 120)

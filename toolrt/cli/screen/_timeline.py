@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolrt import events
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._plan import in_words
 from toolrt.cli.screen._screen import Screen
+from toolrt.events import EventRecord
 from toolrt.invariants import Violation
 from toolrt.model import ToolCall
 from toolrt.sim import Execution
@@ -22,21 +24,21 @@ _ROWS = 120
 _VIOLATIONS = 5
 
 #: What each kind of event is told as; the kinds that are not here say nothing new about a batch that is not read.
-_TOLD: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "lane.started": lambda fields: f"lane {fields['lane']} starts",
-    "call.started": lambda fields: "starts",
-    "progress.sent": lambda fields: f"says something ({fields['number']})",
-    "file.read": lambda fields: f"reads {fields['file']} {fields['version']}",
-    "file.mutation_began": lambda fields: f"begins to change {fields['file']}",
-    "file.mutation_ended": lambda fields: (
-        f"has changed {fields['file']} to {fields['version']}" if fields["ok"] else f"left {fields['file']} as it was"
+_TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
+    events.LaneStarted: lambda one: f"lane {one.lane} starts",
+    events.CallStarted: lambda one: "starts",
+    events.ProgressSent: lambda one: f"says something ({one.number})",
+    events.FileRead: lambda one: f"reads {one.file} {one.version}",
+    events.MutationBegan: lambda one: f"begins to change {one.file}",
+    events.MutationEnded: lambda one: (
+        f"has changed {one.file} to {one.version}" if one.ok else f"left {one.file} as it was"
     ),
-    "disk.failed": lambda fields: f"the disk fails ({fields['effect']} {fields['file'] or '.'}: {fields['error']})",
-    "call.settled": lambda fields: f"is {fields['outcome']}",
-    "batch.cancelled": lambda fields: f"cancelled: {fields['reason']}",
-    "batch.stopped": lambda fields: f"call {fields['by']} stops the batch",
-    "lane.merged": lambda fields: f"lane {fields['lane']} ends",
-    "result.delivered": lambda fields: "its result is read",
+    events.DiskFailed: lambda one: f"the disk fails ({one.effect} {one.file or '.'}: {one.error})",
+    events.CallSettled: lambda one: f"is {one.outcome}",
+    events.BatchCancelled: lambda one: f"cancelled: {one.reason}",
+    events.BatchStopped: lambda one: f"call {one.by} stops the batch",
+    events.LaneMerged: lambda one: f"lane {one.lane} ends",
+    events.ResultDelivered: lambda one: "its result is read",
 }
 
 
@@ -48,7 +50,7 @@ def print_timeline(
     preemptions = f"{schedule.switches} preemption{'' if schedule.switches == 1 else 's'}"
     screen.say(f"{len(schedule)} steps, {preemptions}:", "bold")
     guilty = {violation.seq for violation in violations}
-    events = [event for event in execution.trace.events if event.kind in _TOLD or event.seq in guilty]
+    events = [event for event in execution.trace.events if type(event.record) in _TOLD or event.seq in guilty]
     width = max(4, len(str(len(schedule))))
     left_out = 0
     for place, event in enumerate(events):
@@ -65,8 +67,8 @@ def print_timeline(
 
 
 def _told(event: Event, calls: Sequence[ToolCall]) -> str:
-    tell = _TOLD.get(event.kind)
-    text = event.kind if tell is None else tell(event.fields)
+    tell = _TOLD.get(type(event.record))
+    text = event.kind if tell is None else tell(event.record)
     index = event.fields.get("call")
     if index is not None and 0 <= index < len(calls):
         text = f"[{index}] {in_words(calls[index])} {text}"

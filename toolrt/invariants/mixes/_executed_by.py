@@ -21,8 +21,9 @@ from typing import Any, Protocol
 import attrs
 import trio
 
-from toolrt import probe
+from toolrt import events
 from toolrt.errors import DefinitionRefused
+from toolrt.events import BatchEvent, observer
 from toolrt.invariants.mixes._mix import Mix, MixEnding
 from toolrt.invariants.mixes._world import World
 from toolrt.model import BatchOutcome, Modifier, Outcome, Registry, State, ToolCall
@@ -149,14 +150,14 @@ class _ExecutorRun:
     async def run(self) -> MixEnding:
         state = State(self._mix.state)
         limit = self._mix.limit
-        self._tell("batch.opened", policy="by_safety", limit=limit, state=state.to_json(), parent=None)
+        self._tell(events.BatchOpened, policy="by_safety", limit=limit, state=state.to_json(), parent=None)
         for call in self._calls:
             asked = call.call
             self._tell(
-                "call.submitted", call=call.index, call_id=asked.call_id, name=asked.name, input=dict(asked.input)
+                events.CallSubmitted, call=call.index, call_id=asked.call_id, name=asked.name, input=dict(asked.input)
             )
-        self._tell("batch.sealed")
-        self._tell("reader.asked")
+        self._tell(events.BatchSealed)
+        self._tell(events.ReaderAsked)
         calls = [{"id": call.call.call_id, "name": call.call.name, "input": call.call.input} for call in self._calls]
         answers: Sequence[Any] = ()
         async with trio.open_nursery() as nursery:
@@ -165,22 +166,22 @@ class _ExecutorRun:
                     # The nursery is cancelled as soon as the scope is left.
                     nursery.start_soon(self._cancel, scope, self._mix.cancel_after)  # noqa: ASYNC111
                 answers, state = await self._executor(calls, self._tools(self._registry), state, self._show)
-                self._tell("reader.asked")
+                self._tell(events.ReaderAsked)
             nursery.cancel_scope.cancel()
         results = [self._result(call, answer) for call, answer in zip(self._calls, answers, strict=False)]
         left = {"tasks": 0, "tickets": 0, "slots": 0, "progress": 0}
-        self._tell("batch.left", results=results, state=state.to_json(), left=left)
+        self._tell(events.BatchLeft, results=results, state=state.to_json(), left=left)
         outcomes = tuple(str(result["outcome"]) for result in results)
         return MixEnding(outcomes, tuple(sorted(self._world.files.items())))
 
     async def _cancel(self, scope: trio.CancelScope, after: float) -> None:
         await trio.sleep(after)
-        self._tell("batch.cancelled", reason="the mix says so", outside=True)
+        self._tell(events.BatchCancelled, reason="the mix says so", outside=True)
         scope.cancel()
 
-    def _tell(self, kind: str, **fields: Any) -> None:
-        if probe.sink is not None:
-            probe.sink.event(kind, {"batch": _BATCH, **fields})
+    def _tell(self, record: type[BatchEvent], **fields: Any) -> None:
+        if observer.records:
+            observer.tell(record(batch=_BATCH, **fields))
 
     # What the tools are asked to do
 
@@ -201,7 +202,7 @@ class _ExecutorRun:
 
             def progress(message: Any) -> None:
                 number, call.said = call.said, call.said + 1
-                self._tell("progress.sent", call=call.index, number=number, accepted=True)
+                self._tell(events.ProgressSent, call=call.index, number=number, accepted=True)
                 say((call.index, number, message))
 
             answer, modifiers = _Answer(call.index, Outcome.INTERRUPTED, None, "it was cancelled"), ()
@@ -216,7 +217,7 @@ class _ExecutorRun:
                 raise
             finally:
                 self._settle(call, answer, len(modifiers))
-                self._tell("call.ended", call=call.index)
+                self._tell(events.CallEnded, call=call.index)
             return answer, [self._seen(call, *each) for each in enumerate(modifiers)]
 
         return handler
@@ -227,18 +228,20 @@ class _ExecutorRun:
             of_lane = [other for other in self._calls if other.lane == call.lane]
             indices = [other.index for other in of_lane]
             shared = call.shared
-            self._tell("lane.started", lane=call.lane, shared=shared, calls=indices, state=context.to_json())
+            self._tell(events.LaneStarted, lane=call.lane, shared=shared, calls=indices, state=context.to_json())
             for other in of_lane:
                 script = self._mix.calls[other.index]
                 fields = {"shared": shared, "claims": [], "stops": script.stops, "reads_only": False}
-                self._tell("ticket.taken", call=other.index, lane=call.lane, **fields)
+                self._tell(events.TicketTaken, call=other.index, lane=call.lane, **fields)
         timeout = self._mix.calls[call.index].timeout
-        self._tell("call.started", call=call.index, lane=call.lane, thread=False, timeout=timeout, interrupt="cancel")
+        self._tell(
+            events.CallStarted, call=call.index, lane=call.lane, thread=False, timeout=timeout, interrupt="cancel"
+        )
 
     def _settle(self, call: _ObservedCall, answer: _Answer, modifiers: int) -> None:
         call.settled = answer
         fields = {"outcome": answer.outcome.value, "content": answer.content, "error": answer.error}
-        self._tell("call.settled", call=call.index, **fields, modifiers=modifiers)
+        self._tell(events.CallSettled, call=call.index, **fields, modifiers=modifiers)
 
     def _seen(self, call: _ObservedCall, position: int, modifier: Modifier) -> Modifier:
         """The modifier, which says where and how it was applied."""
@@ -249,10 +252,10 @@ class _ExecutorRun:
                 after = modifier(state)
             except Exception:
                 bad.append([call.index, position])
-                self._tell("state.applied", lane=call.lane, call=call.index, position=position, ok=False)
+                self._tell(events.ModifierApplied, lane=call.lane, call=call.index, position=position, ok=False)
                 raise
             good.append([call.index, position])
-            self._tell("state.applied", lane=call.lane, call=call.index, position=position, ok=True)
+            self._tell(events.ModifierApplied, lane=call.lane, call=call.index, position=position, ok=True)
             return after
 
         return applied
@@ -267,16 +270,16 @@ class _ExecutorRun:
                 self._merged += 1
                 good, bad = self._applied.get(lane, ([], []))
                 state = update["new_context"].to_json()
-                self._tell("lane.merged", lane=lane, state=state, applied=good, rejected=bad)
-                self._tell("merge.delivered", lane=lane)
+                self._tell(events.LaneMerged, lane=lane, state=state, applied=good, rejected=bad)
+                self._tell(events.MergeDelivered, lane=lane)
         elif "message" in update:
             of, number, _ = update["message"]
-            self._tell("progress.delivered", call=update["call"], number=number if of == update["call"] else -1)
+            self._tell(events.ProgressDelivered, call=update["call"], number=number if of == update["call"] else -1)
         elif "result" in update:
             call = self._calls[update["call"]]
             if call.settled is None:
                 self._settle(call, _Answer(call.index, Outcome.INVALID, None, str(update["result"])), 0)
-            self._tell("result.delivered", call=call.index, outcome=self._result(call, update["result"])["outcome"])
+            self._tell(events.ResultDelivered, call=call.index, outcome=self._result(call, update["result"])["outcome"])
 
     def _result(self, call: _ObservedCall, answer: Any) -> dict[str, Any]:
         """The result in a slot, from what the runtime put there: an answer of a handler, or a text for an error."""

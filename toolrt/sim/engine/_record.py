@@ -93,7 +93,7 @@ class ExecutionRecord:
         """Keep a record of an event, unless the execution is over."""
         if self.over:
             return
-        running = self._running
+        running = self.running
         if running is None:
             self.events.append((None, self._clock.now, "system", record.kind, record.kept()))
         else:
