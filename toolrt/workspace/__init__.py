@@ -1,8 +1,8 @@
 """A workspace's files: what a name means, how the disk is reached, and the tools a model is given.
 
 Sub-rooms, each of which imports only those named after it (`workspace_rooms` in ``pyproject.toml``): `tools` that a
-model calls, `finding` files by name and content, `journal` and `history` of changes, `rules` of permission and
-``.gitignore``, `change` of files, `names` and `text`, `disk`.
+model calls, `finding` files by name and content, `history`, `journal` and `rules` (none imports another), `change` of
+files, `names` and `text`, `disk`.
 
 The shell stands in `toolrt.services`, because it runs programs; code intelligence with its search over symbols is a
 plugin (`toolrt.plugins.code`).  Both use a workspace through the names below.  `finding` has the text search.
