@@ -48,7 +48,7 @@ from toolrt.plugins.code import LANGUAGES, CodeIndex
 from toolrt.plugins.code._parsing import PARSED_MOST, Grammars
 from toolrt.plugins.code._reading import facts_of
 from toolrt.plugins.code._resolve import Python
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 
 #: Words that are searched for: rare and common, one and several.
 QUERIES = ("parse config file", "getLogger", "connection pool", "retry backoff", "token")
@@ -281,7 +281,7 @@ def edges(root: Path, package: str, every: int, show: int) -> dict[str, Any]:
         count = {"calls": 0, "ours": 0, "jedi's": 0, "both": 0, "where jedi has none": 0}
         seconds = {"ours": 0.0, "jedi's": 0.0}
         with code._index.store.connection() as connection:
-            tree = Tree(connection, code._index.files, OrderedDict())
+            tree = SourceTree(connection, code._index.files, OrderedDict())
             names = Python(tree)
             number = 0
             for path, row in code._index.files.items():

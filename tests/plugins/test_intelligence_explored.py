@@ -345,7 +345,9 @@ def _that_trusts_its_builds(refresh: Any) -> Any:
 VARIANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "services are refreshed in the order of completion": as_calls_complete,
     "a question trusts what was told": lambda: patched(LanguageServers, "check", _that_looks_once),
-    "an answer from what a build happens to know": lambda: patched(_index.Index, "refresh", _that_trusts_its_builds),
+    "an answer from what a build happens to know": lambda: patched(
+        _index.FactIndex, "refresh", _that_trusts_its_builds
+    ),
 }
 
 

@@ -52,7 +52,7 @@ def simple_commands(text: str) -> list[list[Word]]:
     Raises:
         Unclear: it may do more than run these.
     """
-    reader = _Reader(text)
+    reader = _WordReader(text)
     commands: list[list[Word]] = [[]]
     while (item := reader.next()) is not None:
         if isinstance(item, Word):
@@ -71,7 +71,7 @@ def simple_commands(text: str) -> list[list[Word]]:
     return commands
 
 
-class _Reader:
+class _WordReader:
     """Gives words and operators, one after the other."""
 
     def __init__(self, text: str) -> None:
@@ -187,7 +187,7 @@ def leading_cd(text: str) -> tuple[str, str] | None:
     A directory that a shell would have to find out (``cd -``, ``cd $x``, ``cd``) is none.
     """
     try:
-        reader = _Reader(text)
+        reader = _WordReader(text)
         words: list[Word] = []
         while isinstance(item := reader.next(), Word):
             words.append(item)

@@ -165,7 +165,7 @@ def test_fts5_is_asked_for(monkeypatch):
     real = sqlite3.connect
     monkeypatch.setattr(_store.sqlite3, "connect", lambda *args, **more: real(*args, **more, factory=Connection))
     with pytest.raises(InputRefused, match="expected one with FTS5, got one that was built without it"):
-        _store.Store(None)
+        _store.FactStore(None)
 
 
 def test_the_extra_is_asked_for(monkeypatch):

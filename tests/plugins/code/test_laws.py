@@ -244,8 +244,8 @@ def test_mutant_an_answer_from_what_a_build_happens_to_know_is_caught(monkeypatc
     async def from_what_is_known(self: Any, told: Any = None) -> int:
         return 0 if self.age else await refresh(self, told)
 
-    refresh = _index.Index.refresh
-    monkeypatch.setattr(_index.Index, "refresh", from_what_is_known)
+    refresh = _index.FactIndex.refresh
+    monkeypatch.setattr(_index.FactIndex, "refresh", from_what_is_known)
     require_another_answer(same_in_all(attrs.evolve(MIXED, background=True)))
 
 

@@ -227,7 +227,7 @@ VARIANTS: list[tuple[str, Callable[[], None], Variant, str]] = [
     (
         "any version counts",
         matched_to_versions,
-        lambda: patched(_session.Session, "_hear", _that_comes),
+        lambda: patched(_session.LanguageSession, "_hear", _that_comes),
         "'bad one' in a.py",
     ),
 ]

@@ -64,15 +64,15 @@ def test_file_that_is_closed_and_opened_again_gets_a_later_version(monkeypatch: 
     """So that what was published about its text before is not taken for later; open files are bounded."""
     monkeypatch.setattr(_session, "OPEN_MOST", 2)
     sent: list[tuple[str, int]] = []
-    send = _session.Session._send
+    send = _session.LanguageSession._send
 
-    def noted(self: _session.Session, message: Any) -> None:
+    def noted(self: _session.LanguageSession, message: Any) -> None:
         document = (message.get("params") or {}).get("textDocument", {})
         if "version" in document:
             sent.append((document["uri"].rpartition("/")[2], document["version"]))
         send(self, message)
 
-    monkeypatch.setattr(_session.Session, "_send", noted)
+    monkeypatch.setattr(_session.LanguageSession, "_send", noted)
     server = double(answers="published", seconds=0.01)
     workspace = Workspace(MemoryDisk({"a.py": "bad", "b.py": "", "c.py": ""}))
     questions = [[asks(name)] for name in ("a.py", "b.py", "c.py", "a.py")]

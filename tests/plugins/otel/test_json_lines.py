@@ -293,7 +293,7 @@ def room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[int], Non
 def test_line_that_the_disk_has_room_for_in_part_is_taken_back(room: Callable[[int], None], tmp_path: Path) -> None:
     """The file ends with a whole line, and goes on with one once there is room again."""
     path = tmp_path / "calls.jsonl"
-    output = module._File(str(path))
+    output = module._LineFile(str(path))
     lines = [b'{"n":%d}\n' % number for number in range(10)]
     for size in range(0, 80, 3):
         path.write_bytes(b"")
@@ -311,7 +311,7 @@ def test_part_of_a_line_that_cannot_be_taken_back_stands_alone(
 ) -> None:
     """Another writer has added to the file meanwhile: the next lines are whole all the same."""
     path = tmp_path / "calls.jsonl"
-    output = module._File(str(path))
+    output = module._LineFile(str(path))
     room(12)
     monkeypatch.setattr(module.os, "fstat", lambda fd: os.stat_result([0] * 10))
     assert output.write([b'{"n":0}\n', b'{"n":1}\n']) == 1

@@ -4,7 +4,7 @@ The ``code`` extra brings the parsers.
 """
 
 from toolrt.plugins.code._code import CodeIndex, Embed
-from toolrt.plugins.code._graph import Edge, Graph, Place
+from toolrt.plugins.code._graph import CodeEdge, Graph, Place
 from toolrt.plugins.code._index import Building
 from toolrt.plugins.code._languages import LANGUAGES, Language, language_of
 from toolrt.plugins.code._search import Hit, Reference, References
@@ -13,6 +13,7 @@ from toolrt.plugins.code._skeleton import skeleton
 __all__ = [
     "LANGUAGES",
     "Building",
+    "CodeEdge",
     "CodeIndex",
     "Edge",
     "Embed",
@@ -25,3 +26,6 @@ __all__ = [
     "language_of",
     "skeleton",
 ]
+
+#: The former name of `CodeEdge`.
+Edge = CodeEdge

@@ -20,7 +20,7 @@ import attrs
 from toolrt.plugins.code._facts import MODULE, Call, Symbol
 from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._resolve import Target
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 
 __all__ = ["ByName", "Guess"]
 
@@ -45,7 +45,7 @@ class Guess:
 class ByName:
     """Resolves calls in files of one tree; it remembers, so make one for each age of it."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: SourceTree) -> None:
         self._tree = tree
         self._imports: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {}
         self._named: dict[tuple[str, str], tuple[Target, ...]] = {}

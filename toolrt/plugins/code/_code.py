@@ -17,9 +17,9 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import LaneChanges, Tool
 from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._graph import Graph
-from toolrt.plugins.code._index import Building, Index
+from toolrt.plugins.code._index import Building, FactIndex
 from toolrt.plugins.code._languages import LANGUAGES, grammar_of
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 from toolrt.workspace import Workspace
 
 __all__ = ["CodeIndex", "Embed"]
@@ -63,7 +63,7 @@ class CodeIndex:
     ) -> None:
         if embed is not None and not callable(embed):
             raise DefinitionRefused("CodeIndex(embed)", "a function that gives a vector for each text", embed)
-        self._index = Index(workspace, state_dir)
+        self._index = FactIndex(workspace, state_dir)
         grammar_of(LANGUAGES["python"])
         self._embed = embed
         self._facts: OrderedDict[tuple[bytes | None, str], Facts] = OrderedDict()
@@ -152,7 +152,7 @@ class CodeIndex:
                     # Facts are a function of content, so it does not matter which question had them loaded.
                     facts = self._facts if probe.threads_inline else OrderedDict(self._facts)
                     here = files if known is None else {path: row for path, row in files.items() if known(path)}
-                    answer = question(connection, Graph(Tree(connection, here, facts)))
+                    answer = question(connection, Graph(SourceTree(connection, here, facts)))
                     self._facts = facts
                     return answer
                 finally:

@@ -41,10 +41,10 @@ def declared_facts(language: Language, grammar: Grammar, content: bytes, lines: 
     tree = parsed(grammar, content)
     if tree is None:
         return Facts(language.name, lines, note="too large or too deep to be parsed")
-    return _Reader(language.name, content).facts(matches(grammar, tree), lines)
+    return _DeclarationReader(language.name, content).facts(matches(grammar, tree), lines)
 
 
-class _Reader:
+class _DeclarationReader:
     def __init__(self, language: str, content: bytes) -> None:
         self._language = language
         self._content = content

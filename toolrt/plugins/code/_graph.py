@@ -20,9 +20,9 @@ from toolrt.plugins.code._by_name import ByName
 from toolrt.plugins.code._facts import MODULE, Call, Facts, Symbol
 from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._resolve import Python, Target
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 
-__all__ = ["Edge", "Graph", "Place", "innermost"]
+__all__ = ["CodeEdge", "Graph", "Place", "innermost"]
 
 #: How many symbols a search for a way, or for what a change reaches, looks at.
 VISITED_MOST = 5000
@@ -45,7 +45,7 @@ class Place:
 
 
 @attrs.frozen
-class Edge:
+class CodeEdge:
     """One call."""
 
     #: The symbol it is in.
@@ -64,7 +64,7 @@ class Edge:
 class Graph:
     """The graph of one tree at one age; for one thread at a time."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: SourceTree) -> None:
         self.tree = tree
         self._python = Python(tree)
         self._by_name = ByName(tree)
@@ -109,9 +109,9 @@ class Graph:
         guess = self._by_name.called(path, call)
         return guess.targets, guess.by_name_alone
 
-    def _edge(self, path: str, call: Call, target: Target | None, by_name: bool) -> Edge:
+    def _edge(self, path: str, call: Call, target: Target | None, by_name: bool) -> CodeEdge:
         caller = self.place(Target(path, call.caller))
-        return Edge(caller, None if target is None else self.place(target), path, call.line, call.callee, by_name)
+        return CodeEdge(caller, None if target is None else self.place(target), path, call.line, call.callee, by_name)
 
     def _inside(self, target: Target) -> frozenset[int]:
         """The ordinals of the symbol and of what is in it."""
@@ -131,7 +131,7 @@ class Graph:
             if call.caller in inside:
                 yield call, *self.meant(target.path, call)
 
-    def callees(self, target: Target) -> list[Edge]:
+    def callees(self, target: Target) -> list[CodeEdge]:
         """What the symbol `target` calls; an edge for each place, and each thing it may mean there."""
         edges = []
         for call, targets, by_name in self.calls_in(target):
@@ -141,7 +141,7 @@ class Graph:
                 edges.append(self._edge(target.path, call, None, False))
         return edges
 
-    def callers(self, target: Target) -> tuple[list[Edge], list[Edge]]:
+    def callers(self, target: Target) -> tuple[list[CodeEdge], list[CodeEdge]]:
         """Who calls the symbol `target`, and calls of its name of which it is not known what they mean."""
         wanted = {target}
         name = self._symbol(target).name
@@ -152,8 +152,8 @@ class Graph:
             wanted.add(holder)
             names.add(self._symbol(holder).name)
         files = dict.fromkeys(file for one in sorted(names) for file in self.tree.mentioning(one))
-        known: list[Edge] = []
-        possible: list[Edge] = []
+        known: list[CodeEdge] = []
+        possible: list[CodeEdge] = []
         for path in sorted(files):
             facts = self.tree.facts(path)
             here = names | _aliases(facts, names)
@@ -288,7 +288,7 @@ class Graph:
         found.pop(target, None)
         return list(found)
 
-    def _target_of(self, edge: Edge) -> Target | None:
+    def _target_of(self, edge: CodeEdge) -> Target | None:
         for symbol in self.tree.facts(edge.path).symbols:
             if symbol.qualified == edge.caller.name and symbol.named_at == edge.caller.line:
                 return Target(edge.path, symbol.ordinal)

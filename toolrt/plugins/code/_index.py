@@ -36,7 +36,7 @@ from toolrt.plugins.code._languages import language_of
 from toolrt.plugins.code._pieces import pieces_of
 from toolrt.plugins.code._reading import facts_of
 from toolrt.plugins.code._skeleton import grammars_of_thread
-from toolrt.plugins.code._store import FileRow, Store, Stored
+from toolrt.plugins.code._store import FactStore, FileRow, Stored
 from toolrt.workspace import (
     Disk,
     Entry,
@@ -52,7 +52,7 @@ from toolrt.workspace import (
     state_directory,
 )
 
-__all__ = ["TEXT_MOST", "Building", "Index"]
+__all__ = ["TEXT_MOST", "Building", "FactIndex"]
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class Building:
         return f"code: {self.done} of {self.of} files read"
 
 
-class Index:
+class FactIndex:
     """What is known of the files of one workspace.
 
     Args:
@@ -106,7 +106,7 @@ class Index:
             raise DefinitionRefused("CodeIndex(workspace)", "a toolrt.Workspace", workspace)
         self.workspace = workspace
         self._state_dir = state_dir
-        self._store: Store | None = None
+        self._store: FactStore | None = None
         self._lock = trio.Lock()
         #: All files that are known, by path; replaced as a whole.
         self.files: dict[str, FileRow] = {}
@@ -118,25 +118,25 @@ class Index:
         self.problem: str | None = None
 
     @property
-    def store(self) -> Store:
+    def store(self) -> FactStore:
         """Where it is kept; made when it is first needed.  May block."""
         if self._store is None:
             self._store = self._opened()
         return self._store
 
-    def _opened(self) -> Store:
+    def _opened(self) -> FactStore:
         disk = self.workspace.disk
         if not real_disks(disk):
-            return Store(None)
+            return FactStore(None)
         directory = state_directory(disk, self._state_dir)
         if directory is None:
             self.problem = "the user's state directory is inside the workspace; name another one"
-            return Store(None)
+            return FactStore(None)
         try:
-            return Store(os.path.join(directory, "code.db"))
+            return FactStore(os.path.join(directory, "code.db"))
         except (OSError, sqlite3.Error) as error:
             self.problem = f"the state directory cannot be written ({type(error).__name__})"
-            return Store(None)
+            return FactStore(None)
 
     def close(self) -> None:
         """Let go of what is kept; nobody may ask any more."""

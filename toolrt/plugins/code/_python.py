@@ -36,10 +36,10 @@ def python_facts(grammar: Grammar, content: bytes, lines: int) -> Facts:
     if tree is None:
         return Facts("python", lines, note="too large or too deep to be parsed")
     found = captures(grammar, tree)
-    return _Reader(content, found).facts(lines)
+    return _PythonReader(content, found).facts(lines)
 
 
-class _Reader:
+class _PythonReader:
     def __init__(self, content: bytes, found: dict[str, list[Node]]) -> None:
         self._content = content
         self._found = found

@@ -25,7 +25,7 @@ import attrs
 
 from toolrt.plugins.code._facts import MODULE, Facts, Symbol
 from toolrt.plugins.code._python import annotation_expression
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 
 __all__ = ["Python", "Target"]
 
@@ -56,7 +56,7 @@ Found = tuple[Target, ...]
 class Python:
     """Resolves names in the Python files of one tree; it remembers, so make one for each age of it."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: SourceTree) -> None:
         self._tree = tree
         self._scopes: dict[str, _Scopes] = {}
         self._known: dict[tuple[str, int, str], Found] = {}

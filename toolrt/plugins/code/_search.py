@@ -19,7 +19,7 @@ import attrs
 
 from toolrt.plugins.code._graph import innermost
 from toolrt.plugins.code._pieces import words_of
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 
 __all__ = ["Hit", "Reference", "References", "Sought", "is_below", "references", "searched"]
 
@@ -114,7 +114,7 @@ def _quoted(text: str) -> str:
 
 
 def searched(
-    connection: sqlite3.Connection, tree: Tree, query: str, below: str, limit: int, vector: Sequence[float] | None
+    connection: sqlite3.Connection, tree: SourceTree, query: str, below: str, limit: int, vector: Sequence[float] | None
 ) -> list[Hit]:
     """The best `limit` hits below the directory or file `below` ("" is all).
 
@@ -168,7 +168,7 @@ def is_below(path: str, below: str) -> bool:
     return not below or path == below or path.startswith(f"{below}/")
 
 
-def _named_so(tree: Tree, sought: Sought, path: str, ordinal: int) -> float:
+def _named_so(tree: SourceTree, sought: Sought, path: str, ordinal: int) -> float:
     """How much of a symbol's name and of the query are the same, up to 1; 0 where nothing is, or there is no symbol."""
     symbols = tree.facts(path).symbols if ordinal >= 0 else ()
     if not 0 <= ordinal < len(symbols):
@@ -180,7 +180,7 @@ def _named_so(tree: Tree, sought: Sought, path: str, ordinal: int) -> float:
 
 
 def _hit(
-    connection: sqlite3.Connection, tree: Tree, sought: Sought, found: tuple[str, int, int, int], score: float
+    connection: sqlite3.Connection, tree: SourceTree, sought: Sought, found: tuple[str, int, int, int], score: float
 ) -> Hit:
     """A piece as it is shown: of the symbol it defines, or the line that has most words of the query."""
     path, first, piece, ordinal = found
@@ -220,7 +220,7 @@ def _nearest(connection: sqlite3.Connection, vector: Sequence[float], paths: dic
 # References
 
 
-def references(connection: sqlite3.Connection, tree: Tree, name: str, below: str, limit: int) -> References:
+def references(connection: sqlite3.Connection, tree: SourceTree, name: str, below: str, limit: int) -> References:
     """The places where the word `name` stands, by path and line; at most `limit`."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     tokens = re.findall(r"[^\W_]+", name)
@@ -249,7 +249,7 @@ def references(connection: sqlite3.Connection, tree: Tree, name: str, below: str
     return References(tuple(found), False)
 
 
-def _kinds(tree: Tree, path: str, name: str) -> dict[int, str]:
+def _kinds(tree: SourceTree, path: str, name: str) -> dict[int, str]:
     facts = tree.facts(path)
     kinds: dict[int, str] = {call.line: "call" for call in facts.calls if call.name == name}
     for one in facts.imports:

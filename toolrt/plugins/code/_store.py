@@ -23,7 +23,7 @@ from toolrt.errors import InputRefused
 from toolrt.plugins.code._facts import Facts, to_text
 from toolrt.plugins.code._pieces import Piece
 
-__all__ = ["FileRow", "Store", "Stored"]
+__all__ = ["FactStore", "FileRow", "Stored"]
 
 #: Changes with the tables and with what is put into them.
 FORMAT = 2
@@ -81,7 +81,7 @@ class Stored:
     pieces: Sequence[Piece] = ()
 
 
-class Store:
+class FactStore:
     """The rows of one tree.
 
     Args:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from toolrt.model import READ, Claim, State, Tool
 from toolrt.plugins.code._facts import Facts
-from toolrt.plugins.code._graph import Edge, Graph, Place
+from toolrt.plugins.code._graph import CodeEdge, Graph, Place
 from toolrt.plugins.code._languages import LANGUAGES, language_of
 from toolrt.plugins.code._reading import facts_of
 from toolrt.plugins.code._resolve import Target
 from toolrt.plugins.code._search import Hit, References, is_below, references, searched
 from toolrt.plugins.code._skeleton import grammars_of_thread, outline
-from toolrt.plugins.code._tree import Tree
+from toolrt.plugins.code._tree import SourceTree
 from toolrt.workspace import (
     CallContext,
     FileProblem,
@@ -50,13 +50,13 @@ _DEPTH_MOST = 10
 _LINE_LONGEST = 300
 
 
-class _Context(CallContext, Protocol):
+class _AskContext(CallContext, Protocol):
     """What the tools use of the runtime's context."""
 
     def progress(self, message: Any) -> None: ...
 
 
-async def list_symbols(code: CodeIndex, ctx: _Context, path: str) -> str:
+async def list_symbols(code: CodeIndex, ctx: _AskContext, path: str) -> str:
     """List the classes, functions and other symbols of a source file, each with its line and its signature.
 
     Symbols inside of others are indented. Known are Python, JavaScript, TypeScript, Go, Rust, Java, C, C++ and Ruby.
@@ -68,7 +68,7 @@ async def list_symbols(code: CodeIndex, ctx: _Context, path: str) -> str:
     return "\n".join(outline(facts)[0])
 
 
-async def read_symbol(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None) -> str:
+async def read_symbol(code: CodeIndex, ctx: _AskContext, symbol: str, path: str | None = None) -> str:
     """Read the whole text of one function, class or other symbol.
 
     symbol is its name, or Class.method. path is the file it is in; without path it is looked for everywhere, and must
@@ -102,7 +102,7 @@ async def read_symbol(code: CodeIndex, ctx: _Context, symbol: str, path: str | N
     return "\n\n".join(parts)
 
 
-async def find_references(code: CodeIndex, ctx: _Context, name: str, path: str = ".", limit: int = 100) -> str:
+async def find_references(code: CodeIndex, ctx: _AskContext, name: str, path: str = ".", limit: int = 100) -> str:
     """Find every place where a name stands in the code, told apart: definitions, imports, calls, other uses.
 
     name is one word, such as read_file; path narrows to a directory or a file. At most limit places are shown.
@@ -124,7 +124,7 @@ async def find_references(code: CodeIndex, ctx: _Context, name: str, path: str =
     return _show_references(code, ctx, found, limit, name, [*unread, *notes])
 
 
-async def search_code(code: CodeIndex, ctx: _Context, query: str, path: str = ".", limit: int = 20) -> str:
+async def search_code(code: CodeIndex, ctx: _AskContext, query: str, path: str = ".", limit: int = 20) -> str:
     """Search the code for what it is about, and return the best places: definitions first, then usages.
 
     query is some words or names; parts of names are found too, so "user name" finds getUserName and user_name. path
@@ -151,7 +151,9 @@ async def search_code(code: CodeIndex, ctx: _Context, query: str, path: str = ".
     return _show_hits(code, ctx, hits, [*([note] if note else ()), *unread, *notes])
 
 
-async def find_callers(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None, limit: int = 100) -> str:
+async def find_callers(
+    code: CodeIndex, ctx: _AskContext, symbol: str, path: str | None = None, limit: int = 100
+) -> str:
     """Find who calls a function, a method or a class: each call, with the symbol it is in.
 
     symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
@@ -173,7 +175,9 @@ async def find_callers(code: CodeIndex, ctx: _Context, symbol: str, path: str | 
     return await _ask(code, ctx, asked)
 
 
-async def find_callees(code: CodeIndex, ctx: _Context, symbol: str, path: str | None = None, limit: int = 100) -> str:
+async def find_callees(
+    code: CodeIndex, ctx: _AskContext, symbol: str, path: str | None = None, limit: int = 100
+) -> str:
     """Find what a function, a method or a class calls: each call, with what it leads to.
 
     symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
@@ -202,7 +206,7 @@ async def find_callees(code: CodeIndex, ctx: _Context, symbol: str, path: str | 
 
 async def find_call_path(
     code: CodeIndex,
-    ctx: _Context,
+    ctx: _AskContext,
     source: str,
     target: str,
     source_path: str | None = None,
@@ -229,7 +233,7 @@ async def find_call_path(
     return await _ask(code, ctx, asked)
 
 
-async def file_dependencies(code: CodeIndex, ctx: _Context, path: str) -> str:
+async def file_dependencies(code: CodeIndex, ctx: _AskContext, path: str) -> str:
     """List which files of the workspace a source file imports, which import it, and what it imports from elsewhere."""
     file = _file(code, ctx, path)
 
@@ -255,7 +259,12 @@ async def file_dependencies(code: CodeIndex, ctx: _Context, path: str) -> str:
 
 
 async def blast_radius(
-    code: CodeIndex, ctx: _Context, symbol: str | None = None, path: str | None = None, depth: int = 3, limit: int = 100
+    code: CodeIndex,
+    ctx: _AskContext,
+    symbol: str | None = None,
+    path: str | None = None,
+    depth: int = 3,
+    limit: int = 100,
 ) -> str:
     """Find what a change of a symbol, or of a whole file, may reach: callers, their callers, classes that inherit.
 
@@ -372,12 +381,12 @@ def _schema(function: Callable[..., Any]) -> dict[str, Any]:
 # What they have in common
 
 
-async def _ask(code: CodeIndex, ctx: _Context, question: Callable[[Graph], str]) -> str:
+async def _ask(code: CodeIndex, ctx: _AskContext, question: Callable[[Graph], str]) -> str:
     answer, notes = await _asked(code, ctx, lambda connection, graph: question(graph))
     return "\n".join([answer, *_noted(notes)])
 
 
-async def _asked(code: CodeIndex, ctx: _Context, question: Callable[[Any, Graph], T]) -> tuple[T, list[str]]:
+async def _asked(code: CodeIndex, ctx: _AskContext, question: Callable[[Any, Graph], T]) -> tuple[T, list[str]]:
     """The answer to `question`, by what the call may know, and what is to be said of the rest."""
     disk = code.workspace.disk
     rules = withholding(disk, ctx, code.workspace.identify("./", None, Wanted.DIRECTORY))
@@ -398,7 +407,7 @@ async def _asked(code: CodeIndex, ctx: _Context, question: Callable[[Any, Graph]
     return answer, [*code.notes, *([withheld_note(len(left_out))] if left_out else [])]
 
 
-def _unread(tree: Tree, below: str) -> list[str]:
+def _unread(tree: SourceTree, below: str) -> list[str]:
     """What a search says of the files below a directory whose text it does not have."""
     found: dict[str, list[str]] = {}
     for path, row in tree.files.items():
@@ -420,7 +429,7 @@ def _noted(notes: Sequence[str]) -> list[str]:
     return [f"({note})" for note in notes]
 
 
-async def _facts_of_file(code: CodeIndex, ctx: _Context, identity: Identity) -> Facts:
+async def _facts_of_file(code: CodeIndex, ctx: _AskContext, identity: Identity) -> Facts:
     """The facts of one file, read now; no other file is looked at."""
     found = await code.workspace.files.scan(ctx, identity)
     language = language_of("/".join(identity.entry))
@@ -430,11 +439,11 @@ async def _facts_of_file(code: CodeIndex, ctx: _Context, identity: Identity) -> 
     return await code._index.in_thread(lambda: facts_of(grammars_of_thread(), language, found.content))
 
 
-def _file(code: CodeIndex, ctx: _Context, path: str | None) -> str | None:
+def _file(code: CodeIndex, ctx: _AskContext, path: str | None) -> str | None:
     return None if path is None else "/".join(held(code.workspace, ctx, path, READ).entry)
 
 
-def _below(code: CodeIndex, ctx: _Context, path: str) -> str:
+def _below(code: CodeIndex, ctx: _AskContext, path: str) -> str:
     """The directory or file that a search is narrowed to, from the root; "" is the root."""
     identity = code.workspace.identify(path, ctx.state, Wanted.DIRECTORY)
     if identity.key is None and identity.problem is not None:
@@ -444,7 +453,7 @@ def _below(code: CodeIndex, ctx: _Context, path: str) -> str:
     return "/".join(identity.entry)
 
 
-def _only(code: CodeIndex, ctx: _Context, graph: Graph, wanted: str, path: str | None) -> Target:
+def _only(code: CodeIndex, ctx: _AskContext, graph: Graph, wanted: str, path: str | None) -> Target:
     """The one symbol that is called so.
 
     Raises:
@@ -469,25 +478,25 @@ def _only(code: CodeIndex, ctx: _Context, graph: Graph, wanted: str, path: str |
     return found[0]
 
 
-def _shown_path(code: CodeIndex, ctx: _Context, path: str) -> str:
+def _shown_path(code: CodeIndex, ctx: _AskContext, path: str) -> str:
     here = code.workspace.identify(".", ctx.state, Wanted.DIRECTORY)
     return shown_path(posixpath.relpath("/" + path, "/" + "/".join(here.entry)))
 
 
-def _where(code: CodeIndex, ctx: _Context, place: Place) -> str:
+def _where(code: CodeIndex, ctx: _AskContext, place: Place) -> str:
     name = f" {place.kind} {place.name}" if place.name else ""
     return f"{_shown_path(code, ctx, place.path)}:{place.line}{name}"
 
 
-def _title(code: CodeIndex, ctx: _Context, what: str, place: Place, count: int) -> str:
+def _title(code: CodeIndex, ctx: _AskContext, what: str, place: Place, count: int) -> str:
     return f"{what} {_where(code, ctx, place)}: {count}"
 
 
-def _by_name(edge: Edge) -> str:
+def _by_name(edge: CodeEdge) -> str:
     return " (the only one of that name)" if edge.by_name else ""
 
 
-def _call_line(code: CodeIndex, ctx: _Context, edge: Edge) -> str:
+def _call_line(code: CodeIndex, ctx: _AskContext, edge: CodeEdge) -> str:
     inside = edge.caller.name or "the file itself"
     return f"{_shown_path(code, ctx, edge.path)}:{edge.line} in {inside}: {edge.written}{_by_name(edge)}"
 
@@ -509,7 +518,7 @@ def _cut(line: str) -> str:
     return line if len(line) <= _LINE_LONGEST else f"{line[:_LINE_LONGEST]} ..."
 
 
-def _show_hits(code: CodeIndex, ctx: _Context, hits: Sequence[Hit], notes: Sequence[str]) -> str:
+def _show_hits(code: CodeIndex, ctx: _AskContext, hits: Sequence[Hit], notes: Sequence[str]) -> str:
     lines = []
     for title, is_definition in (("definitions:", True), ("usages:", False)):
         chosen = [hit for hit in hits if hit.is_definition is is_definition]
@@ -526,7 +535,7 @@ def _show_hits(code: CodeIndex, ctx: _Context, hits: Sequence[Hit], notes: Seque
 
 
 def _show_references(
-    code: CodeIndex, ctx: _Context, found: References, limit: int, name: str, notes: Sequence[str]
+    code: CodeIndex, ctx: _AskContext, found: References, limit: int, name: str, notes: Sequence[str]
 ) -> str:
     lines = []
     for kind in ("definition", "import", "call", "use"):

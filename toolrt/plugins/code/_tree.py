@@ -16,7 +16,7 @@ from toolrt.plugins.code._facts import Facts, Import, from_text
 from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._store import FileRow
 
-__all__ = ["Tree"]
+__all__ = ["SourceTree"]
 
 #: How many files' facts are kept at most: some 60 kB each.
 _FACTS_KEPT = 1000
@@ -26,7 +26,7 @@ _EMPTY = Facts("", 0)
 _SCRIPTS = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 
 
-class Tree:
+class SourceTree:
     """The files, as one connection has them; for one thread at a time.
 
     Args:

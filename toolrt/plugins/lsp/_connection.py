@@ -18,24 +18,24 @@ import attrs
 import trio
 
 from toolrt.errors import error_text
-from toolrt.plugins.lsp._port import Channel, Lost, Notes, Peer
+from toolrt.plugins.lsp._port import Channel, LanguageNotes, LanguagePeer, Lost
 from toolrt.plugins.lsp._server import LanguageServer
-from toolrt.plugins.lsp._session import Answer, Session, Unanswered
+from toolrt.plugins.lsp._session import LanguageAnswer, LanguageSession, NoFindings
 from toolrt.processes import pause_before_restart
 
-__all__ = ["Connection"]
+__all__ = ["LanguageConnection"]
 
 #: Seconds in which a server that is asked to end has to say that it will.
 _LINGER = 1.0
 
 
 @attrs.define(eq=False)
-class _Attempt:
+class _Start:
     """One start of the server, and what became of it."""
 
-    notes: Notes = attrs.field(factory=Notes)
+    notes: LanguageNotes = attrs.field(factory=LanguageNotes)
     #: The session, once it can be used.
-    session: Session | None = None
+    session: LanguageSession | None = None
     #: Within which it has to become usable.
     limit: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     #: Set when there is a session, or will be none.
@@ -47,32 +47,32 @@ class _Attempt:
 
 
 @attrs.define(eq=False)
-class Connection:
+class LanguageConnection:
     """The way to one server."""
 
     server: LanguageServer
-    _peer: Peer
+    _peer: LanguagePeer
     _root: str
     _wire: Any
     _nursery: trio.Nursery
-    _attempt: _Attempt | None = attrs.field(default=None, init=False)
+    _attempt: _Start | None = attrs.field(default=None, init=False)
     _lost_in_a_row: int = attrs.field(default=0, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     #: How many times it was started.
     starts: int = attrs.field(default=0, init=False)
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> LanguageNotes:
         """What is known of the present connection, or of the last."""
-        return Notes() if self._attempt is None else self._attempt.notes
+        return LanguageNotes() if self._attempt is None else self._attempt.notes
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> LanguageSession | None:
         """The connection, where there is one that can be used now."""
         session = None if self._attempt is None or self._attempt.closing.is_set() else self._attempt.session
         return session if session is not None and session.lost is None else None
 
-    async def findings(self, path: str, text: str) -> Answer:
+    async def findings(self, path: str, text: str) -> LanguageAnswer:
         """What the server finds in the file, whose text this is.
 
         Raises:
@@ -90,7 +90,7 @@ class Connection:
                     continue
                 self._lost_in_a_row = 0
                 return answer
-        raise Unanswered(f"it gave no findings within {self.server.wait:g} s")
+        raise NoFindings(f"it gave no findings within {self.server.wait:g} s")
 
     def renew(self) -> None:
         """The server is started anew when it is next needed: it cannot be told what has changed.
@@ -111,7 +111,7 @@ class Connection:
         self._closed = True
         self.renew()
 
-    async def _connected(self) -> Session:
+    async def _connected(self) -> LanguageSession:
         while True:
             attempt = self._attempt
             if attempt is not None:
@@ -131,15 +131,15 @@ class Connection:
                     "" if attempt is None or attempt.notes.ended is None else f", the last time: {attempt.notes.ended}"
                 )
                 raise Lost(f"it was lost {self._lost_in_a_row} times in a row and is given up{ended}")
-            self._attempt = attempt = _Attempt()
+            self._attempt = attempt = _Start()
             self._nursery.start_soon(self._run, attempt)
 
-    async def _run(self, attempt: _Attempt) -> None:
+    async def _run(self, attempt: _Start) -> None:
         """Connect, and hold the connection until it is lost or closed."""
         limit = attempt.limit
 
         async def talk(channel: Channel) -> None:
-            session = Session(self.server, self._root, channel, self._wire, attempt.notes)
+            session = LanguageSession(self.server, self._root, channel, self._wire, attempt.notes)
             attempt.notes.ended = None
             try:
                 await session.start()
@@ -162,7 +162,7 @@ class Connection:
                     await self._peer.serve(self.server, self._root, talk, attempt.notes)
                 if limit.cancelled_caught and not attempt.closing.is_set():
                     attempt.notes.ended = f"it was not ready within {self.server.start_timeout:g} s"
-        except* (Lost, Unanswered) as group:
+        except* (Lost, NoFindings) as group:
             attempt.notes.ended = str(_first(group))
         except* Exception as group:
             attempt.notes.ended = f"speaking with it failed ({error_text(_first(group))})"

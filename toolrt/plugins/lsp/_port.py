@@ -16,7 +16,7 @@ from toolrt.processes import ProgramNotes
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._server import LanguageServer
 
-__all__ = ["Channel", "Lost", "Message", "Notes", "Peer", "Talk"]
+__all__ = ["Channel", "LanguageNotes", "LanguagePeer", "Lost", "Message", "Talk"]
 
 #: One message of the protocol.
 Message = dict[str, Any]
@@ -47,10 +47,10 @@ Talk = Callable[[Channel], Awaitable[None]]
 
 
 @runtime_checkable
-class Peer(Protocol):
+class LanguagePeer(Protocol):
     """Somebody to connect to: a program, or a record."""
 
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: Notes) -> None:
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
         """Connect, and `talk` until it returns or the connection is lost; then nothing of it is left.
 
         Raises:
@@ -61,7 +61,7 @@ class Peer(Protocol):
 
 
 @attrs.define(eq=False)
-class Notes(ProgramNotes):
+class LanguageNotes(ProgramNotes):
     """What is known of one connection beside its findings; for people, not for models."""
 
     #: Messages that nobody waited for or that were none of the protocol; they were dropped.

@@ -11,7 +11,7 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Diagnostic
-from toolrt.plugins.lsp._port import Message, Notes, Talk
+from toolrt.plugins.lsp._port import LanguageNotes, Message, Talk
 from toolrt.plugins.lsp._server import LanguageServer
 from toolrt.processes import check_recorded_seconds
 
@@ -60,10 +60,10 @@ class RecordedServer:
         #: What it was told, message by message: the method, the path, and the text or the kind of change.
         self.told: list[tuple[str, str, str | None]] = []
 
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: Notes) -> None:
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
         """See `Peer.serve`."""
         async with trio.open_nursery() as nursery:
-            channel = _Channel(self, root, nursery, self._lost_after)
+            channel = _RecordedChannel(self, root, nursery, self._lost_after)
             with channel.talking:
                 await talk(channel)
             nursery.cancel_scope.cancel()
@@ -101,7 +101,7 @@ def _written(finding: Diagnostic) -> Message:
 
 
 @attrs.define(eq=False)
-class _Channel:
+class _RecordedChannel:
     """One connection to the record."""
 
     _record: RecordedServer

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import attrs
 
 from toolrt.errors import DefinitionRefused
-from toolrt.plugins.lsp._port import Peer
+from toolrt.plugins.lsp._port import LanguagePeer
 
 __all__ = ["LanguageServer"]
 
@@ -66,7 +66,7 @@ class LanguageServer:
     #: The ends of the names of the files that it is asked about, each with its dot.
     suffixes: Sequence[str] = attrs.field(kw_only=True, converter=_words)
     #: Instead of a program: a `RecordedServer`.
-    server: Peer | None = attrs.field(default=None, kw_only=True, repr=False)
+    server: LanguagePeer | None = attrs.field(default=None, kw_only=True, repr=False)
     #: What its findings on a file depend on: "file" is that file, and settings as of the lane's start; "workspace" is
     #: anything in it.  The first lets a lane go on beside it; the second has each question run alone.
     reads: Literal["file", "workspace"] = attrs.field(default="workspace", kw_only=True)

@@ -16,10 +16,10 @@ from toolrt import probe
 from toolrt.errors import DefinitionRefused, MissingExtra, NotSimulated
 from toolrt.model import Diagnostic, FileChange, LaneChanges, State, Tool
 from toolrt.plugins.lsp._checked import Checked, in_order
-from toolrt.plugins.lsp._connection import Connection
-from toolrt.plugins.lsp._port import Lost, Peer
+from toolrt.plugins.lsp._connection import LanguageConnection
+from toolrt.plugins.lsp._port import LanguagePeer, Lost
 from toolrt.plugins.lsp._server import LanguageServer
-from toolrt.plugins.lsp._session import Answer, Unanswered
+from toolrt.plugins.lsp._session import LanguageAnswer, NoFindings
 from toolrt.workspace import FileProblem, Identity, RealDisk, Workspace, without_private_paths
 
 __all__ = ["LanguageServers", "ServerStatus"]
@@ -96,7 +96,7 @@ class LanguageServers:
         if importlib.util.find_spec("lsprotocol") is None:
             raise MissingExtra("a language server", "lsp")
         self._workspace = workspace
-        self._connections: tuple[Connection, ...] = ()
+        self._connections: tuple[LanguageConnection, ...] = ()
         self._nursery_manager: Any = None
         self._nursery: trio.Nursery
         #: What lanes changed and servers were not told yet, in call order.
@@ -123,7 +123,8 @@ class LanguageServers:
         nursery = self._nursery = await self._nursery_manager.__aenter__()
         root, wire = self._workspace.disk.root, Wire()
         self._connections = tuple(
-            Connection(server, peer, root, wire, nursery) for server, peer in zip(self._servers, peers, strict=True)
+            LanguageConnection(server, peer, root, wire, nursery)
+            for server, peer in zip(self._servers, peers, strict=True)
         )
         return self
 
@@ -303,14 +304,14 @@ class LanguageServers:
         if self._untold:
             await self._tell()
         chosen = [place for place, server in enumerate(self._servers) if server.is_for(path)]
-        found: dict[int, Answer | str] = {}
+        found: dict[int, LanguageAnswer | str] = {}
         async with trio.open_nursery() as nursery:
             for place in chosen:
                 nursery.start_soon(self._ask, place, path, text, found)
         await trio.lowlevel.checkpoint()
         return self._checked(path, [(self._servers[place].name, found[place]) for place in chosen])
 
-    async def _ask(self, place: int, path: str, text: str, found: dict[int, Answer | str]) -> None:
+    async def _ask(self, place: int, path: str, text: str, found: dict[int, LanguageAnswer | str]) -> None:
         if not self._connections:
             found[place] = "it was not started: the block of its LanguageServers was not entered"
             return
@@ -318,10 +319,10 @@ class LanguageServers:
         try:
             _touched(connection)
             found[place] = await connection.findings(path, text)
-        except (Lost, Unanswered) as error:
+        except (Lost, NoFindings) as error:
             found[place] = str(error)
 
-    def _checked(self, path: str, found: Sequence[tuple[str, Answer | str]]) -> Checked:
+    def _checked(self, path: str, found: Sequence[tuple[str, LanguageAnswer | str]]) -> Checked:
         findings: set[Diagnostic] = set()
         answered, problems = [], []
         for name, answer in found:
@@ -343,7 +344,7 @@ class LanguageServers:
         return f"LanguageServers({', '.join(server.name for server in self._servers)})"
 
 
-def _touched(connection: Connection) -> None:
+def _touched(connection: LanguageConnection) -> None:
     """Say to a simulation that this step touches what a server is told."""
     if probe.sink is not None:
         probe.sink.access(("language server", connection.server.name), True)
@@ -358,13 +359,13 @@ def _text_of(content: str | bytes) -> str | None:
         return None
 
 
-def _status(one: Connection) -> ServerStatus:
+def _status(one: LanguageConnection) -> ServerStatus:
     notes = one.notes
     running = one.session is not None
     return ServerStatus(one.server.name, one.starts, running, notes.ended, notes.stderr, notes.dropped, notes.asked)
 
 
-def _peer_of(server: LanguageServer) -> Peer:
+def _peer_of(server: LanguageServer) -> LanguagePeer:
     if server.server is not None:
         return server.server
     if probe.threads_inline:
@@ -372,6 +373,6 @@ def _peer_of(server: LanguageServer) -> Peer:
             f"start the program of language server {server.name!r}",
             "give it a record: LanguageServer(name, suffixes=..., server=RecordedServer({...}))",
         )
-    from toolrt.plugins.lsp._stdio import StdioPeer
+    from toolrt.plugins.lsp._stdio import StdioLanguagePeer
 
-    return StdioPeer()
+    return StdioLanguagePeer()

@@ -28,14 +28,14 @@ import attrs
 import trio
 
 from toolrt.model import Diagnostic
-from toolrt.plugins.lsp._port import Channel, Lost, Message, Notes
+from toolrt.plugins.lsp._port import Channel, LanguageNotes, Lost, Message
 from toolrt.plugins.lsp._server import LanguageServer
 from toolrt.workspace import meant_path, shown_path
 
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._wire import Abilities, Wire
 
-__all__ = ["Answer", "Session"]
+__all__ = ["LanguageAnswer", "LanguageSession"]
 
 #: Documents that are open at once; the one that was used the longest ago is closed for a new one.
 OPEN_MOST = 256
@@ -50,7 +50,7 @@ _NO_METHOD = -32601
 
 
 @attrs.frozen
-class Answer:
+class LanguageAnswer:
     """What one server found in one version of one document."""
 
     findings: tuple[Diagnostic, ...]
@@ -68,7 +68,7 @@ class _Document:
     #: What changed since is counted by the session; this is the count when the version was sent.
     as_of: int
     #: What was published about this version; None: nothing yet.
-    published: Answer | None = None
+    published: LanguageAnswer | None = None
     #: Set when something was published about this version, or there is another.
     news: trio.Event = attrs.field(factory=trio.Event)
 
@@ -82,14 +82,14 @@ class _Reply:
 
 
 @attrs.define(eq=False)
-class Session:
+class LanguageSession:
     """A connection, and what the server was told on it."""
 
     server: LanguageServer
     _root: str
     _channel: Channel
     _wire: Wire
-    _notes: Notes
+    _notes: LanguageNotes
     #: Why there is no connection any more; None: there is one.
     lost: str | None = attrs.field(default=None, init=False)
     #: What it can do; None: it has not said so yet.
@@ -215,7 +215,7 @@ class Session:
     def _is_asked(self) -> bool:
         return self._abilities is not None and self._abilities.is_asked
 
-    async def findings(self, path: str, text: str) -> Answer:
+    async def findings(self, path: str, text: str) -> LanguageAnswer:
         """What the server finds in the file, whose text this is.
 
         Raises:
@@ -228,7 +228,7 @@ class Session:
         self._documents.move_to_end(path)
         return await (self._asked(path) if self._is_asked else self._published(path))
 
-    async def _asked(self, path: str) -> Answer:
+    async def _asked(self, path: str) -> LanguageAnswer:
         assert self._abilities is not None
         for _ in range(_AGAIN_MOST):
             document = self._documents[path]
@@ -246,12 +246,12 @@ class Session:
                 result = reply.get("result")
                 items = result.get("items") if isinstance(result, dict) and result.get("kind") == "full" else None
                 try:
-                    return Answer(*self._wire.findings(items, text, self._abilities.encoding))
+                    return LanguageAnswer(*self._wire.findings(items, text, self._abilities.encoding))
                 except ValueError:
-                    raise Unanswered("it answered with what are no findings") from None
-        raise Unanswered(f"it said {_AGAIN_MOST} times in a row to ask again, or the file does not come to rest")
+                    raise NoFindings("it answered with what are no findings") from None
+        raise NoFindings(f"it said {_AGAIN_MOST} times in a row to ask again, or the file does not come to rest")
 
-    async def _published(self, path: str) -> Answer:
+    async def _published(self, path: str) -> LanguageAnswer:
         document = self._documents[path]
         if self.server.reads == "workspace" and document.as_of != self._told:
             # Another file has changed: only findings on a new version are known to be later.
@@ -367,7 +367,7 @@ class Session:
         except ValueError:
             self._notes.dropped += 1
             return
-        document.published = Answer(*found)
+        document.published = LanguageAnswer(*found)
         document.news.set()
 
     def _path_of(self, uri: Any) -> str | None:
@@ -382,11 +382,11 @@ class Session:
         return shown_path(path[len(root) :]) if parts.scheme == "file" and path.startswith(root) else None
 
 
-class Unanswered(Exception):
+class NoFindings(Exception):
     """The server says that it has no findings to give; the connection stays."""
 
 
-class _Refused(Unanswered):
+class _Refused(NoFindings):
     """The server answered with an error."""
 
     def __init__(self, code: int | None) -> None:
@@ -394,12 +394,12 @@ class _Refused(Unanswered):
         super().__init__("it answered with an error" if code is None else f"it answered with error {code}")
 
 
-def _nothing(_: Session, __: Any) -> None:
+def _nothing(_: LanguageSession, __: Any) -> None:
     return None
 
 
 #: How the server's own requests are answered; any other is no method here.
-_ANSWERS: dict[str, Callable[[Session, Any], Any]] = {
+_ANSWERS: dict[str, Callable[[LanguageSession, Any], Any]] = {
     "client/registerCapability": _nothing,
     "client/unregisterCapability": _nothing,
     "window/showDocument": lambda _, __: {"success": False},
@@ -407,7 +407,7 @@ _ANSWERS: dict[str, Callable[[Session, Any], Any]] = {
     "window/workDoneProgress/create": _nothing,
     "workspace/applyEdit": lambda _, __: {"applied": False, "failureReason": "files are changed by tools only"},
     "workspace/codeLens/refresh": _nothing,
-    "workspace/configuration": Session._configuration,
+    "workspace/configuration": LanguageSession._configuration,
     "workspace/diagnostic/refresh": _nothing,
     "workspace/inlayHint/refresh": _nothing,
     "workspace/semanticTokens/refresh": _nothing,

@@ -11,12 +11,12 @@ import attrs
 import trio
 
 from toolrt.plugins.lsp._framing import Framing, framed
-from toolrt.plugins.lsp._port import Lost, Message, Notes, Talk
+from toolrt.plugins.lsp._port import LanguageNotes, Lost, Message, Talk
 from toolrt.plugins.lsp._server import LanguageServer
 from toolrt.processes import Conversation, NotStarted, Supervised, start_spoken_to
 from toolrt.services._environment import environment_of
 
-__all__ = ["StdioPeer"]
+__all__ = ["StdioLanguagePeer"]
 
 #: Bytes that wait to be read by the server.
 _UNREAD_MOST = 32 * 1024 * 1024
@@ -24,10 +24,10 @@ _UNREAD_MOST = 32 * 1024 * 1024
 _LINGER = 1.0
 
 
-class StdioPeer:
+class StdioLanguagePeer:
     """Starts the server's program, once for each connection."""
 
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: Notes) -> None:
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
         """See `Peer.serve`."""
         try:
             supervised = await start_spoken_to(
@@ -35,7 +35,7 @@ class StdioPeer:
             )
         except NotStarted as error:
             raise Lost(str(error)) from None
-        channel = _Channel(supervised, notes)
+        channel = _StdioChannel(supervised, notes)
 
         async def talk_while_there() -> None:
             with channel.talking:
@@ -45,11 +45,11 @@ class StdioPeer:
 
 
 @attrs.define(eq=False)
-class _Channel:
+class _StdioChannel:
     """One connection to the program."""
 
     _supervised: Supervised
-    _notes: Notes
+    _notes: LanguageNotes
     #: Cancelled when the connection is lost.
     talking: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     conversation: Conversation = attrs.field(init=False)

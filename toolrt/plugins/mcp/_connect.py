@@ -15,15 +15,15 @@ from toolrt.model import Tool
 from toolrt.plugins.mcp._connection import Connection
 from toolrt.plugins.mcp._names import chosen, named
 from toolrt.plugins.mcp._port import Hints, Notes, Offered, Peer, Unanswered
-from toolrt.plugins.mcp._recorded import RecordedServer
+from toolrt.plugins.mcp._recorded import RecordedMcpServer
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.plugins.mcp._tools import believed, tool_of
 
-__all__ = ["Connecting", "McpTools", "ServerStatus", "connect"]
+__all__ = ["Connecting", "McpServerStatus", "McpTools", "connect"]
 
 
 @attrs.frozen
-class ServerStatus:
+class McpServerStatus:
     """What is known of a server beside its answers: for people, not for models."""
 
     #: The server's name.
@@ -86,7 +86,7 @@ class McpTools(Sequence[Tool]):
         return tuple(connection.server.name for connection in self._connections if connection.changed)
 
     @property
-    def servers(self) -> Mapping[str, ServerStatus]:
+    def servers(self) -> Mapping[str, McpServerStatus]:
         """How each server is, by its name."""
         return {one.server.name: _status(one, one.notes) for one in self._connections}
 
@@ -129,9 +129,9 @@ class McpTools(Sequence[Tool]):
         self._tools = tuple(tool_of(*offer, name, self._owner) for name, offer in self._offered.items())
 
 
-def _status(connection: Connection, notes: Notes) -> ServerStatus:
+def _status(connection: Connection, notes: Notes) -> McpServerStatus:
     name = connection.server.name
-    return ServerStatus(name, connection.starts, notes.ended, notes.stderr, notes.stderr_bytes, notes.garbage)
+    return McpServerStatus(name, connection.starts, notes.ended, notes.stderr, notes.stderr_bytes, notes.garbage)
 
 
 #: Characters of a server's error output that an error shows.
@@ -231,7 +231,7 @@ def connect(servers: Sequence[McpServer], *, owner: Any = None) -> Connecting:
 
 
 def _peer_of(server: McpServer) -> Peer:
-    if isinstance(server.server, RecordedServer):
+    if isinstance(server.server, RecordedMcpServer):
         return server.server
     if server.server is None and probe.threads_inline:
         raise NotSimulated(

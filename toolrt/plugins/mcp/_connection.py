@@ -18,7 +18,18 @@ from typing import Any
 import attrs
 import trio
 
-from toolrt.plugins.mcp._port import Answer, Gone, Notes, Offered, Peer, Progress, Refused, Session, Unanswered, Unsent
+from toolrt.plugins.mcp._port import (
+    CallAnswer,
+    Gone,
+    Notes,
+    Offered,
+    Peer,
+    Progress,
+    Refused,
+    Session,
+    Unanswered,
+    Unsent,
+)
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes import pause_before_restart
 
@@ -95,7 +106,7 @@ class Connection:
         """Whether the server said that its tools are others now."""
         return self._attempt is not None and self._attempt.session is not None and self._attempt.session.changed
 
-    async def call(self, tool: Offered, arguments: Mapping[str, Any], progress: Progress, *, again: bool) -> Answer:
+    async def call(self, tool: Offered, arguments: Mapping[str, Any], progress: Progress, *, again: bool) -> CallAnswer:
         """Call a tool.
 
         Args:
@@ -116,7 +127,7 @@ class Connection:
         except Unsent as error:
             raise Gone(f"{_LOST}, and it could not be sent again: {error}") from None
 
-    async def _call_once(self, tool: Offered, arguments: Mapping[str, Any], progress: Progress) -> Answer:
+    async def _call_once(self, tool: Offered, arguments: Mapping[str, Any], progress: Progress) -> CallAnswer:
         attempt, session = await self._connected()
         if session.changed:
             await self._list(attempt, session)

@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolrt.plugins.mcp._port import Answer
+from toolrt.plugins.mcp._port import CallAnswer
 
 __all__ = ["text_of"]
 
 
-def text_of(answer: Answer, limit: int) -> str:
+def text_of(answer: CallAnswer, limit: int) -> str:
     """The answer in words, at most `limit` characters of it and a line that says what is missing."""
     told = [_block(block) for block in answer.content]
     if answer.structured is not None and not any(block.get("type") == "text" for block in answer.content):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolrt.plugins.mcp._server import McpServer
 
 __all__ = [
-    "Answer",
+    "CallAnswer",
     "Gone",
     "Hints",
     "Notes",
@@ -71,7 +71,7 @@ class Offered:
 
 
 @attrs.frozen
-class Answer:
+class CallAnswer:
     """What a server answered to a call."""
 
     #: The content blocks, as the protocol writes them: ``{"type": "text", "text": "..."}``.
@@ -114,7 +114,7 @@ class Session(Protocol):
         """
         ...
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> CallAnswer:
         """Call a tool; a cancel is told to the server, and the session stays usable.
 
         Raises:

@@ -18,11 +18,11 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.plugins.mcp._port import Answer, Gone, Notes, Offered, Progress, Session
+from toolrt.plugins.mcp._port import CallAnswer, Gone, Notes, Offered, Progress, Session
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes import check_recorded_seconds, spread
 
-__all__ = ["RecordedAnswer", "RecordedServer"]
+__all__ = ["RecordedAnswer", "RecordedMcpServer"]
 
 
 def _blocks(content: object) -> tuple[object, ...]:
@@ -61,7 +61,7 @@ class RecordedAnswer:
 _Recorded = RecordedAnswer | str
 
 
-class RecordedServer:
+class RecordedMcpServer:
     """Answers each call as recorded.
 
     Args:
@@ -141,7 +141,7 @@ class _RecordedSession:
         await trio.lowlevel.checkpoint()
         return self._tools
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> CallAnswer:
         """See `Session.call`.
 
         Raises:
@@ -171,4 +171,4 @@ class _RecordedSession:
             for other in list(self._running):
                 other.cancel()
             raise Gone
-        return Answer(answer.content, answer.structured, answer.is_error)
+        return CallAnswer(answer.content, answer.structured, answer.is_error)

@@ -44,7 +44,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from toolrt.plugins.mcp._port import Answer, Gone, Hints, Offered, Progress, Refused, Session, Unanswered
+from toolrt.plugins.mcp._port import CallAnswer, Gone, Hints, Offered, Progress, Refused, Session, Unanswered
 
 __all__ = ["hold"]
 
@@ -66,7 +66,7 @@ async def hold(streams: TransportStreams, publish: Callable[[Session], object]) 
     session = _SdkSession()
     client = ClientSession(
         _Tapped(read, session),
-        _Watched(write, session),
+        _WatchedStream(write, session),
         client_info=Implementation(name="toolrt", version=version("toolrt")),
     )
     async with client:
@@ -118,7 +118,7 @@ class _SdkSession:
                 return tuple(found)
         raise Refused(f"it lists its tools on more than {_PAGES_MOST} pages")
 
-    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> Answer:
+    async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> CallAnswer:
         """See `Session.call`."""
         token = f"toolrt-{next(self._numbers)}"
         self._running[token] = progress
@@ -132,7 +132,7 @@ class _SdkSession:
         finally:
             self._running.pop(token, None)
             self._sent = {number: other for number, other in self._sent.items() if other != token}
-        return Answer(
+        return CallAnswer(
             tuple(block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content),
             result.structured_content,
             bool(result.is_error),
@@ -205,7 +205,7 @@ class _Tapped:
         await self.aclose()
 
 
-class _Watched:
+class _WatchedStream:
     """A stream of messages to the server, each of which a session sees before it goes."""
 
     def __init__(self, inner: WriteStream[SessionMessage], session: _SdkSession) -> None:
@@ -219,7 +219,7 @@ class _Watched:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _WatchedStream:
         return self
 
     async def __aexit__(self, *_: object) -> None:

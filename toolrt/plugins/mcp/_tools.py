@@ -33,7 +33,7 @@ __all__ = ["believed", "tool_of"]
 _DESCRIPTION_MOST = 10_000
 
 
-class _Context(Protocol):
+class _CallContext(Protocol):
     """What a tool uses of the runtime's context."""
 
     def progress(self, message: Any) -> None: ...
@@ -80,7 +80,7 @@ def tool_of(connection: Connection, offered: Offered, name: str, owner: Any) -> 
 
     fits = _answer_check(offered)
 
-    async def call(ctx: _Context, /, **arguments: Any) -> ToolOutput:
+    async def call(ctx: _CallContext, /, **arguments: Any) -> ToolOutput:
         return await _called(connection, offered, hints.repeatable, fits, ctx, arguments)
 
     description = offered.description
@@ -109,7 +109,7 @@ async def _called(
     offered: Offered,
     again: bool,
     fits: Callable[[object], str | None],
-    ctx: _Context,
+    ctx: _CallContext,
     arguments: Mapping[str, Any],
 ) -> ToolOutput:
     server = connection.server

@@ -60,9 +60,9 @@ class JsonLines:
     def __init__(self, target: str | os.PathLike[str] | TextIO, *, bound: int = _BOUND) -> None:
         if not isinstance(bound, int) or isinstance(bound, bool) or bound < 1:
             raise DefinitionRefused("JsonLines(bound)", "a number of lines, 1 or more", bound)
-        output: _File | _Stream
+        output: _LineFile | _Stream
         if isinstance(target, str | os.PathLike):
-            output = _File(os.fspath(target))
+            output = _LineFile(os.fspath(target))
         elif callable(getattr(target, "write", None)):
             output = _Stream(target)
         else:
@@ -118,7 +118,7 @@ class JsonLines:
 class _Writer:
     """The lines that wait, and the thread that writes them."""
 
-    def __init__(self, output: _File | _Stream, bound: int) -> None:
+    def __init__(self, output: _LineFile | _Stream, bound: int) -> None:
         self._output = output
         self._bound = bound
         self._waiting: deque[tuple[str, Mapping[str, Any]]] = deque()
@@ -238,7 +238,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-class _File:
+class _LineFile:
     """A file that lines are added to."""
 
     def __init__(self, path: str) -> None:

@@ -44,7 +44,7 @@ _ERRORS = ("error", "invalid", "denied", "timed_out")
 
 
 @attrs.define
-class _Call:
+class _CallSpans:
     """One call as far as it was told."""
 
     tool: str
@@ -70,12 +70,12 @@ class _Lane:
 
 
 @attrs.define
-class _Batch:
+class _BatchSpans:
     """One batch as far as it was told."""
 
     span: Span
     context: Context
-    calls: dict[int, _Call] = attrs.field(factory=dict)
+    calls: dict[int, _CallSpans] = attrs.field(factory=dict)
     lanes: dict[int, _Lane] = attrs.field(factory=dict)
     progress: dict[str, int] = attrs.field(factory=dict)
 
@@ -98,7 +98,7 @@ class OtelSpans:
         self._trace = trace
         self._context = context
         self._tracer = trace.get_tracer("toolrt", tracer_provider=tracer_provider)
-        self._batches: dict[int, _Batch] = {}
+        self._batches: dict[int, _BatchSpans] = {}
         # Blocks of tools that run outside a batch.
         self._alone: dict[int, dict[int, tuple[Span, Any, Context]]] = {}
         self._errors = trace.Status(trace.StatusCode.ERROR)
@@ -132,9 +132,9 @@ class OtelSpans:
         attributes = {"toolrt.batch.id": fields["batch"], "toolrt.policy": fields["policy"]}
         attributes["toolrt.limit"] = fields["limit"]
         span = self._start("toolrt.batch", above, fields["time"], attributes)
-        self._batches[fields["number"]] = _Batch(span, self._trace.set_span_in_context(span, above))
+        self._batches[fields["number"]] = _BatchSpans(span, self._trace.set_span_in_context(span, above))
 
-    def _batch_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _batch_ended(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         for _, call in sorted(batch.calls.items()):
             self._end_call(batch, call)
         batch.span.set_attribute("toolrt.calls", fields["calls"])
@@ -145,18 +145,18 @@ class OtelSpans:
         batch.span.end(fields["time"])
         del self._batches[fields["number"]]
 
-    def _lane_began(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _lane_began(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         attributes = {"toolrt.lane": fields["lane"], "toolrt.lane.shared": fields["shared"]}
         span = self._start("toolrt.lane", batch.context, fields["time"], attributes)
         batch.lanes[fields["lane"]] = _Lane(span, self._trace.set_span_in_context(span, batch.context))
 
-    def _merged(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _merged(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         lane = batch.lanes.get(fields["lane"])
         if lane is not None:
             lane.span.set_attribute("toolrt.modifiers.applied", fields["applied"])
             lane.span.set_attribute("toolrt.modifiers.rejected", fields["rejected"])
 
-    def _lane_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _lane_ended(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         lane = batch.lanes.pop(fields["lane"])
         for index in sorted(lane.calls):
             self._end_call(batch, batch.calls[index])
@@ -164,30 +164,30 @@ class OtelSpans:
 
     # Calls
 
-    def _submitted(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _submitted(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         tool = fields["tool"] or UNKNOWN_TOOL
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
         attributes |= {"gen_ai.tool.call.id": fields["call_id"], "toolrt.call": fields["call"]}
-        batch.calls[fields["call"]] = _Call(tool, attributes, fields["time"])
+        batch.calls[fields["call"]] = _CallSpans(tool, attributes, fields["time"])
 
-    def _joined(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _joined(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
         lane = batch.lanes[fields["lane"]]
         lane.calls.append(fields["call"])
         counts = {"toolrt.claims.reads": fields["reads"], "toolrt.claims.writes": fields["writes"]}
         call.span = self._call_span(call, lane.context, fields["time"], counts)
 
-    def _call_span(self, call: _Call, parent: Context, time: int, more: Mapping[str, Any]) -> Span:
+    def _call_span(self, call: _CallSpans, parent: Context, time: int, more: Mapping[str, Any]) -> Span:
         return self._start(f"execute_tool {call.tool}", parent, time, {**call.attributes, **more})
 
-    def _started(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _started(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
         if call.span is not None:
             call.span.add_event("call.started", {"toolrt.thread": fields["thread"]}, fields["time"])
             # This is the tool's own task, and ends with it: what is attached here is never detached.
             self._context.attach(self._trace.set_span_in_context(call.span))
 
-    def _settled(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _settled(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
         call.settled = fields["time"]
         found = {"toolrt.outcome": fields["outcome"], "toolrt.content.type": fields["content"]}
@@ -196,10 +196,10 @@ class OtelSpans:
         # A skip replaces what was known before.
         call.result = found
 
-    def _ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _ended(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         batch.calls[fields["call"]].ended = fields["time"]
 
-    def _end_call(self, batch: _Batch, call: _Call) -> None:
+    def _end_call(self, batch: _BatchSpans, call: _CallSpans) -> None:
         if call.settled is None:
             return
         end = call.settled if call.ended is None else call.ended
@@ -211,7 +211,7 @@ class OtelSpans:
         call.span.end(end)
         call.settled = None
 
-    def _wait_began(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _wait_began(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
         parent = batch.context if call.span is None else self._trace.set_span_in_context(call.span, batch.context)
         blockers = [batch.calls.get(one) for one in fields.get("blocked_by", ()) if isinstance(one, int)]
@@ -223,16 +223,16 @@ class OtelSpans:
             # As for a tool: this is the task of the check, and ends with it.
             self._context.attach(self._trace.set_span_in_context(span))
 
-    def _wait_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _wait_ended(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         batch.calls[fields["call"]].waits.pop(fields["why"]).end(fields["time"])
 
-    def _progress(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _progress(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         for what in ("sent", "dropped"):
             batch.progress[what] = batch.progress.get(what, 0) + fields[what]
 
     # What tools tell
 
-    def _began(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _began(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
         if call.span is None:
             return
@@ -248,7 +248,7 @@ class OtelSpans:
         inside = self._trace.set_span_in_context(span, above)
         blocks[fields["span"]] = span, self._context.attach(inside), inside
 
-    def _block_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _block_ended(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         self._leave(batch.calls[fields["call"]].blocks, fields)
 
     def _leave(self, blocks: dict[int, tuple[Span, Any, Context]], fields: Mapping[str, Any]) -> None:
@@ -265,7 +265,7 @@ class OtelSpans:
             span.set_attribute("toolrt.left_open", True)
         span.end(fields["time"])
 
-    def _own_event(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
+    def _own_event(self, batch: _BatchSpans, fields: Mapping[str, Any]) -> None:
         call = batch.calls[fields["call"]]
         block = call.blocks.get(fields["span"])
         span = call.span if block is None else block[0]
@@ -286,7 +286,7 @@ class OtelSpans:
                 self._alone.pop(fields["number"], None)
 
 
-_REACTIONS: Mapping[str, Callable[[OtelSpans, _Batch, Mapping[str, Any]], None]] = {
+_REACTIONS: Mapping[str, Callable[[OtelSpans, _BatchSpans, Mapping[str, Any]], None]] = {
     "batch.ended": OtelSpans._batch_ended,
     "lane.began": OtelSpans._lane_began,
     "state.merged": OtelSpans._merged,
