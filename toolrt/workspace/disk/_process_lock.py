@@ -1,20 +1,20 @@
 """Turns between processes that change the same files: locks on paths, kept in one file of the state directory.
 
-Rules.  A path is one byte of the lock file.  A change locks its own paths alone and the directories above them
-together with others, so two changes meet where they touch one entry, or where one touches a directory that the other
-is below; the roots of the two processes may differ.  A file with several names is locked by its number too.  Nothing
-waits in here: where another process holds a path `HeldElsewhere` is raised, and the caller tries again.
+Rules.  A path is one byte of the lock file.  A change locks its own paths exclusively and the directories above them
+together with others.  So two changes meet where they touch one entry, or where one touches a directory above the other;
+the roots of the two processes may differ.  A file with several names is locked by its number too.  Nothing waits here:
+if another change holds a path, `HeldElsewhere` is raised and the caller tries again.
 
-Theory.  Reading a file, making its new content and putting it in place are one step for all processes that take
-turns: then a change that finds another content than it expects is refused, and none is lost.  Open file description
-locks (``F_OFD_SETLK``) belong to the open file: a process that opens and closes the lock file elsewhere does not lose
-them, as it would POSIX locks, and threads of one process exclude each other.  The system takes them back when the
-process ends.  Locks are taken from the root down and never waited for, so no circle can form.
+Theory.  Reading a file, making its new content and putting it in place are one step for all processes that take turns.
+So a change that finds another content than it expects is refused, and none is lost.  Open file description locks
+(``F_OFD_SETLK``) belong to the open file: a process that opens and closes the lock file elsewhere does not lose them,
+as it would POSIX locks, and threads of one process exclude each other.  The system takes them back when the process
+ends. Locks are taken from the root down and never waited for, so they cannot deadlock.
 
-Limits.  Processes take turns that find one lock file: of one user on one machine, with one state directory.  A
-directory that is mounted at two places counts as two.  Turns are not kept: a process that asks often may be served
-more often.  Where the system has no such locks, flock(2) on the whole file stands in, and changes of all files
-exclude each other; where there is none of both, or no private state directory, processes do not take turns.
+Limits.  Only processes that find one lock file take turns: those of one user on one machine, with one state directory.
+A directory that is mounted at two places counts as two.  Turns are not fair: a process that asks often may be served
+more often.  Where the system has no such locks, flock(2) on the whole file replaces them, and changes of all files
+exclude each other; where there is neither, or no private state directory, processes do not take turns.
 """
 
 from __future__ import annotations

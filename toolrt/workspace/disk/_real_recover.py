@@ -1,14 +1,13 @@
 """How the real disk finds what dead writers left, and mends it.
 
-Rules.  Nothing that stands in the tree is believed: a name is the disk's own if it is signed for the directory it
-stands in, and a recovery copy if all it says is signed (`toolrt.workspace.disk._seal`).  Any other is left alone,
-unopened, and can be asked for (`strangers`).  A name of the disk's own whose lock is free has a dead writer: a living
-one holds it.  A partial one goes.  A recovery copy mends its file if the file is a mixture of the two contents the
-copy holds, and goes; a file that is neither was written by another program since, and both are left as they are, so
-that nothing is lost.
+Rules.  Only signatures count: a name is the disk's own if it is signed for the directory it stands in, and a recovery
+copy if its whole head is signed (`toolrt.workspace.disk._seal`).  Any other name is left alone, unopened; `strangers`
+lists such names.  A living writer holds a lock on its file, so a free lock means a dead writer.  Its partial file is
+deleted.  Its recovery copy mends the file if that is a mixture of the two contents the copy holds, and is deleted.  A
+file that is neither was written by another program since; both are left as they are, so that nothing is lost.
 
-Theory.  A writer that dies between making a file and locking it loses nothing; one that lives finds after it got
-the lock that its file has no name any more, and makes another.
+Theory.  A writer that dies between making a file and locking it loses nothing.  One that lives finds, after it got the
+lock, that its file has no name any more, and makes another.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
 """How the real disk changes what stands at a name.
 
-Rules.  What is written stands first under a name of the disk's own, locked by its writer as long as he lives, and
-comes to its place by one rename.  So a crash leaves the old or the new, and beside it at most what `recover` knows
-for a dead writer's.  Nothing that came meanwhile is replaced: a new name is made only where there is none, in one
-step; an old one is looked at again just before.
+Rules.  New content is first written under a name of the disk's own, which its writer keeps locked as long as it lives,
+and comes to its place by one rename.  So a crash leaves the old content or the new, and beside it at most a file that
+`recover` recognises as a dead writer's.  No change by another program is replaced: a new name is made only where there
+is none, in one step; an old file is looked at again just before.
 
-A file with several names would become two by a rename.  It does where a name of it stands outside the root, or was
-not found: what is outside is not to change.  One whose names are all inside is written in place, and so is one with
-one name that a rename would take from its owner, or that has an extended attribute that this process may not set: in
-place means behind a recovery copy, which holds the old and the new content and gets its name (``.undo``) only when it
-is whole: until then the file is untouched, and from then on it can be mended.
+A rename would part a file with several names into two.  That is done if one of its names stands outside the root, or
+was not found: what is outside must not change.  A file whose names are all inside is written in place.  So is a file
+with one name that a rename would take from its owner, or whose extended attributes this process may not set.  In place
+means behind a recovery copy, which holds the old and the new content and gets its name (``.undo``) only when it is
+whole: until then the file is untouched, and from then on it can be mended.
 
-An old file is replaced by exchanging its name with the new one's, and what came out is looked at: a save of another
-program that came after the last look is put back, and the change is refused.
+To replace an old file its name is exchanged with the new one's, and the file that came out is looked at: if another
+program saved after the last look, its save is put back, and the change is refused.
 
 Limits.  A program that has the old file open and writes to it after that look loses what it writes.  Where names
 cannot be exchanged (neither renameat2 nor renameatx_np, or a file system without it) there is a moment, some
-microseconds, between the last look and the rename, in which another program's save is lost; and without an exclusive
-rename one when a directory is moved.  A file that is written in place has such a moment, too.  A process that is
-killed as it puts another program's save back leaves that save under a name of the disk's own.  Locks are flock(2)'s:
-where a file system has none, files of dead writers stay.
+microseconds, between the last look and the rename, in which another program's save is lost; without an exclusive
+rename there is one when a directory is moved.  A file that is written in place has such a moment, too.  A process that
+is killed while it puts another program's save back leaves that save under a name of the disk's own.  Locks are
+flock(2)'s: where a file system has none, files of dead writers stay.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """ripgrep, where it is installed: which files of a real directory may have a text.
 
-Rules.  It names candidates and decides nothing: what it leaves out is text, and does not have what is sought in any
-encoding that a search reads; what it names is read and searched as without it.  A file that is no UTF-8 text is always
-named, for the search has to read it, or to say that it cannot.  It is not asked about large files (`SIZE_LIMIT`).  So
-answers are the same where it is missing, fails, or is of another version; and nothing is shown that did not come
-through the disk port, which follows no link.
+Rules.  ripgrep names candidates and decides nothing.  A file that it leaves out is text and does not have the pattern
+in any encoding that a search reads; a file that it names is read and searched as without ripgrep.  A file that is not
+UTF-8 text is always named, because the search reads it or reports that it cannot.  Large files (`SIZE_LIMIT`) are not
+passed to it.  So answers are the same where it is missing, fails, or has another version, and no content is shown that
+did not come through the disk port, which follows no link.
 
-Limits.  Bytes are looked for, as they stand, so a search that tells no cases apart goes without it.  ripgrep follows no
-link either, but it opens files by their paths: one that is swapped for a link in that very moment it may look into.
-What it says of it is dropped, for the port refuses the link.
+Limits.  It compares bytes, so a search that ignores case runs without it.  It follows no link but opens files by their
+paths, so it may look into a file that is swapped for a link at that moment.  That result is dropped, because the port
+refuses the link.
 """
 
 from __future__ import annotations

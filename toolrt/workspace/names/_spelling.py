@@ -1,6 +1,6 @@
 """How the disk spells a name that the caller spelled differently, where its directories fold names.
 
-Theory.  Any spelling of a name finds its file, so most code never needs the disk's own. A removal or a move does: undo
+Theory.  Any spelling of a name finds its file, so most code never needs the disk's own.  A removal or a move does: undo
 must bring the entry back under the name that the directory listed.
 """
 
