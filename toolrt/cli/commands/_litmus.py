@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from textwrap import wrap
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -18,6 +17,7 @@ from cyclopts import Parameter
 from toolrt import sim, view
 from toolrt.cli._exit import Exit
 from toolrt.cli.commands._play import play as play_it
+from toolrt.cli.commands._play import say_what_it_is
 from toolrt.cli.experiment._input import checked_target, write_target
 from toolrt.cli.experiment._options import Whole, at_least_one
 from toolrt.cli.screen._escape import on_one_line
@@ -35,8 +35,6 @@ _OUTCOMES = 30
 
 #: Of the problems of one program so many are printed.
 _PROBLEMS = 5
-
-_WIDTH = 100
 
 
 def litmus(
@@ -133,13 +131,7 @@ def _verify(programs: Iterable[Litmus], most: int, screen: Screen) -> list[Verif
 
 
 def _show(program: Litmus, most: int, screen: Screen) -> Verified:
-    screen.say(program.name, "bold")
-    for line in wrap(program.story, _WIDTH):
-        screen.say(on_one_line(line))
-    screen.say()
-    for line in program.source.splitlines():
-        screen.say(on_one_line(line), indent=4)
-    screen.say()
+    say_what_it_is(program, screen)
     for what, count in (("interleavings", program.interleavings), ("classes", program.classes)):
         if count is not None:
             screen.say(f"{what}: {count}")

@@ -15,7 +15,7 @@ from toolrt.cli.screen._screen import Screen
 from toolrt.teaching.litmus import Litmus, in_order
 from toolrt.teaching.play import Game
 
-__all__ = ["play"]
+__all__ = ["play", "say_what_it_is"]
 
 _WIDTH = 100
 _HELP = "a number or a task lets it run; h hint, b back, r begin again, p proof, q quit"
@@ -27,6 +27,16 @@ def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
     Args:
         given: where answers come from; None: there are none.
     """
+    say_what_it_is(program, screen)
+    wrong = ", ".join(repr(outcome) for outcome in in_order(program.wrong))
+    aim = f"Try to make it end in {wrong}." if wrong else "Nobody has seen it go wrong: try, or ask for the proof (p)."
+    screen.say(on_one_line(f"You are the scheduler. {aim}"), "bold")
+    screen.say(_HELP)
+    _GameSession(Game(program), screen).play(given)
+
+
+def say_what_it_is(program: Litmus, screen: Screen) -> None:
+    """Print the program's name, story and source."""
     screen.say(program.name, "bold")
     for line in wrap(program.story, _WIDTH):
         screen.say(on_one_line(line))
@@ -34,11 +44,6 @@ def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
     for line in program.source.splitlines():
         screen.say(on_one_line(line), indent=4)
     screen.say()
-    wrong = ", ".join(repr(outcome) for outcome in in_order(program.wrong))
-    aim = f"Try to make it end in {wrong}." if wrong else "Nobody has seen it go wrong: try, or ask for the proof (p)."
-    screen.say(on_one_line(f"You are the scheduler. {aim}"), "bold")
-    screen.say(_HELP)
-    _GameSession(Game(program), screen).play(given)
 
 
 class _GameSession:
