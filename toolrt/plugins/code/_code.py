@@ -222,7 +222,7 @@ class CodeIndex:
             await self._index.in_thread(keep)
 
     def close(self) -> None:
-        """Let go of what is kept; nobody may ask any more."""
+        """Let go of what is kept; the caller asks nothing afterwards."""
         self._index.close()
 
     def __repr__(self) -> str:

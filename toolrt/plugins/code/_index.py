@@ -139,7 +139,7 @@ class FactIndex:
             return FactStore(None)
 
     def close(self) -> None:
-        """Let go of what is kept; nobody may ask any more."""
+        """Let go of what is kept; the caller asks nothing afterwards."""
         if self._store is not None:
             self._store.close()
 

@@ -16,7 +16,7 @@ that is quadratic in their number, all of it in one step at the end (tree-sitter
 
 Limits.  Within these bounds the worst that was found takes some nine seconds, in a worker thread, but for the skeleton
 that ``read_file`` answers with (``tests/benchmarks/code.py --only hostile``).  Memory is bounded against the operators
-for which that was found, not against every content that somebody could make for it.
+for which that was found, not against every content that could be made for it.
 """
 
 from __future__ import annotations

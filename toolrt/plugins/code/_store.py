@@ -95,10 +95,10 @@ class FactStore:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._lock = threading.Lock()
-        #: Connections that nobody uses.
+        #: Connections that no thread uses.
         self._idle: list[sqlite3.Connection] = []
         self._memory = threading.Lock()
-        # Nobody closes a workspace's services; since Python 3.13 a connection complains when it is dropped open.
+        # No code closes a workspace's services; since Python 3.13 a connection complains when it is dropped open.
         self._made: list[sqlite3.Connection] = []
         self._finalizer = weakref.finalize(self, _close, self._made)
         if path is not None:
@@ -150,13 +150,13 @@ class FactStore:
                 self._idle.append(connection)
 
     def close(self) -> None:
-        """Let it go; nobody may use it any more."""
+        """Close the connections; the caller does not use it afterwards."""
         self._finalizer()
 
     # What is kept
 
     def changed(self) -> bool:
-        """Whether anything was kept since this was asked last, by whoever; not for two threads at once."""
+        """Whether anything was kept since the last call of this, by any thread; not for two threads at once."""
         if self._watch is None:
             return True
         version: int = self._watch.execute("PRAGMA data_version").fetchone()[0]

@@ -6,7 +6,7 @@ Rules.
        and not while anything of the one before is left.  After so many losses in a row without one answer the server is
        given up.
     3. Starting is no question's own: a question that ends leaves it to go on, for the next.
-    4. Ending is nobody's to wait for but who wants the server anew, or leaves the block.
+    4. Only two wait for the end of a server: a question that needs a new start, and the block that is left.
 """
 
 from __future__ import annotations

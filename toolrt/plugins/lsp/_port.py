@@ -1,7 +1,7 @@
 """Who speaks with a language server, and what is known of that.
 
 Rules.  A message is a JSON object.  Sending never waits; what is received is handed over at once, in the order in which
-it came, to somebody who does not wait either.
+it came, to a function that does not wait either.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Talk = Callable[[Channel], Awaitable[None]]
 
 @runtime_checkable
 class LanguagePeer(Protocol):
-    """Somebody to connect to: a program, or a record."""
+    """The other side of a connection: a program, or a record."""
 
     async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
         """Connect, and `talk` until it returns or the connection is lost; then nothing of it is left.
@@ -64,7 +64,7 @@ class LanguagePeer(Protocol):
 class LanguageNotes(ProgramNotes):
     """What is known of one connection beside its findings; for people, not for models."""
 
-    #: Messages that nobody waited for or that were none of the protocol; they were dropped.
+    #: Messages that no question waited for, or that were none of the protocol; they were dropped.
     dropped: int = 0
     #: Requests of the server's own that were answered.
     asked: int = 0

@@ -134,7 +134,7 @@ class LanguageSession:
             self._send({"method": "exit"})
 
     def end(self, problem: str) -> None:
-        """There is no connection any more: whoever waits is told so."""
+        """The connection is gone: every question that waits raises `Lost`."""
         if self.lost is None:
             self.lost = problem
         for reply in self._pending.values():
@@ -194,7 +194,7 @@ class LanguageSession:
 
     @property
     def may_be_told(self) -> bool:
-        """Whether texts may be sent before somebody asks (rule 4)."""
+        """Whether texts may be sent before a question needs them (rule 4)."""
         return self._is_asked or self._names_versions is True
 
     def _new_version(self, path: str) -> int:

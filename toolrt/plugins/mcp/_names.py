@@ -1,8 +1,8 @@
 """What models call a server's tools.
 
-Rules.  A name is the server's prefix and the tool's own name, in the letters that all providers take; where that would
-be too long, or would be the name of another tool, the caller says what it shall be: nothing is renamed in silence, and
-nobody answers for somebody else.
+Rules.  A name is the server's prefix and the tool's own name, in the letters that all providers take.  A name that
+would be too long, or is another tool's already, is refused until the caller gives one (`rename`): no tool is renamed in
+silence, and none answers for another.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Session(Protocol):
 
 
 class Peer(Protocol):
-    """Somebody to connect to: a program, a server in this process, a record."""
+    """The other side of a connection: a program, a server in this process, or a record."""
 
     async def serve(self, server: McpServer, publish: Callable[[Session], object], notes: Notes) -> None:
         """Connect, hand out the session once it can be used, and return when the connection is lost.

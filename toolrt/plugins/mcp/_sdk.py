@@ -153,7 +153,7 @@ class _SdkSession:
             running = self._running.get(str(params.get("progressToken")))
             if running is not None:
                 running(_told(params))
-        # What else a server tells unasked is for nobody here; a task for each would be the SDK's way to drop it.
+        # Other unasked messages are dropped here; the SDK would start a task for each to drop it.
         return method not in ("notifications/cancelled",)
 
     def sends(self, item: SessionMessage) -> None:

@@ -98,7 +98,7 @@ class _Lines:
             self.conversation.give_up(f"it sent a message of more than {_MESSAGE_MOST:,} bytes")
 
     async def _hand_on(self, line: bytes) -> None:
-        """Hand on a message; what nobody takes is dropped."""
+        """Hand on a message; it is dropped when the session is gone."""
         if not line.strip():
             return
         try:

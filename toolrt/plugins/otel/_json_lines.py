@@ -68,7 +68,7 @@ class JsonLines:
         else:
             raise DefinitionRefused("JsonLines(target)", "a path or a text stream", target)
         self._writer = _Writer(output, bound)
-        # Where nobody closes it: its thread writes what still waits, and ends.
+        # Without `close`, this runs when the sink is collected: its thread writes the lines that wait, and ends.
         self._finalizer = weakref.finalize(self, self._writer.shut)
         self._finalizer.atexit = False
 
@@ -271,7 +271,7 @@ class _LineFile:
             whole += len(line)
             count += 1
         self._torn = whole < done
-        # Somebody else may have added to the file meanwhile.
+        # Another process may have added to the file meanwhile.
         if self._torn and self._regular and os.fstat(self._fd).st_size == begin + done:
             os.ftruncate(self._fd, begin + whole)
             self._torn = False

@@ -8,7 +8,7 @@ Rules.
        model providers, tokens of code hosts, JSON web tokens, private keys, passwords in addresses), and what follows
        a name such as ``password=``.  So does the text of a field with such a name.
 
-Limits.  A secret that looks like any other word, and that nobody has named, is not known to be one.  So what is told
+Limits.  A secret that looks like any other word and is not in `secrets` is not found.  So what is told
 should have no content in the first place; this is the second line, not the first.
 """
 
