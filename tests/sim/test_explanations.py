@@ -174,7 +174,7 @@ def test_deadlock_without_a_circle_says_so() -> None:
             nursery.start_soon(trio.Event().wait)
 
     text = _explained(program)
-    assert "    main -> main.0\n    no circle: somebody waits for nobody\n" in text
+    assert "    main -> main.0\n    no circle: a task waits for no other\n" in text
 
 
 def test_minimal_schedule_has_the_fewest_preemptions() -> None:

@@ -55,7 +55,7 @@ def test_deadlock_names_lock_and_holder() -> None:
 @pytest.mark.parametrize(
     ("wait", "words"),
     [
-        (lambda: trio.Event().wait(), "an Event that nobody has set"),
+        (lambda: trio.Event().wait(), "an Event that is not set"),
         (lambda: trio.Semaphore(0).acquire(), "a Semaphore at 0"),
         (trio.sleep_forever, "nothing (sleep_forever)"),
         (lambda: trio.lowlevel.ParkingLot().park(), "trio ParkingLot.park"),

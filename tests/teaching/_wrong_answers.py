@@ -124,7 +124,7 @@ SHOWN: list[tuple[str, Any, str]] = [
     ("tickets", programs.tickets_one_by_one, "calls that share nothing need not wait"),
     ("tickets", programs.tickets_by_groups, "expected the answers of"),
     ("tickets", programs.tickets_ignoring_names, "one after the other, got x0 begins, x1 begins"),
-    ("tickets", programs.tickets_kept_by_a_failure, "waits for an Event that nobody has set"),
+    ("tickets", programs.tickets_kept_by_a_failure, "waits for an Event that is not set"),
     ("file_law", lambda trace: [], "not caught: Claims on files are not taken"),
     ("file_law", law_only_writers, "not caught: READ claims on files are not taken"),
     ("file_law", law_that_counts, "it complains of the right runtime"),

@@ -22,7 +22,7 @@ _run: Any = _core._run
 
 
 class Reporter(Replacements):
-    """Replaces what has to report, and knows to whom; one for each simulation."""
+    """Replaces what has to report, and keeps the execution it reports to; one for each simulation."""
 
     def __init__(self) -> None:
         super().__init__()

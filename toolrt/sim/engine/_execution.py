@@ -1,4 +1,4 @@
-"""What came of one execution."""
+"""The result of one execution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Execution"]
 
 
 class Execution:
-    """What came of one execution: frozen when the program ended or could not go on.
+    """The result of one execution: frozen when the program ended or could not go on.
 
     Schedule and trace are built when they are first asked for.
     """
@@ -98,7 +98,7 @@ class Execution:
 
         The same as ``toolrt.view.show(execution)``, which takes a second one beside it.
         """
-        # By its name: the simulator stands below the room that draws, and needs nothing of it (docs/explanation/house).
+        # Imported by name, because the simulator is below the room that draws (docs/explanation/house).
         return importlib.import_module("toolrt.view").show(self)
 
     def _meta(self) -> Mapping[str, Any]:

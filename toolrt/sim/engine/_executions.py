@@ -73,7 +73,7 @@ class Executions:
             self.seam = self.scheduler = self._main = self._nursery = self._closing = None
 
     def _trio_failed(self, error: trio.TrioInternalError) -> None:
-        """Take a failure of Trio's own loop for the error of the execution that caused it, and go on without it."""
+        """Make a failure of Trio's own loop the error of the execution that caused it, and end that execution."""
         scheduler = self.scheduler
         if scheduler is None or self.seam is None:
             raise error

@@ -1,4 +1,4 @@
-"""What a driver asks for and what it is given: one execution to do, and what came of it."""
+"""A job: one execution that a driver asks for; and its result, which the driver gets."""
 
 # The codes in "noqa" are those of flake8-async, which ruff does not know.
 # ruff: noqa: RUF100, RUF102
@@ -83,7 +83,7 @@ class Jobs:
 
     @trio.lowlevel.disable_ki_protection
     def advance(self, result: Execution | BaseException | None) -> None:
-        """Give the driver what came of its job (None begins it), and take the next one or its answer."""
+        """Send the driver the result of its job (None begins it), and take the next job or the answer."""
         try:
             if isinstance(result, BaseException):
                 self.job = self._driver.throw(result)

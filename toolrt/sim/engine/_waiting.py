@@ -72,14 +72,14 @@ def _known(
 ) -> str | None:
     match owner:
         case trio.Event() if name == "wait":
-            return "an Event that nobody has set"
+            return "an Event that is not set"
         case trio.Lock() | trio.StrictFIFOLock() if name == "acquire":
             holder = owner.statistics().owner
             return f"a {type(owner).__name__} held by {_named(holder, name_of)}"
         case trio.Semaphore() if name == "acquire":
             return "a Semaphore at 0"
         case trio.Condition() if name == "wait":
-            return "a Condition that nobody has notified"
+            return "a Condition that is not notified"
         case trio.CapacityLimiter() if name.startswith("acquire"):
             counts = owner.statistics()
             return f"a CapacityLimiter with {counts.borrowed_tokens} of {counts.total_tokens} tokens borrowed"
@@ -116,5 +116,5 @@ def _place(name: str) -> tuple[int, ...]:
 
 def _named(task: object, name_of: Callable[[object], str | None]) -> str:
     if task is None:
-        return "nobody"
+        return "no task"
     return name_of(task) or "a task outside the program"

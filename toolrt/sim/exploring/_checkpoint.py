@@ -1,9 +1,9 @@
-"""An exploration in a file, to be gone on with.
+"""An exploration in a file, to be continued.
 
-Rules.  The file has what was shown and what is left to run, and whose it is: the strategy, the program's name, and the
-first schedule with what could run at each of its steps, which is run again before anything is believed.  It is replaced
-as a whole, so a crash leaves the one before.  It is a pickle that may name toolrt's own classes and nothing else: a
-foreign file cannot run code.
+Rules.  The file has what was shown, what is left to run, and which exploration it belongs to: the strategy, the
+program's name, and the first schedule with its enabled lists.  The first schedule is run again before the file is
+trusted.  It is replaced as a whole, so a crash leaves the one before.  It is a pickle that may name toolrt's own
+classes and nothing else: a foreign file cannot run code.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Checkpoint:
             raise
 
     def remove(self) -> None:
-        """There is nothing left to go on with."""
+        """Remove the file: nothing is left to run."""
         self._path.unlink(missing_ok=True)
 
     def changed(self) -> InputRefused:

@@ -25,7 +25,7 @@ __all__ = ["passing_beside"]
 _MOST_TRIES = 200
 _MOST_STEPS = 100_000
 
-#: Runs a list of choices, and judges what came of it.
+#: Runs a list of choices, and judges the execution.
 Attempt = Callable[[tuple[int, ...]], Generator[Any, Execution, tuple[Execution, Judgement]]]
 
 

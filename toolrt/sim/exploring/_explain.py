@@ -186,10 +186,10 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 def _wait_for_graph(error: Deadlock) -> list[str]:
     edges = dict(error.waits_on)
-    lines = ["Who waits for whom:"]
+    lines = ["Wait-for graph:"]
     lines += [f"    {task} -> {', '.join(others)}" for task, others in error.waits_on]
     circle = _circle_in(edges)
-    lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: somebody waits for nobody")
+    lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: a task waits for no other")
     return lines
 
 

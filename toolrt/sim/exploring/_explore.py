@@ -127,7 +127,7 @@ def replay(
     """
     policy = Replay(schedule)
     wanted = policy.schedule
-    # A schedule that was not stopped by the limit has to end of its own accord, wherever its limit was.
+    # A schedule that the limit did not stop has to end by itself, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
     program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
     job = checked_job(program, policy, max(1, limit))
@@ -182,7 +182,8 @@ def explore(
         seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
         progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
         checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
-            there, it is gone on with.  It is removed when all was run.  For the strategies that `jobs` is for.
+            there, the exploration continues from it.  It is removed when all was run.  For the strategies that `jobs`
+            is for.
         made_from: what the program works on, where its name does not say it: a digest of its input, a version.  A
             checkpoint of the same program made from something else is refused.
 
@@ -230,8 +231,8 @@ def explore(
     if not isinstance(search, Shared) or not search.can_be_divided:
         raise DefinitionRefused(
             "strategy with jobs or checkpoint",
-            "Exhaustive, Bounded, DPOR, Portfolio, or Random with a policy of toolrt's own (what another depends on "
-            "nobody knows, so it cannot be divided)",
+            "Exhaustive, Bounded, DPOR, Portfolio, or Random with a policy of toolrt's own (another may depend on "
+            "anything, so it cannot be divided)",
             strategy,
         )
     kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))

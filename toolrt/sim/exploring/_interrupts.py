@@ -1,4 +1,4 @@
-"""Ctrl-C while others work."""
+"""Ctrl-C while workers run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["interrupts_held", "one_interrupt_noted"]
 
 @contextmanager
 def one_interrupt_noted(note: Callable[[], bool]) -> Iterator[None]:
-    """Let the first Ctrl-C inside the block be noted and nothing else; the second is raised.
+    """Only note the first Ctrl-C inside the block; raise the second.
 
     Only in the main thread, and only if Python's own handler answers Ctrl-C.
 

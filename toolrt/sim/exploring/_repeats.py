@@ -37,7 +37,7 @@ class Repeats:
 
     def __init__(self) -> None:
         self._beginning: tuple[tuple[str, ...], ...] | None = None
-        #: The outcome that came of each list of choices.
+        #: The outcome of each list of choices.
         self.outcomes: dict[tuple[int, ...] | bytes, Any] = {}
         #: How two executions differ that must be alike; None: no two do.
         self.difference: str | None = None

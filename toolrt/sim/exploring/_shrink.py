@@ -63,7 +63,7 @@ def fewer_preemptions(
 
     Args:
         best: what has been found so far.
-        run: runs a policy and judges what came of it.
+        run: runs a policy and judges the execution.
         same: says whether that is the failure that is looked for.
 
     Returns:

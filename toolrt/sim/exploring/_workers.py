@@ -90,7 +90,7 @@ class PartOrder:
 
 @attrs.define
 class PartAnswer:
-    """What came of an order."""
+    """The answer to an order."""
 
     #: What is left of the part.
     part: Shared
@@ -181,7 +181,7 @@ class InProcessWorker:
         self.idle = []
 
     def answers(self, seconds: float) -> Iterator[tuple[int, PartAnswer | str]]:
-        """Give what came of it."""
+        """Give its answer."""
         answer, self._answer, self.idle = self._answer, None, [0]
         if answer is not None:
             yield answer

@@ -86,7 +86,7 @@ class FollowSchedule:
         self._left = list(self.schedule.tasks)
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
-        """Make the choice that the schedule has, or the one it would sooner have than others."""
+        """Make the choice that the schedule has, or the enabled task that comes first in what is left of it."""
         recorded = self._left[0] if self._left else None
         if self.strayed is None and recorded not in enabled:
             self.strayed = Strayed(step, recorded, enabled)

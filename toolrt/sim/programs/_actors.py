@@ -3,11 +3,11 @@
 Rules.  ``cancel_at="any"``: the program becomes ``main.0``, in a cancel scope of its own, and ``main.1`` is a task of
 one step that cancels that scope.  When it steps is a choice like any other, so every strategy tries it, every schedule
 holds it, and shrinking moves it to where it does not matter: choice 0 cancels when the program has ended.  A cancel
-that may still come keeps time from nothing: when it alone could step, the first choice is that time passes, a step of
-``clock``; and when there is no time to pass either, that step is a deadlock.
+that may still come does not keep time from moving: if only the idle-only task can run, the first choice is that time
+passes, a step of ``clock``; if no deadline is pending either, that step is a deadlock.
 
 Another name cancels a scope of that name (`_chances.scope`), and ``clock="explored"`` moves the clock early; neither is
-a task, so that the tasks of the program are called what they are called without.
+a task, so that the tasks of the program keep their names.
 
 Theory.  To cancel at every step of a program costs a search a factor of about its number of steps, where a nested
 loop over cancel points and schedules would cost the same and reach less: it could not combine.

@@ -126,7 +126,7 @@ def faults(
         raise DefinitionRefused("faults(errors)", "one or more exceptions", errors)
     if not isinstance(at_most, int) or isinstance(at_most, bool) or at_most < 1:
         raise DefinitionRefused("faults(at_most)", "a number of faults, 1 or more", at_most)
-    # Whose faults were counted last: one function may serve many executions.
+    # The execution in which faults were counted last: one function may serve many executions.
     whose: Callable[[], object] = lambda: None  # noqa: E731
     left = at_most
 

@@ -50,11 +50,6 @@ class Random:
         """Begin the sample."""
         return _Sample(self.policy, self.n)
 
-    @property
-    def can_be_shared(self) -> bool:
-        """Whether the policy is one of toolrt's own, which can go to another process."""
-        return type(self.policy) in _OWN
-
 
 class _Sample(Shared):
     """The executions from one index to another; a policy that measures needs all those before."""

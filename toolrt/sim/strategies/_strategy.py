@@ -1,10 +1,10 @@
 """The contract between an exploration and the strategy that picks its executions.
 
-Rules.  A *strategy* is a value: the same one may serve many explorations.  Its `begin` gives a *search*, which is
-what one exploration has learned so far: asked for a policy, told what came of it, asked for the next, until it has
-none or the budget has run out.  What an execution showed is in the execution: for each step the enabled list, the
-choice, and what was touched (`Execution.enabled`, `Execution.choices`, `Execution.trace`).  A search that has to
-know while an execution runs has it from its policy: `RunInfo.steps` grows step by step.
+Rules.  A *strategy* is a value: the same one may serve many explorations.  Its `begin` gives a *search*, which is what
+one exploration has learned so far: it gives a policy, learns from its execution, and gives the next policy, until it
+has none or the budget has run out.  What an execution showed is in the execution: for each step the enabled list, the
+choice, and what was touched (`Execution.enabled`, `Execution.choices`, `Execution.trace`).  A search that has to know
+while an execution runs has it from its policy: `RunInfo.steps` grows step by step.
 
 `claim` says in words and figures what was shown, and never more; `complete` is True only when the whole space of
 the claim was run; `unfinished` says why a search that set out to run a whole space has not.  An exploration whose
@@ -28,7 +28,7 @@ __all__ = ["Redundant", "Search", "Shared", "Strategy", "uncontrolled"]
 
 
 class Redundant(Exception):
-    """Raised by a policy: whatever comes of this execution, another one has shown.  It is ended and not counted."""
+    """Raised by a policy: another execution has already shown what this one can show.  It is ended and not counted."""
 
 
 class Search(ABC):

@@ -58,7 +58,7 @@ class CurrentExecution:
 
     @property
     def again(self) -> bool:
-        """Say whether the space has to be gone through again, by all that each step has touched."""
+        """Say whether the space has to be searched again, by all that each step has touched."""
         return self.unsteady if self.joined else self.withholds
 
     def sleep_at(self, index: int) -> Sleep:
@@ -169,7 +169,7 @@ class CurrentExecution:
         del nodes[max(events.count, kept + 1) :]
 
     def _choose(self, node: Node, choices: list[tuple[int, int]]) -> None:
-        """See to it that a step chooses everything it can."""
+        """Plan every value that a step can choose."""
         self.chooses = True
         chosen = node.chosen
         for place in range(node.forced, len(choices)):

@@ -70,7 +70,7 @@ class DPOR:
     #: "reported": a step that reported nothing may have done anything.  "declared": the caller's word that such a
     #: step did nothing others could see.
     accesses: str = attrs.field(default="reported")
-    #: So many random schedules are run beside the traces, and each is held against one that should be equal; see
+    #: So many random schedules are run beside the traces, and each is compared with one that should be equal; see
     #: `_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
     samples: int | None = attrs.field(default=None, kw_only=True)
 
@@ -136,7 +136,7 @@ class DPORSearch(Shared):
         self._tree = ExecutionTree(declared)
         #: How many traces were run; in a pass after the first, at most.
         self.traces = 0
-        #: How often the whole space was gone through.
+        #: How often the whole space was searched.
         self.passes = 1
         #: How many executions turned out to be of a trace that had been run, and were ended there.
         self.redundant = 0
@@ -218,7 +218,7 @@ class DPORSearch(Shared):
         return None
 
     def hold_against_samples(self, outcomes: Collection[Any]) -> Generator[Policy, Execution, str | None]:
-        """Run random schedules, and hold each against one that should be equal; see `_samples`."""
+        """Run random schedules, and compare each with one that should be equal; see `_samples`."""
         number = self._samples
         if number is None:
             number = _SAMPLES_MOST if self._declared else max(_SAMPLES_LEAST, min(_SAMPLES_MOST, self.traces // 100))

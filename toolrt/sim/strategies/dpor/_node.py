@@ -56,7 +56,7 @@ class Move(NamedTuple):
     footprint: Footprint
     #: What it chooses.
     chosen: tuple[int, ...]
-    #: True when nothing of it has to come before.
+    #: True when no other move has to come before it.
     can_begin: bool
     #: True when what it touches there is not known: this is all it ever has.
     is_guess: bool

@@ -74,14 +74,14 @@ class ExecutionTree:
         elif self.careful:
             for second in range(kept, len(nodes)):
                 for first in nodes[second].races:
-                    self._turn_round(first, second)
+                    self._reverse(first, second)
         elif not redundant:
             ever = self.current.ever
             for second in range(0 if self.current.unsteady else kept, len(nodes)):
                 node = nodes[second]
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
                     for first in node.races:
-                        self._turn_round(first, second)
+                        self._reverse(first, second)
         if self.current.chooses:
             self._let_others_begin(kept + 1)
         if record.extra is not None or record.canceller is not None:
@@ -92,10 +92,10 @@ class ExecutionTree:
                 self._let_the_clock_move(events, kept)
         self._backtrack()
 
-    # ------------------------------------------------------------------ turning a race round
+    # ------------------------------------------------------------------ reversing a race
 
-    def _turn_round(self, first: int, second: int) -> None:
-        """See to it that `second` is run before `first`, from the place where `first` was."""
+    def _reverse(self, first: int, second: int) -> None:
+        """Plan an execution in which `second` runs before `first`, from the place where `first` was."""
         nodes = self.current.nodes
         place, bit = nodes[first], 1 << first
         sequence = [
@@ -106,7 +106,7 @@ class ExecutionTree:
         self._plan(first, sequence, second, place.name if place.name in self.current.may else "")
 
     def _plan(self, first: int, sequence: list[int], second: int = -1, finally_: str = "") -> None:
-        """See to it that `sequence` is run from where `first` was, and then a step of `finally_`.
+        """Plan an execution that runs `sequence` from where `first` was, and then a step of `finally_`.
 
         What `second` would touch there is not known: all that it ever has, then.
         """
