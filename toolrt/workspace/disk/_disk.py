@@ -397,7 +397,7 @@ class Disk(Protocol):
         `change` runs once, where it may not await: in a worker thread on the real disk.  What it raises is raised.
 
         A file with one name is replaced as a whole: a reader sees the old content or the new, after a crash too.
-         One with several names is written in place where `in_place` says so, and all of them have the new content;
+        One with several names is written in place where `in_place` says so, and all of them have the new content;
         else this name has a file of its own then.  One with one name, of an owner it could not be given back to, is
         written in place as well; `recover` mends what a crash leaves of that.  Mode and owner are kept.  A cancel
         before the last effect changes nothing; after it the call returns normally.  No temporary file is left in
