@@ -10,8 +10,9 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from pathlib import Path
+from typing import Any
 
-from toolrt.order._tracked import TRANSITIONS, Status
+from toolrt.order import BATCH, CALL, LANE, BatchState, CallMove, CallState, LaneState, Status
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,11 +53,14 @@ _TOP = 110
 
 
 def tracked_call() -> str:
-    """Draw the table of `toolrt.order._tracked`: states in a row, and what leads from one to another."""
+    """Draw the table of a call (`toolrt.order.CALL`) as a user sees it: statuses, and what leads where."""
     states = list(Status)
     named: dict[tuple[int, int], list[str]] = {}
-    for (before, happening), after in TRANSITIONS.items():
-        named.setdefault((states.index(before), states.index(after)), []).append(happening.value)
+    for (before, event), after in CALL.items():
+        if before.status is not after.status or (before, event) == (CallState.COMPLETED, CallMove.SKIP):
+            found = named.setdefault((states.index(before.status), states.index(after.status)), [])
+            if event.value not in found:
+                found.append(event.value)
     leaving = {before for before, _ in named}
     width = len(states) * (_STATE_WIDTH + _APART) - _APART + 60
 
@@ -128,10 +132,56 @@ def house() -> str:
     return _document(_WIDTH, 16 + len(floors) * _FLOOR + 22, "The house", lines())
 
 
+# ---------------------------------------------------------------------- the tables of states
+
+_ABOUT = """# The states of a call, a lane and a batch
+
+Drawn from `toolrt.order` by `.ci/draw_diagrams.py`: do not change it by hand. What is not in a table raises
+`InternalError`, before anything is written. [Three readings](three-readings.md) shows how the tables are used.
+"""
+
+
+def states_page() -> str:
+    """Draw the three tables as Markdown: one row for each state, with the events that leave it."""
+    tables = ((CallState, CALL, "call"), (LaneState, LANE, "lane"), (BatchState, BATCH, "batch"))
+    return "\n".join([_ABOUT, *(line for one in tables for line in _states_of(*one))])
+
+
+def _states_of(states: Any, table: Any, name: str) -> Iterator[str]:
+    source = (ROOT / "toolrt/order/_states.py").read_text(encoding="utf-8")
+    body = source[source.index(f"class {states.__name__}(") :]
+    yield f"## A {name}\n"
+    if states is CallState:
+        yield "| state | a user sees | it holds | means | leads to |\n|---|---|---|---|---|"
+    else:
+        yield "| state | means | leads to |\n|---|---|---|"
+    for state in states:
+        comment = body[: body.index(f"    {state.name} = ")].splitlines()
+        about = " ".join(_comment_above(comment))
+        leads: dict[str, list[str]] = {}
+        for (before, event), after in table.items():
+            if before is state:
+                leads.setdefault(after.name.lower(), []).append(event.value)
+        ways = "; ".join(f"{', '.join(events)}: *{after}*" for after, events in leads.items()) or "nothing"
+        seen = f" {state.status.value} | {state.holds.value} |" if states is CallState else ""
+        yield f"| {state.name.lower()} |{seen} {about} | {ways} |"
+    yield ""
+
+
+def _comment_above(lines: list[str]) -> list[str]:
+    found: list[str] = []
+    for line in reversed(lines):
+        if not line.strip().startswith("#:"):
+            break
+        found.insert(0, line.strip().removeprefix("#:").strip())
+    return found
+
+
 #: Each file, and what draws it.
 DIAGRAMS: Mapping[str, Callable[[], str]] = {
     "docs/images/tracked-call.svg": tracked_call,
     "docs/images/house.svg": house,
+    "docs/explanation/states.md": states_page,
 }
 
 if __name__ == "__main__":

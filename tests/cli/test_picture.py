@@ -17,7 +17,7 @@ from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._painter import Painter, fitted
 from toolrt.cli.screen._picture import Glyphs, Rate, clock
 from toolrt.cli.screen._said import in_bytes, said_in, size_of
-from toolrt.order import Happening, TrackedCall
+from toolrt.order import CallMove, CallRecord, CallState, Siblings, TrackedCall, TrackedCalls
 
 TEXTS = st.text(alphabet="ab 値é━", max_size=30)
 
@@ -126,26 +126,39 @@ def test_line_that_is_wider_than_known_takes_one_row(monkeypatch: pytest.MonkeyP
 
 
 class Asked(TrackedCall):
-    """A call that counts how often it is asked."""
+    """A view of a call that counts how often it is asked."""
+
+    __slots__ = ()
 
     asked = 0
 
     def __getattribute__(self, name: str) -> Any:
-        if name == "status":
+        if name == "state":
             Asked.asked += 1
         return super().__getattribute__(name)
 
 
-def calls_of(count: int, kind: type[TrackedCall] = TrackedCall) -> list[TrackedCall]:
-    calls: list[TrackedCall] = []
-    calls += [kind(ToolCall(str(index), "t"), index, "b", 0.0, calls) for index in range(count)]
+def calls_of(count: int) -> Siblings:
+    calls = Siblings()
+    calls += [CallRecord(ToolCall(str(index), "t"), index, "b", 0.0, calls) for index in range(count)]
     return calls
 
 
-def settle(call: TrackedCall, outcome: Outcome = Outcome.OK) -> ToolResult:
+def settle(call: CallRecord, outcome: Outcome = Outcome.OK) -> ToolResult:
     call.result = ToolResult(call.call_id, call.call_index, call.name, outcome, None, None, 0)
-    call.happen(Happening.SETTLE)
+    call.happen(CallMove.SETTLE)
+    if call.admitted:
+        call.happen(CallMove.END)
     return call.result
+
+
+#: What brings a call further that waits.
+NEXT = {
+    CallState.PLACED: CallMove.TAKE,
+    CallState.WAITING: CallMove.GRANT,
+    CallState.READY: CallMove.SPAWN,
+    CallState.SPAWNED: CallMove.START,
+}
 
 
 @given(
@@ -156,24 +169,22 @@ def settle(call: TrackedCall, outcome: Outcome = Outcome.OK) -> ToolResult:
 def test_census_comes_to_the_truth(count: int, most: int, happenings: list[tuple[int, str]]) -> None:
     """However few it asks in one look: when nothing happens for a while, each count is what is so."""
     calls = calls_of(count)
-    census = Census(calls, most)
+    census = Census(TrackedCalls(calls), most)
     for index, what in happenings:
         call = calls[index % count]
         if what == "look":
             census.look(1.0)
         elif what == "hand over":
             if call.status.value == "completed" and call.result is not None:
-                call.happen(Happening.YIELD)
+                call.happen(CallMove.YIELD)
                 census.handed_over(call.result)
         elif call.status.value == "executing" or (what == "end" and call.result is None):
             settle(call, Outcome.OK if index % 2 else Outcome.ERROR)
-        elif call.admitted and call.result is None:
-            call.happen(Happening.START)
-        else:
-            call.admitted, call.pending = True, index % 2
+        elif call.result is None:
+            call.happen(NEXT[call.state])
     for _ in range(2 * (count // most + 2)):
         census.look(2.0)
-    running = [call.call_index for call in calls if call.status.value == "executing"]
+    running = [call.call_index for call in calls if call.state in (CallState.SPAWNED, CallState.RUNNING)]
     ended = [call.result for call in calls if call.result is not None]
     assert sorted(census.running) == running
     assert census.counts[CallStage.ENDED] == len(ended)
@@ -183,7 +194,7 @@ def test_census_comes_to_the_truth(count: int, most: int, happenings: list[tuple
     left = [call.call_index for call in calls if call.result is None]
     assert (census.first_left is None) == (not left)
     if left:
-        assert census.first_left is calls[left[0]]
+        assert census.first_left == TrackedCall(calls[left[0]])
     assert [call.call_index for call in census.first_running(count)] == running
     waiting = [each for each in left if each not in running]
     shown = [call.call_index for call in census.first_waiting(count)]
@@ -193,7 +204,7 @@ def test_census_comes_to_the_truth(count: int, most: int, happenings: list[tuple
 def test_census_asks_a_bounded_number_of_calls() -> None:
     """Of a hundred thousand calls a look asks as many as of five thousand; the twin: of ten it asks ten."""
     for count, most_asked in ((100_000, 5_000), (10, 10)):
-        census = Census(calls_of(count, Asked))
+        census = Census([Asked(record) for record in calls_of(count)])
         for _ in range(3):
             Asked.asked = 0
             census.look(0.0)
@@ -204,7 +215,7 @@ def test_census_asks_a_bounded_number_of_calls() -> None:
 def test_census_counts_a_result_that_a_stop_replaced() -> None:
     """What was seen to be OK and is handed over as skipped was skipped."""
     (call,) = calls_of(1)
-    census = Census([call])
+    census = Census([TrackedCall(call)])
     settle(call)
     census.look(0.0)
     assert dict(census.outcomes) == {Outcome.OK: 1}

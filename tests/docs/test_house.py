@@ -21,16 +21,17 @@ HOUSE = runpy.run_path(str(ROOT / ".ci" / "measure_house.py"), run_name="house")
 PACKAGE = ROOT / "toolrt"
 
 #: Circles of more than two files, by the room that they are in: how many files.
-CIRCLES_TO_GO: dict[str, int] = {"runtime": 12}
+CIRCLES_TO_GO: dict[str, int] = {}
 #: Classes whose name stands twice.
 NAMES_TO_GO: set[str] = {"Event"}
 #: What one streaming call is over its limits.
-CALL_TO_GO: dict[str, int] = {"files": 26, "moves": 122}
+CALL_TO_GO: dict[str, int] = {"files": 24, "moves": 124}
 #: How many public names a batch has, where they are more than 14.
-BATCH_TO_GO = 35
+BATCH_TO_GO = 14
 #: Modules above 600 lines, each with the reason why it is not divided.
 LONG_MODULES = {
-    "toolrt/runtime/_lane.py": "still to go",
+    "toolrt/order/_machine.py": "every event of a batch, and what follows from it, to be checked together",
+    "toolrt/runtime/_run.py": "every instruction of the machine, and the block that a batch is open in",
 }
 
 

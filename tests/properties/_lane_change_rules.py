@@ -11,7 +11,7 @@ import toolrt
 from tests.properties._rule import Variant, calls_of, only_ending
 from toolrt import FileChanged, LaneChanges, MemoryDisk, Registry, Runtime, Services, ToolContext, Workspace, sim
 from toolrt.invariants import patched, require
-from toolrt.runtime import _after_lane, _sequence
+from toolrt.runtime import _after_lane, _run
 
 
 @toolrt.tool(safe=True)
@@ -68,9 +68,9 @@ async def _fails(changes: LaneChanges) -> None:
 def _as_told(changes_of: Any) -> Any:
     """The changes as they were made, not by call_index."""
 
-    def as_told(lane: Any, owner: Any = None) -> Any:
-        lane.calls.sort(key=lambda call: call.ran or 0.0)
-        return changes_of(lane, owner)
+    def as_told(batch_id: str, lane: Any, owner: Any = None) -> Any:
+        lane.calls.sort(key=lambda call: (call.ended_at or 0.0) - (call.started_at or 0.0))
+        return changes_of(batch_id, lane, owner)
 
     return as_told
 
@@ -141,7 +141,7 @@ VARIANTS: dict[str, Variant] = {
     ),
     "a cancelled lane is not told of": Variant(
         "lane changes, cancelled",
-        lambda: patched(_sequence, "tell_services", _told_when_all_is_well),
+        lambda: patched(_run, "tell_services", _told_when_all_is_well),
         "changed and nobody was told",
     ),
     "a service that fails fails the batch": Variant(

@@ -13,9 +13,8 @@ from typing import Any
 import attrs
 
 from toolrt.model import State
-from toolrt.order import LanePlace, TrackedCall
-from toolrt.runtime import Batch
-from toolrt.runtime._lane import LaneRun
+from toolrt.order import CallRecord, LanePlace, LaneRecord, Machine
+from toolrt.runtime._run import BatchRun
 
 _ATOMS = (str, bytes, int, float, bool, type(None), enum.Enum, type, types.ModuleType, PurePath)
 _CONTAINERS = (dict, list, set, deque, bytearray)
@@ -63,11 +62,11 @@ def _inside(thing: Any) -> Iterator[Any]:
 
 def _name(thing: Any) -> str:
     """Which of its class it is, where it has a name."""
-    if isinstance(thing, TrackedCall):
+    if isinstance(thing, CallRecord):
         return f"{thing.batch_id}#{thing.call_index}"
-    if isinstance(thing, LaneRun):
-        return f"{thing.batch.batch_id}/{thing.index}"
-    if isinstance(thing, Batch):
+    if isinstance(thing, LaneRecord):
+        return "/".join([*dict.fromkeys(call.batch_id for call in thing.calls), str(thing.index)])
+    if isinstance(thing, BatchRun | Machine):
         return thing.batch_id
     return str(thing.index) if isinstance(thing, LanePlace) else str(getattr(thing, "name", ""))
 

@@ -34,7 +34,7 @@ FIXED = """
 BareValidator.schema DerivedValidator.schema GivenValidator.schema LanguageServer.env LanguageServer.settings
 RecordedShell._answers Registry._tools
 Runtime._services_by_owner State._values Tool._defaults Tool._wish ToolCall.input ToolResult.content
-TrackedCall.input WatchedState._values Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
+CallRecord.input WatchedState._values Workspace._tools _Parameters.defaults _ShellTool._defaults _ShellTool._wish
 """
 
 #: Made when it is first asked for, out of what is fixed.
@@ -42,13 +42,13 @@ MADE_LATE = "DerivedValidator._against Tool._validator"
 
 #: A batch's own books: what they say in the end follows from call order, and law 12 sees that nothing is left in them.
 BATCH = """
-Batch.calls Cursor._calls Cursor._lanes Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress Ending.outcome
-Inside._changes Inside._ended Inside._open Inside._opened Inside._tables Inside.running LanePlace.index LaneRun._ready
-LaneRun.calls LaneRun.modified LaneRun.nursery LaneRun.running LaneRun.starved LaneRun.state LaneRun.unfinished
-LaneSequence._current LaneSequence.applied LaneSequence.lanes LaneSequence.state Reader._calls Reader._news
-Reader._reading StateKeys._keys StateKeys._subtrees TrackedCall.changes TrackedCall.held TrackedCall.pending
-TrackedCall.opened TrackedCall.pending_progress TrackedCall.runs_in TrackedCall.siblings TrackedCall.status
-TrackedCall.tickets
+Admission._tables BatchRun._nursery BatchRun.applied BatchRun.outcome BatchRun.records BatchRun.state
+CallRecord.changes CallRecord.missing CallRecord.opened CallRecord.pending_progress CallRecord.siblings
+CallRecord.state CallRecord.tickets Cursor._calls Cursor._lanes Cursor._merges Cursor._merges_due Cursor._slot
+Cursor.progress LanePlace.index LaneRecord.calls LaneRecord.modified LaneRecord.ready LaneRecord.running
+LaneRecord.start LaneRecord.state LaneRecord.unfinished Lease._changes Lease._ended Lease._open Lease._opened
+Lease._tables LentSlot.running Machine.calls Machine.current Machine.lanes Machine.state Reader._calls Reader._reading
+Reader.news Slots.starved StateKeys._keys StateKeys._subtrees
 """
 
 #: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.

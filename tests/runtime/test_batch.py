@@ -269,7 +269,7 @@ async def test_progress_after_the_result_is_dropped() -> None:
             batch.seal()
             updates = await read_all(batch)
     assert kinds(updates) == ["R0", "M0"]
-    assert batch.calls[0].progress_dropped == 1
+    assert batch.calls[0].results[0].progress_dropped == 1
 
 
 async def test_modifiers_merge_in_call_order_whoever_ends_first(autojump_clock: trio.testing.MockClock) -> None:

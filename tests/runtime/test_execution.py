@@ -188,7 +188,7 @@ async def test_sync_tool_that_overruns_answers_at_once_and_keeps_its_claims_unti
         release.set()
     assert order == ["stuck ends", "follows"]
     assert outcomes(batch.outcome.results) == ["timed_out", "ok"]
-    assert batch.calls[0].progress_dropped == 1
+    assert batch.calls[0].results[0].progress_dropped == 1
 
 
 async def test_sync_tool_cancelled_answers_at_once_and_the_block_waits_for_the_thread() -> None:

@@ -158,7 +158,7 @@ async def test_thread_of_a_child_keeps_the_parents_claims() -> None:
         batch.submit(call("opens"))
         batch.submit(call("after"))
         batch.seal()
-        while not (inside and inside[0].calls and inside[0].calls[0].result):  # noqa: ASYNC110  nobody else tells
+        while not (inside and inside[0].calls and inside[0].calls[0].results):  # noqa: ASYNC110  nobody else tells
             await trio.lowlevel.checkpoint()
         assert lines == []
         go_on.set()

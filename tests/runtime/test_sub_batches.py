@@ -12,7 +12,7 @@ from tests.runtime._tools import READ, WRITE, Diary, call, claims, opener, outco
 from toolrt import Claim, Registry, Runtime, State, ToolContext, ToolOutput
 from toolrt.errors import BatchClosed, DefinitionRefused
 from toolrt.model import ApprovalRequest, BatchOutcome, Progress
-from toolrt.runtime._inside import DEEPEST
+from toolrt.runtime._lease import DEEPEST
 from toolrt.workspace import MemoryDisk, Workspace
 
 

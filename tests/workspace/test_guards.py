@@ -309,11 +309,11 @@ async def test_guard_is_held_by_a_thread_that_outlives_its_timeout(workspace: Wo
             batch.submit(CALLS[0])
             batch.submit(CALLS[3])
             batch.seal()
-            while batch.calls[0].result is None or batch.calls[2].result is None:
+            while not (batch.calls[0].results and batch.calls[2].results):
                 await trio.lowlevel.checkpoint()
             assert batch.calls[0].result.outcome is toolrt.Outcome.TIMED_OUT
             assert batch.calls[1].waits_for == [0]
-            assert batch.calls[1].result is None
+            assert not batch.calls[1].results
             let_go.set()
     finally:
         let_go.set()
@@ -347,7 +347,7 @@ async def test_guard_is_free_after_an_approval_that_never_came(workspace: Worksp
                 await trio.testing.wait_all_tasks_blocked()
                 assert [call.waits_for for call in batch.calls] == [["approval"], [0, "approval"]]
                 nursery.start_soon(mutate)
-                while len(behind.calls) < 2 or behind.calls[1].result is None:
+                while len(behind.calls) < 2 or not behind.calls[1].results:
                     await trio.lowlevel.checkpoint()
                 assert behind.calls[0].waits_for == ["asked#1"]
                 assert behind.calls[0].status is toolrt.Status.QUEUED

@@ -77,7 +77,7 @@ async def all_that_is_shown(workspace: Workspace, tools: list[Any], calls: list[
         batch.seal()
         async for update in batch:
             shown.append(repr(update))
-            shown += [repr((call.status, call.waits_for, call.claims, call.result)) for call in batch.calls]
+            shown += [repr((call.status, call.waits_for, call.claims, call.results)) for call in batch.calls]
     shown += [repr(batch.outcome), repr(workspace.claim_table.statistics())]
     return "\n".join(shown)
 

@@ -3,7 +3,7 @@
 Rules.  A batch is a sequence of calls, each of one of the kinds below.  Every batch of a given length is run once for
 each of its Mazurkiewicz traces (`toolrt.sim.DPOR`), and every execution is held against every law.  Scripts and reader
 declare that they report all they touch, and the runtime reports what its bookkeeping touches
-(`toolrt.runtime._bookkeeping`); a step without such a declaration conflicts with every other.
+(`toolrt.order._footprints`); a step without such a declaration conflicts with every other.
 
 Limits.  One execution stands for all of its trace.  A law that looks at the order of two events which no access and no
 cause orders may trip on one of them and not on another; the random executions of `table` look at those.

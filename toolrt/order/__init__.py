@@ -1,7 +1,7 @@
 """The order of everything: claims, tickets, lanes, result slots.  Pure; knows neither Trio nor time."""
 
 from toolrt.order._circle import circle_through
-from toolrt.order._cursor import PROGRESS_BOUND, Cursor, MergingLane
+from toolrt.order._cursor import PROGRESS_BOUND, Cursor
 from toolrt.order._lanes import (
     STATE_KEY,
     Lane,
@@ -19,28 +19,59 @@ from toolrt.order._lanes import (
     stale_claims_text,
     touched_by,
 )
+from toolrt.order._machine import Machine
 from toolrt.order._merge import MergedCall, applied, has_changed, merged, stale_part
+from toolrt.order._record import CallRecord, LanePlace, LaneRecord, Siblings
+from toolrt.order._slots import LentSlot, Slots
 from toolrt.order._stale import stale_text
+from toolrt.order._states import (
+    BATCH,
+    CALL,
+    LANE,
+    BatchMove,
+    BatchState,
+    CallMove,
+    CallState,
+    Holds,
+    LaneMove,
+    LaneState,
+    Status,
+)
 from toolrt.order._tickets import ClaimTable, Ticket, give_back, next_batch
-from toolrt.order._tracked import TRANSITIONS, Happening, LanePlace, Siblings, Status, TrackedCall
+from toolrt.order._verbs import Verbs
+from toolrt.order._view import TrackedCall, TrackedCalls
 
 __all__ = [
+    "BATCH",
+    "CALL",
+    "LANE",
     "PROGRESS_BOUND",
     "STATE_KEY",
-    "TRANSITIONS",
+    "BatchMove",
+    "BatchState",
+    "CallMove",
+    "CallRecord",
+    "CallState",
     "ClaimTable",
     "Cursor",
-    "Happening",
+    "Holds",
     "Lane",
+    "LaneMove",
     "LanePlace",
     "LanePolicy",
+    "LaneRecord",
+    "LaneState",
+    "LentSlot",
+    "Machine",
     "MergedCall",
-    "MergingLane",
     "Siblings",
+    "Slots",
     "StateKeys",
     "Status",
     "Ticket",
     "TrackedCall",
+    "TrackedCalls",
+    "Verbs",
     "applied",
     "by_claims",
     "by_safety",

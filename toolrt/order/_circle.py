@@ -18,21 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from toolrt.order._tracked import Status, TrackedCall
+from toolrt.order._record import CallRecord
+from toolrt.order._states import CallState, Holds, Status
 
 __all__ = ["circle_through"]
 
 _ENDED = (Status.COMPLETED, Status.YIELDED)
 
 
-def circle_through(call: TrackedCall) -> str | None:
+def circle_through(call: CallRecord) -> str | None:
     """Why `call`, which has just taken its tickets, would never start; None if it may.
 
     Ordering: what it waits for is named in the order of the tickets.
     """
     # Earlier calls of its own batch were held against the same graph, so no way to what they wait for leads back.
     known = {id(one) for one in call.siblings if one is not call}
-    needs: dict[int, tuple[TrackedCall, list[TrackedCall], list[TrackedCall]]] = {}
+    needs: dict[int, tuple[CallRecord, list[CallRecord], list[CallRecord]]] = {}
     todo = [call]
     while todo:
         one = todo.pop()
@@ -64,29 +65,29 @@ def circle_through(call: TrackedCall) -> str | None:
     return f"it would never start: it waits for {steps}"
 
 
-def _unended(calls: Iterable[TrackedCall]) -> Iterator[TrackedCall]:
+def _unended(calls: Iterable[CallRecord]) -> Iterator[CallRecord]:
     return (one for one in calls if one.status not in _ENDED)
 
 
-def _waits_for_all(call: TrackedCall) -> Iterator[TrackedCall]:
+def _waits_for_all(call: CallRecord) -> Iterator[CallRecord]:
     """The calls that must all end before this one can."""
     if call.status is Status.EXECUTING:
         for batch in call.opened:
-            yield from _unended(batch.calls)
-    elif call.status is Status.QUEUED and not call.held:
-        if call.admitted:
+            yield from _unended(batch.records)
+    elif call.status is Status.QUEUED and call.state.holds is not Holds.SLOT:
+        if call.state is not CallState.PLACED:
             for ticket in call.tickets:
                 yield from ticket.waits_for()
         else:
             # Those of the lanes before its own, or the one whose claims are not known, at which its lane stands still.
             for one in _unended(call.siblings):
-                if (one.lane or 0) < (call.lane or 0) or (one.asking and one.lane == call.lane):
+                if (one.lane or 0) < (call.lane or 0) or (one.state is CallState.ASKING and one.lane == call.lane):
                     yield one
 
 
-def _waits_for_one(call: TrackedCall) -> list[TrackedCall]:
+def _waits_for_one(call: CallRecord) -> list[CallRecord]:
     """The calls one of which must end before this one can: those that hold the slots of its batch, if all are held."""
-    if call.status is not Status.QUEUED or call.held or not call.admitted:
+    if call.status is not Status.QUEUED or call.state.holds is not Holds.TICKETS:
         return []
-    holding = [one for one in call.siblings if one.held]
+    holding = [one for one in call.siblings if one.state.holds is Holds.SLOT]
     return holding if len(holding) >= call.siblings.limit else []

@@ -16,27 +16,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
 
 from toolrt.model import Progress, ResultReady, StateMerged
-from toolrt.order._tracked import Happening, Status, TrackedCall
+from toolrt.order._record import CallRecord, LaneRecord
+from toolrt.order._states import CallMove, Status
 
-__all__ = ["PROGRESS_BOUND", "Cursor", "MergingLane"]
+__all__ = ["PROGRESS_BOUND", "Cursor"]
 
 #: How many progress messages wait for the reader at most; the newest are dropped and counted.
 PROGRESS_BOUND = 1000
-
-
-class MergingLane(Protocol):
-    """What the cursor asks of a lane."""
-
-    shared: bool
-    #: Whether a thread that cannot be stopped outlives its result.
-    outlived: bool
-
-    @property
-    def merge(self) -> StateMerged | None:
-        """What its end has to tell; None while it has not ended."""
 
 
 class Cursor:
@@ -49,7 +37,7 @@ class Cursor:
 
     __slots__ = ("_calls", "_lanes", "_merges", "_merges_due", "_slot", "progress")
 
-    def __init__(self, calls: Sequence[TrackedCall], lanes: Sequence[MergingLane]) -> None:
+    def __init__(self, calls: Sequence[CallRecord], lanes: Sequence[LaneRecord]) -> None:
         self._calls = calls
         self._lanes = lanes
         self._slot = 0
@@ -57,7 +45,7 @@ class Cursor:
         self._merges = 0
         self._merges_due = 0
         #: Progress not yet handed over, in the order it was sent.
-        self.progress: deque[tuple[TrackedCall, Progress, int]] = deque()
+        self.progress: deque[tuple[CallRecord, Progress, int]] = deque()
 
     def next(self, complete: bool) -> Progress | ResultReady | StateMerged | None:
         """The next update, or None if there is none yet or none any more (`exhausted` tells which).
@@ -87,7 +75,7 @@ class Cursor:
         if has_slot and calls[self._slot].result is not None:
             call = calls[self._slot]
             if call.status is Status.COMPLETED:  # else the batch has ended, and its late reader takes the rest
-                call.happen(Happening.YIELD)
+                call.happen(CallMove.YIELD)
             self._slot += 1
             if call.lane is not None and not self._lanes[call.lane].shared:
                 self._merges_due = max(self._merges_due, call.lane + 1)

@@ -35,7 +35,7 @@ from toolrt.model._watched_state import (
     parts_json,
     watched,
 )
-from toolrt.order._tracked import TrackedCall
+from toolrt.order._record import CallRecord
 
 __all__ = ["MergedCall", "applied", "has_changed", "merged", "stale_part"]
 
@@ -160,7 +160,7 @@ def has_changed(part: Part, seen: State, now: State) -> bool:
         return True  # values that cannot be compared
 
 
-def merged(lane: int, state: State, calls: Iterable[TrackedCall]) -> StateMerged:
+def merged(lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
     """The state of `lane` after the modifiers of `calls`, which may be given in any order.
 
     Ordering: modifiers apply by call_index, and those of one call in the order in which it gave them.
@@ -183,5 +183,5 @@ def merged(lane: int, state: State, calls: Iterable[TrackedCall]) -> StateMerged
     return StateMerged(lane, state, tuple(done), tuple(rejected))
 
 
-def _call_index(call: TrackedCall) -> int:
+def _call_index(call: CallRecord) -> int:
     return call.call_index

@@ -17,25 +17,42 @@ Limits.  Another batch on the same files may run meanwhile.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import trio
 
 from toolrt.errors import asks_to_exit
 from toolrt.events import ServiceFailed, ServicesHeard, ServicesTold, observer
 from toolrt.model import WRITE, AfterLane, FileChanged, LaneChanges
-from toolrt.order import TrackedCall
+from toolrt.order import CallRecord, LaneRecord
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._interrupts import asked, awaited
-
-if TYPE_CHECKING:
-    from toolrt.runtime._batch import Batch
-    from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._telemetry import Teller
 
 __all__ = ["changes_of", "tell_services"]
 
 
-def changes_of(lane: LaneRun, owner: Any = None) -> LaneChanges | None:
+class WithServices(Protocol):
+    """What services are told of: a batch's engine."""
+
+    batch_id: str
+    teller: Teller | None
+    #: The scope of a service that is told what a lane changed, while it is.
+    hook_scope: trio.CancelScope | None
+
+    @property
+    def hooks(self) -> tuple[tuple[Any, AfterLane], ...]:
+        """Which services hear what a lane changed, and the owner whose tools' calls count; None means all."""
+
+    @property
+    def cancel_reason(self) -> str | None:
+        """Why the batch was cancelled; None while it is not."""
+
+    def abort(self, error: BaseException) -> None:
+        """Cancel the batch, and let `error` out when it is left."""
+
+
+def changes_of(batch_id: str, lane: LaneRecord, owner: Any = None) -> LaneChanges | None:
     """What the lane's calls changed; None where nothing can have changed.
 
     Args:
@@ -57,10 +74,10 @@ def changes_of(lane: LaneRun, owner: Any = None) -> LaneChanges | None:
             paths.update(dict.fromkeys(change.paths))
     if not (paths or unknown):
         return None
-    return LaneChanges(lane.batch.batch_id, lane.index, tuple(paths), tuple(changes), unknown)
+    return LaneChanges(batch_id, lane.index, tuple(paths), tuple(changes), unknown)
 
 
-def _claimed(call: TrackedCall) -> list[str] | None:
+def _claimed(call: CallRecord) -> list[str] | None:
     """The files that a call may have changed which said nothing; None: any."""
     found = []
     for claim in call.claims if call.allowed is None else call.allowed:
@@ -72,7 +89,7 @@ def _claimed(call: TrackedCall) -> list[str] | None:
     return found
 
 
-async def tell_services(batch: Batch, lane: LaneRun) -> None:
+async def tell_services(batch: WithServices, lane: LaneRecord) -> None:
     """Tell every service of the runtime that wants it what the lane changed.
 
     Raises:
@@ -81,26 +98,26 @@ async def tell_services(batch: Batch, lane: LaneRun) -> None:
     Checkpoint: as the services do; never where nothing changed.
     """
     due: BaseException | None = None
-    for owner, hook in batch.runtime.hooks:
-        changes = changes_of(lane, owner)
+    for owner, hook in batch.hooks:
+        changes = changes_of(batch.batch_id, lane, owner)
         if changes is not None:
             due = await _tell(batch, hook, changes) or due
     if due is not None:
         raise due
 
 
-async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseException | None:
+async def _tell(batch: WithServices, hook: AfterLane, changes: LaneChanges) -> BaseException | None:
     """Tell one service; gives the cancellation that is due, for when all have been told."""
     if observer.records:
         observer.tell(ServicesTold(batch.batch_id, changes.lane, list(changes.paths), changes.unknown))
-    cut = batch.ending.cancel_reason is not None
+    cut = batch.cancel_reason is not None
     try:
         awaitable = asked(hook, changes)
         if isinstance(awaitable, Awaitable):
             # Shielded when it is cut short: else a scope further out would claim the Cancelled for itself.
-            with trio.CancelScope(shield=cut) as batch.ending.hook_scope:
+            with trio.CancelScope(shield=cut) as batch.hook_scope:
                 if cut:
-                    batch.ending.hook_scope.cancel()
+                    batch.hook_scope.cancel()
                 await awaited(awaitable)
     except BaseException as error:  # noqa: ASYNC103  a Cancelled that is due is re-raised
         if isinstance(error, GeneratorExit):
@@ -108,19 +125,19 @@ async def _tell(batch: Batch, hook: AfterLane, changes: LaneChanges) -> BaseExce
         cancelled, rest = split_cancelled(error)
         exit_asked = asks_to_exit(rest)
         if exit_asked is not None:
-            batch.ending.abort(exit_asked)
+            batch.abort(exit_asked)
         elif rest is not None:
             _report(batch, hook, changes, rest)
         if cancelled is not None and trio.current_effective_deadline() == -float("inf"):
             return cancelled  # noqa: ASYNC104  it is raised once the others have been told
     finally:
-        batch.ending.hook_scope = None
+        batch.hook_scope = None
         if observer.records:
             observer.tell(ServicesHeard(batch.batch_id, changes.lane))
     return None
 
 
-def _report(batch: Batch, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
+def _report(batch: WithServices, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
     if observer.listens:
         name = getattr(hook, "__qualname__", type(hook).__qualname__)
         observer.tell(ServiceFailed(batch.batch_id, changes.lane, name, error), batch.teller)

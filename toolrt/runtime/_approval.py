@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import trio
 
@@ -23,41 +23,64 @@ from toolrt.errors import asks_to_exit
 from toolrt.events import ApprovalAnswered, ApprovalAsked, ApprovalAwaited, observer
 from toolrt.model import Allow, ApprovalRequest, Approve, Claim, Deny, Outcome, Rewrite, Tool, covers, decision
 from toolrt.model._watched_state import bare_state
-from toolrt.order import Status, TrackedCall, claims_of, looked_at_by, may_go_stale, touched_by
+from toolrt.order import (
+    CallRecord,
+    CallState,
+    LaneRecord,
+    Machine,
+    Status,
+    claims_of,
+    looked_at_by,
+    may_go_stale,
+    touched_by,
+)
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._interrupts import asked, awaited, protected
-
-if TYPE_CHECKING:
-    from toolrt.runtime._lane import LaneRun
+from toolrt.runtime._lease import Lease
+from toolrt.runtime._telemetry import Teller
 
 __all__ = ["Approval"]
+
+
+class Approving(Protocol):
+    """What an approval asks of the batch's engine."""
+
+    machine: Machine
+    lease: Lease | None
+    teller: Teller | None
+    _nursery: trio.Nursery | None
+
+    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Fix the call's result."""
+
+    def abort(self, error: BaseException) -> None:
+        """Cancel the batch, and let `error` out when it is left."""
+
+    def cancelled_from_outside(self) -> None:
+        """Take note that an enclosing scope was cancelled, if one was."""
 
 
 class Approval:
     """Asks whether the calls of one lane may run.
 
     Args:
-        lane: which.
+        engine: of the batch.
+        lane: the lane whose calls it asks for.
         approve: the runtime's check.
     """
 
-    def __init__(self, lane: LaneRun, approve: Approve) -> None:
-        self._lane = lane
+    def __init__(self, engine: Approving, lane: LaneRecord, approve: Approve) -> None:
+        self._engine = engine
+        self.lane = lane
         self._approve = approve
         #: The check of this lane, once its first call is asked for.
         self._check: Approve | None = None
 
-    def expect(self, call: TrackedCall) -> None:
-        """Let the call wait for an answer that it will be asked for."""
-        call.pending += 1
-        call.awaiting_approval = True
-
-    def ask(self, call: TrackedCall) -> None:
+    def ask(self, call: CallRecord) -> None:
         """Ask for approval; the call is ready when nothing is missing any more."""
         if call.status is not Status.QUEUED:
             return
-        lane = self._lane
-        inside = lane.batch.inside
+        engine, lane = self._engine, self.lane
         if observer.records:
             observer.tell(ApprovalAsked(call.batch_id, call.call_index))
         # A copy, so that whatever the check does to it, what was validated and claimed is what is executed.
@@ -68,10 +91,10 @@ class Approval:
             shown,
             call.call_index,
             call.batch_id,
-            bare_state(lane.state),
+            bare_state(lane.start),
             call.claims if call.allowed is None else call.allowed,
             call.tool,
-            None if inside is None else inside.asked_as,
+            None if engine.lease is None else engine.lease.asked_as,
         )
         tool = cast(Tool, call.tool)
         try:
@@ -81,22 +104,22 @@ class Approval:
             answer = asked(self._check, request)
         except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
             if asks_to_exit(error) is not None:
-                lane.batch.ending.abort(error)
+                engine.abort(error)
                 return  # noqa: ASYNC104
             answer = Deny(f"the approval check raised {tool.describe_error(error)}")
         if inspect.isawaitable(answer):
             call.scope = trio.CancelScope()
-            cast(trio.Nursery, lane.nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
+            cast(trio.Nursery, engine._nursery).start_soon(self._wait_answer, call, answer, name=f"approve {call.name}")
         else:
             self._answered(call, decision(answer))
 
     @protected
-    async def _wait_answer(self, call: TrackedCall, answer: Awaitable[Any]) -> None:
+    async def _wait_answer(self, call: CallRecord, answer: Awaitable[Any]) -> None:
         scope = call.scope
-        batch = self._lane.batch
+        engine = self._engine
         verdict: Allow | Deny | Rewrite | None = None
         if observer.measures:
-            observer.tell(ApprovalAwaited(call.batch_id, call.call_index), batch.teller)
+            observer.tell(ApprovalAwaited(call.batch_id, call.call_index), engine.teller)
         try:
             with scope:
                 verdict = decision(await awaited(answer))
@@ -105,28 +128,25 @@ class Approval:
                 raise
             exit_asked = asks_to_exit(error)
             if exit_asked is not None:
-                batch.ending.abort(exit_asked)
+                engine.abort(exit_asked)
                 return  # noqa: ASYNC104  Ctrl-C: the batch lets it out when it is left
             cancelled, _ = split_cancelled(error)
             if cancelled is not None:
-                batch.ending.cancelled_from_outside()
+                engine.cancelled_from_outside()
                 raise cancelled from None  # noqa: ASYNC104  it is the Cancelled itself, without the rest of its group
             verdict = Deny(f"the approval check raised {cast(Tool, call.tool).describe_error(error)}")
         call.scope = None
         if verdict is not None:
             self._answered(call, verdict)
-            self._lane.dispatch()
+            engine.machine.dispatch(self.lane)
 
-    def _answered(self, call: TrackedCall, verdict: Allow | Deny | Rewrite) -> None:
-        lane = self._lane
-        batch = lane.batch
+    def _answered(self, call: CallRecord, verdict: Allow | Deny | Rewrite) -> None:
+        engine, lane = self._engine, self.lane
         if observer.listens:
             word = type(verdict).__name__.lower()
-            observer.tell(ApprovalAnswered(call.batch_id, call.call_index, word), batch.teller)
-        if call.status is not Status.QUEUED or not call.awaiting_approval:
+            observer.tell(ApprovalAnswered(call.batch_id, call.call_index, word), engine.teller)
+        if call.state is not CallState.UNAPPROVED:
             return
-        call.pending -= 1
-        call.awaiting_approval = False
         if not isinstance(verdict, Deny):
             refusal = self._rewrite(call, verdict) if isinstance(verdict, Rewrite) else None
             refusal = refusal or self._narrow(call, verdict.within)
@@ -134,14 +154,14 @@ class Approval:
             if refusal is not None:
                 verdict = Deny(refusal)
         if isinstance(verdict, Deny):
-            batch.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
+            engine.settle(call, Outcome.DENIED, None, f"denied: {verdict.reason}")
             if call.stops:
-                batch.ending.stop(call)
-            lane.finish(call)
+                engine.machine.stop(call)
+            engine.machine.finish(lane, call)
         else:
-            lane.ready_if_granted(call)
+            engine.machine.allowed(lane, call)
 
-    def _narrow(self, call: TrackedCall, within: tuple[Claim, ...] | None) -> str | None:
+    def _narrow(self, call: CallRecord, within: tuple[Claim, ...] | None) -> str | None:
         """Leave the call these claims of those it holds, or say why not."""
         if within is None:
             return None
@@ -157,7 +177,7 @@ class Approval:
         call.allowed = within
         return None
 
-    def _rewrite(self, call: TrackedCall, verdict: Rewrite) -> str | None:
+    def _rewrite(self, call: CallRecord, verdict: Rewrite) -> str | None:
         """Give the call its new input, or say why not."""
         tool = cast(Tool, call.tool)
         try:
@@ -167,8 +187,8 @@ class Approval:
         arguments = tool.decode(rewritten)
         if isinstance(arguments, list):
             return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
-        lane = self._lane
-        state = bare_state(lane.state)
+        lane = self.lane
+        state = bare_state(lane.start)
         if may_go_stale(tool, lane.shared):
             # Asked for when the call is granted: what its claims look at may change until then.
             wanted: tuple[Claim, ...] = ()
@@ -178,8 +198,6 @@ class Approval:
             wanted, held = claims_of(tool, rewritten, state, lane.shared), call.claims
         if call.allowed is not None:
             wanted, held = touched_by(tool, rewritten, state) or (), call.allowed
-        if call.allowed is not None:
-            wanted, held = touched_by(tool, rewritten, bare_state(lane.state)) or (), call.allowed
         for claim in wanted:
             if not covers(held, claim):
                 holds = ", ".join(map(str, held)) or "nothing"

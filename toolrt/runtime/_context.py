@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
@@ -29,15 +29,12 @@ from toolrt.model import (
     WorkingDir,
 )
 from toolrt.model._watched_state import StateReads, bare_state
-from toolrt.order import TrackedCall
-from toolrt.runtime._home import Alone, Apart, Home, share_of
-from toolrt.runtime._inside import Inside, inside_of
+from toolrt.order import CallRecord
+from toolrt.runtime._batch import Batch
+from toolrt.runtime._home import Alone, Home, OwnBudget, share_of
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._observer import desk_of
 from toolrt.runtime._telemetry import Teller
-
-if TYPE_CHECKING:
-    from toolrt.runtime._batch import Batch
 
 __all__ = ["ToolContext"]
 
@@ -61,7 +58,7 @@ class ToolContext:
 
     __slots__ = ("_call", "_home", "_state")
 
-    def __init__(self, call: TrackedCall, state: State, home: Home) -> None:
+    def __init__(self, call: CallRecord, state: State, home: Home) -> None:
         self._call = call
         self._home = home
         self._state = state
@@ -117,7 +114,7 @@ class ToolContext:
         if telemetry is not None:
             services = services.replace(telemetry=telemetry)
         state = State(working_dir=working_dir, context_budget=context_budget)
-        call = TrackedCall(ToolCall("standalone", "standalone", {}), 0, session_id or "standalone", 0.0)
+        call = CallRecord(ToolCall("standalone", "standalone", {}), 0, session_id or "standalone", 0.0)
         call.claims = (EVERYTHING,)
         teller = None
         if services.telemetry is not SILENT:
@@ -261,11 +258,8 @@ class ToolContext:
                 return [result.outcome.value for result in outcome.results]
         """
         calls = list(calls)
-        inside = self._inside()
-        runtime = inside.batch.runtime
-        reads = runtime.reads_in(calls, registry)
         start = self.state if state is None else state
-        return await runtime.sub_batch(inside, start, registry, None, reads, False).run(calls)
+        return await self._home.sub_batch(self._call, start, registry, None, calls, None).run(calls)
 
     @protected
     def open_batch(
@@ -300,12 +294,10 @@ class ToolContext:
 
         Ordering: as `Runtime.open_batch`.
         """
-        inside = self._inside()
+        if not isinstance(events, bool):
+            raise DefinitionRefused("open_batch(events)", "True or False", events)
         start = self.state if state is None else state
-        return inside.batch.runtime.sub_batch(inside, start, registry, batch_id, expected_reads, True, events)
-
-    def _inside(self) -> Inside:
-        return inside_of(self._call)
+        return self._home.sub_batch(self._call, start, registry, batch_id, expected_reads, events)
 
     def isolate(
         self, *, working_dir: WorkingDir | _Same = SAME, context_budget: int | _Same | None = SAME
@@ -330,7 +322,7 @@ class ToolContext:
         if not isinstance(context_budget, _Same):
             fields["context_budget"] = context_budget
         state = self.state.replace(**fields)
-        return ToolContext(self._call, state, Apart(self._home, share_of(bare_state(state).context_budget, 1)))
+        return ToolContext(self._call, state, OwnBudget(self._home, share_of(bare_state(state).context_budget, 1)))
 
     # Telling
 

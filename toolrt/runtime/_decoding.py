@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolrt._plain import json_copy
 from toolrt.errors import error_text
 from toolrt.model import Arguments, Mismatch, Registry, Tool, ToolCall
-from toolrt.order import TrackedCall
+from toolrt.order import CallRecord
 
 __all__ = ["decoded", "refusal", "unknown_tool"]
 
@@ -22,8 +22,8 @@ def unknown_tool(registry: Registry, call: ToolCall) -> list[Mismatch]:
     return [Mismatch("name", f"the name of a tool ({hint})", repr(call.name))]
 
 
-def decoded(call: TrackedCall, tool: Tool) -> Arguments | list[Mismatch]:
-    """The arguments, from a copy of the input: it is the model's, and whoever handed it in may go on to change it."""
+def decoded(call: CallRecord, tool: Tool) -> Arguments | list[Mismatch]:
+    """The arguments, from a copy of the input: it is the model's, and its author may go on to change it."""
     try:
         call.input = json_copy(call.input)
     except RecursionError:

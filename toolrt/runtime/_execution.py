@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextvars
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import attrs
 import trio
@@ -25,24 +25,54 @@ import trio
 from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
-from toolrt.model import Outcome, Tool, ToolOutput
-from toolrt.order import Happening, Status, TrackedCall, may_go_stale
-from toolrt.runtime._bookkeeping import starts
+from toolrt.model import Claim, Outcome, Tool, ToolOutput
+from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, _footprints, may_go_stale
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
+from toolrt.runtime._home import Home
 from toolrt.runtime._interrupts import asked, awaited, protected
 from toolrt.runtime._left_open import check_answer, close_left_open, stands_of
+from toolrt.runtime._reader import Reader
 
-if TYPE_CHECKING:
-    from toolrt.runtime._lane import LaneRun
+__all__ = ["RUNNING_CALL", "Executing", "execute", "execute_again"]
 
-__all__ = ["RUNNING_CALL", "execute", "execute_again", "fix_result"]
-
-#: Looked up once: an attribute of an enumeration costs as much as a call.
-_QUEUED, _START, _OK = Status.QUEUED, Happening.START, Outcome.OK
+# Looked up once: an attribute of an enumeration costs as much as a call.
+_SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START, Outcome.OK
+_SETTLED = (CallState.DROPPED, CallState.LINGERING)
 
 #: The call whose tool the running code belongs to.
-RUNNING_CALL: contextvars.ContextVar[TrackedCall | None] = contextvars.ContextVar("toolrt running call", default=None)
+RUNNING_CALL: contextvars.ContextVar[CallRecord | None] = contextvars.ContextVar("toolrt running call", default=None)
+
+
+class Executing(Home, Protocol):
+    """What a call's task asks of the batch's engine."""
+
+    machine: Machine
+    timeout: float | None
+    reader: Reader
+
+    @property
+    def cancel_reason(self) -> str | None:
+        """Why the batch was cancelled; None while it is not."""
+
+    @property
+    def thread_limiter(self) -> trio.CapacityLimiter:
+        """The worker threads of the batch."""
+
+    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Fix the call's result."""
+
+    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
+        """Fix the result of a call that returned `output`."""
+
+    def stale_claims(self, lane: LaneRecord, call: CallRecord, refused: bool) -> list[Claim]:
+        """What the call would claim now and does not hold."""
+
+    def abort(self, error: BaseException) -> None:
+        """Cancel the batch, and let `error` out when it is left."""
+
+    def cancelled_from_outside(self) -> None:
+        """Take note that an enclosing scope was cancelled, if one was."""
 
 
 def _is_stepped() -> bool:
@@ -53,39 +83,37 @@ def _is_stepped() -> bool:
 
 
 @protected
-async def execute(lane: LaneRun, call: TrackedCall) -> None:
+async def execute(run: Executing, lane: LaneRecord, call: CallRecord) -> None:
     """The task of one call: run its tool, fix its result, give everything back.
 
     Checkpoint: as the tool does.
     """
-    batch = lane.batch
     if probe.implied is not None:
-        starts(call)
-    if call.status is not _QUEUED:
+        _footprints.starts(call)
+    if call.state is not _SPAWNED:
         return
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
     except trio.Cancelled:
-        batch.ending.cancelled_from_outside()
+        run.cancelled_from_outside()
         raise
     tool: Any = call.tool
     RUNNING_CALL.set(call)
-    call.runs_in = lane
     call.happen(_START)
-    now = call._started_at = trio.current_time()
-    timeout = batch.timeout if tool.timeout is None else tool.timeout
+    now = call.started_at = trio.current_time()
+    timeout = run.timeout if tool.timeout is None else tool.timeout
     if observer.listens:
         if observer.records and may_go_stale(tool, lane.shared):
             # Nothing is decided by it: the answer at this instant depends on the schedule.
-            lane.stale_claims(call, refused=False)
+            run.stale_claims(lane, call, refused=False)
         threaded = not (tool.is_async or probe.threads_inline)
         started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, timeout, tool.interrupt)
-        observer.tell(started, batch.teller)
-    await _attempt(lane, call, tool, now, timeout)
+        observer.tell(started, run.teller)
+    await _attempt(run, lane, call, tool, now, timeout)
 
 
 @protected
-async def execute_again(lane: LaneRun, call: TrackedCall) -> None:
+async def execute_again(run: Executing, lane: LaneRecord, call: CallRecord) -> None:
     """The task of one call of a pure tool that was stale: run it on the state that the earlier calls leave.
 
     Checkpoint: as the tool does.
@@ -93,26 +121,29 @@ async def execute_again(lane: LaneRun, call: TrackedCall) -> None:
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
     except trio.Cancelled:
-        lane.batch.ending.cancelled_from_outside()
+        run.cancelled_from_outside()
         raise
-    if not lane.starts_again(call):
+    if call.state is CallState.DROPPED:
+        run.machine.finish(lane, call)
+    if call.state is not CallState.RESPAWNED:
         return
     tool: Any = call.tool
     RUNNING_CALL.set(call)
-    call.runs_in = lane
-    timeout = lane.batch.timeout if tool.timeout is None else tool.timeout
-    await _attempt(lane, call, tool, trio.current_time(), timeout)
+    call.happen(_START)
+    timeout = run.timeout if tool.timeout is None else tool.timeout
+    await _attempt(run, lane, call, tool, trio.current_time(), timeout)
 
 
-async def _attempt(lane: LaneRun, call: TrackedCall, tool: Tool, now: float, seconds: float | None) -> None:
+async def _attempt(
+    run: Executing, lane: LaneRecord, call: CallRecord, tool: Tool, now: float, seconds: float | None
+) -> None:
     """Run the tool, fix the call's result as far as it is known, and give everything back."""
-    if call.again and observer.records:
+    if call.saw is not None and observer.records:
         observer.tell(CallStartedAgain(call.batch_id, call.call_index, lane.index))
-    call.again = False
-    context = ToolContext(call, lane.state if call.saw is None else call.saw, lane.batch)
+    context = ToolContext(call, lane.start if call.saw is None else call.saw, run)
     positional, named = call.arguments or ((), {})
     if seconds is not None or lane.control is not None or not tool.is_async or tool.interrupt == "finish":
-        await _execute_guarded(lane, call, tool, context, now, seconds)
+        await _execute_guarded(run, lane, call, tool, context, now, seconds)
         return
     task: Any = trio.lowlevel.current_task()
     status = task._cancel_status
@@ -126,19 +157,25 @@ async def _attempt(lane: LaneRun, call: TrackedCall, tool: Tool, now: float, sec
         check_answer(value.content if isinstance(value, ToolOutput) else value)
     except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
         error = await _tidied(call, task, status, coroutine, error)  # noqa: ASYNC102  what was left open ends
-        await _failed(lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
+        await _failed(run, lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only
         return  # noqa: ASYNC104  no Cancelled that is due gets here
-    _returned(lane, call, value)
+    _returned(run, lane, call, value)
     if call.inside is not None:
         await call.inside.wait_ended()
-    if call.again:
-        await _attempt(lane, call, tool, trio.current_time(), seconds)
+    if call.state is _RUNNING:
+        await _attempt(run, lane, call, tool, trio.current_time(), seconds)
     else:
-        lane.finish(call)
+        run.machine.finish(lane, call)
 
 
 async def _execute_guarded(
-    lane: LaneRun, call: TrackedCall, tool: Tool, context: ToolContext, now: float, seconds: float | None
+    run: Executing,
+    lane: LaneRecord,
+    call: CallRecord,
+    tool: Tool,
+    context: ToolContext,
+    now: float,
+    seconds: float | None,
 ) -> None:
     """The same for a call with a scope of its own: a timeout, a shield, a thread, or a stop that may come."""
     finishes = tool.interrupt == "finish"
@@ -146,28 +183,28 @@ async def _execute_guarded(
     call.scope = None if finishes else scope
     thread = None
     if not tool.is_async and not probe.threads_inline:
-        thread = _Thread(lane.batch.thread_limiter)
+        thread = _Thread(run.thread_limiter)
     positional, named = call.arguments or ((), {})
     returned = False
     try:
         with scope:
             value = await _call(call, tool, thread, lambda: tool.function(context, *positional, **named))
-            _returned(lane, call, value)
+            _returned(run, lane, call, value)
             if call.inside is not None:
                 await call.inside.wait_ended()
-            if not call.again:
-                lane.finish(call)
+            if call.state is not _RUNNING:
+                run.machine.finish(lane, call)
             returned = True
     except BaseException as error:  # noqa: ASYNC103  as above
-        await _failed(lane, call, error, seconds if scope.cancelled_caught else None, thread)  # noqa: ASYNC102
+        await _failed(run, lane, call, error, seconds if scope.cancelled_caught else None, thread)  # noqa: ASYNC102
         return  # noqa: ASYNC104
     if not returned:
-        await _failed(lane, call, None, seconds, thread)
-    elif call.again:
-        await _attempt(lane, call, tool, trio.current_time(), seconds)
+        await _failed(run, lane, call, None, seconds, thread)
+    elif call.state is _RUNNING:
+        await _attempt(run, lane, call, tool, trio.current_time(), seconds)
 
 
-async def _call(call: TrackedCall, tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
+async def _call(call: CallRecord, tool: Tool, thread: _Thread | None, function: Callable[[], Any]) -> Any:
     if thread is not None:
         # In a list, because Trio has an error of its own for a function that gives a coroutine.
         limiter = cast(trio.CapacityLimiter, thread)
@@ -183,7 +220,7 @@ async def _call(call: TrackedCall, tool: Tool, thread: _Thread | None, function:
     return value
 
 
-async def _answer(call: TrackedCall, coroutine: Any) -> Any:
+async def _answer(call: CallRecord, coroutine: Any) -> Any:
     """What the tool's coroutine returns; its task is as it was before, whatever the tool did.
 
     Checkpoint: as the tool does.
@@ -200,7 +237,7 @@ async def _answer(call: TrackedCall, coroutine: Any) -> Any:
     return value
 
 
-async def _tidied(call: TrackedCall, task: Any, status: Any, coroutine: Any, error: BaseException) -> BaseException:
+async def _tidied(call: CallRecord, task: Any, status: Any, coroutine: Any, error: BaseException) -> BaseException:
     """What the call failed with, once nothing of its tool is open: `error`, if nothing was.
 
     Checkpoint: if a nursery was left open.
@@ -218,81 +255,79 @@ def _close(coroutine: Any) -> None:
         close()
 
 
-def _returned(lane: LaneRun, call: TrackedCall, value: Any) -> None:
-    call._ended_at = trio.current_time()
-    if call.dropped:
+def _returned(run: Executing, lane: LaneRecord, call: CallRecord, value: Any) -> None:
+    call.ended_at = trio.current_time()
+    if call.state in _SETTLED:
         return
     if isinstance(value, ToolOutput):
         if value.modifiers:
             call.modifiers = value.modifiers
             lane.modified.append(call)
             if lane.shared:
-                lane.decide_later(call, value)
+                call.undecided = value
+                run.machine.returned(lane, call)
                 return
-        fix_result(lane, call, value)
+        run.fix_result(call, value)
     else:
-        lane.batch.settle(call, _OK, value, None)
+        run.settle(call, _OK, value, None)
         if lane.undecided:
-            lane.decide()
-
-
-def fix_result(lane: LaneRun, call: TrackedCall, output: ToolOutput) -> None:
-    """Fix the result of a call that returned `output`."""
-    outcome = _OK if output.error is None else Outcome.ERROR
-    lane.batch.settle(call, outcome, output.content, output.error)
-    if output.error is not None and call.stops:
-        lane.batch.ending.stop(call)
+            run.machine.decide(lane)
 
 
 async def _failed(
-    lane: LaneRun, call: TrackedCall, error: BaseException | None, timed_out: float | None, thread: _Thread | None
+    run: Executing,
+    lane: LaneRecord,
+    call: CallRecord,
+    error: BaseException | None,
+    timed_out: float | None,
+    thread: _Thread | None,
 ) -> None:
     """Fix the result of a call that did not return; `error` is what its own scope did not catch."""
     if isinstance(error, GeneratorExit) and not _is_stepped():
-        raise error  # the whole Trio run is torn down: there is nobody to answer
-    batch = lane.batch
+        raise error  # the whole Trio run is torn down: there is nothing left to answer to
     cancelled, rest = (None, None) if error is None else split_cancelled(error)
     exit_asked = asks_to_exit(rest)
     running = "" if thread is None or not thread.running else "; its thread cannot be stopped and still runs"
     tool: Any = call.tool
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
-    call._ended_at = trio.current_time()
+    call.ended_at = trio.current_time()
     if rest is not None and observer.measures:
-        observer.tell(CallFailed(call.batch_id, call.call_index, rest), batch.teller)
+        observer.tell(CallFailed(call.batch_id, call.call_index, rest), run.teller)
     if cancelled is not None:
-        batch.ending.cancelled_from_outside()
+        run.cancelled_from_outside()
+    dropped = call.state in _SETTLED
     if exit_asked is not None:
         # Ctrl-C or an exit: not the tool's failure.  The batch ends, and who leaves it gets the exception.
-        if not call.dropped:
+        if not dropped:
             why = f"interrupted by {tool.describe_error(exit_asked)}; effects may have landed"
-            batch.settle(call, Outcome.INTERRUPTED, None, why)
-        batch.ending.abort(exit_asked)
-    elif call.dropped:
+            run.settle(call, Outcome.INTERRUPTED, None, why)
+        run.abort(exit_asked)
+    elif dropped:
         pass
     elif timed_out is not None and cancelled is None:
         after = f"timed out after {timed_out:g} s of its own execution; effects may have landed"
-        batch.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
+        run.settle(call, Outcome.TIMED_OUT, None, f"{after}{running}{also}")
     elif cancelled is not None:
-        reason = batch.ending.cancel_reason or "it raised trio.Cancelled by itself"
+        reason = run.cancel_reason or "it raised trio.Cancelled by itself"
         why = f"interrupted while it ran ({reason}); effects may have landed"
-        batch.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
+        run.settle(call, Outcome.INTERRUPTED, None, f"{why}{running}{also}")
     else:
-        batch.settle(call, Outcome.ERROR, None, "" if rest is None else tool.describe_error(rest))
+        run.settle(call, Outcome.ERROR, None, "" if rest is None else tool.describe_error(rest))
     result = call.result
-    if call.stops and not call.dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
-        batch.ending.stop(call)
+    if call.stops and not dropped and result is not None and result.outcome is not Outcome.INTERRUPTED:
+        run.machine.stop(call)
     if lane.undecided:
-        lane.decide()
+        run.machine.decide(lane)
     if call.inside is not None:
         call.inside.cancel("has ended")
     if thread is not None and thread.running:
         lane.outlived = True
-        batch.reader.tell()
+        run.reader.tell()
         with trio.CancelScope(shield=True):
             await thread.ended.wait()
     if call.inside is not None:
         await call.inside.wait_ended()
-    lane.finish(call)
+    run.machine.finish(lane, call)
     if cancelled is not None and trio.current_effective_deadline() == -math.inf:
         raise cancelled
 

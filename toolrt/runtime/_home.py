@@ -6,11 +6,13 @@ from typing import Any, Protocol
 
 import attrs
 
-from toolrt.model import Registry, Services, Tool
-from toolrt.order import TrackedCall
+from toolrt.errors import BatchClosed
+from toolrt.model import Registry, Services, State, Tool, ToolCall
+from toolrt.order import CallRecord
+from toolrt.runtime._batch import Batch
 from toolrt.runtime._telemetry import Teller
 
-__all__ = ["Alone", "Apart", "Home", "share_of"]
+__all__ = ["Alone", "Home", "OwnBudget", "share_of"]
 
 
 class Home(Protocol):
@@ -30,13 +32,32 @@ class Home(Protocol):
 
     @property
     def teller(self) -> Teller | None:
-        """Tells whoever observes; None where nobody does."""
+        """The telemetry of the batch; None where it has none."""
 
     def services_of(self, tool: Tool | None) -> Services:
         """What calls of `tool` are given."""
 
-    def send(self, call: TrackedCall, message: Any) -> None:
+    def send(self, call: CallRecord, message: Any) -> None:
         """Hand on a call's progress, or drop and count it."""
+
+    def sub_batch(
+        self,
+        call: CallRecord,
+        state: State,
+        registry: Registry | None,
+        batch_id: str | None,
+        reads: int | list[ToolCall],
+        events: bool | None,
+    ) -> Batch:
+        """A batch inside the call.
+
+        Args:
+            reads: how many reads share its budget, or the calls among which those are.
+            events: whether its reader wants the events of toolrt's own tools; None: it has no reader.
+
+        Raises:
+            BatchClosed: the call is not running.
+        """
 
 
 #: The least tokens that a read is allowed, however little the context has left.
@@ -64,13 +85,17 @@ class Alone:
     def services_of(self, tool: Tool | None) -> Services:
         return self._services
 
-    def send(self, call: TrackedCall, message: Any) -> None:
+    def send(self, call: CallRecord, message: Any) -> None:
         call.progress_dropped += 1
         call.progress_count += 1
 
+    def sub_batch(self, call: CallRecord, *options: Any) -> Batch:
+        why = f"call {call.call_index} is not running: only a tool that runs opens batches inside its call"
+        raise BatchClosed(call.batch_id, "lend its claims to a sub-batch", why)
+
 
 @attrs.frozen
-class Apart:
+class OwnBudget:
     """A batch, for a part of a call's work that has a read budget of its own."""
 
     _home: Home
@@ -91,5 +116,8 @@ class Apart:
     def services_of(self, tool: Tool | None) -> Services:
         return self._home.services_of(tool)
 
-    def send(self, call: TrackedCall, message: Any) -> None:
+    def send(self, call: CallRecord, message: Any) -> None:
         self._home.send(call, message)
+
+    def sub_batch(self, call: CallRecord, *options: Any) -> Batch:
+        return self._home.sub_batch(call, *options)

@@ -24,7 +24,8 @@ from typing import Any
 
 import trio
 
-from toolrt.order import TrackedCall
+from toolrt.order import CallRecord
+from toolrt.runtime._batch import Batch
 
 __all__ = ["TRIO_NAMES", "check_answer", "close_left_open", "stands_of"]
 
@@ -49,7 +50,7 @@ def stands_of(task: Any, status: Any) -> bool:
     return task._cancel_status is status and not task._child_nurseries
 
 
-async def close_left_open(call: TrackedCall, task: Any, status: Any, error: BaseException | None) -> BaseException:
+async def close_left_open(call: CallRecord, task: Any, status: Any, error: BaseException | None) -> BaseException:
     """Close what the call's tool left open in its `task`, which began in the scope with that `status`.
 
     Args:
@@ -88,8 +89,8 @@ async def close_left_open(call: TrackedCall, task: Any, status: Any, error: Base
         task._activate_cancel_status(status)
     for batch in batches:
         found.append(f"batch {batch.batch_id}")
-        if batch.ending.outcome is None:
-            batch.ending.leave()
+        if batch.outcome is None:
+            batch.close()
     what = ", ".join(dict.fromkeys(found))
     wrong = RuntimeError(f"the tool left {what} open: leave what it enters before it ends, with `with` or `async with`")
     return wrong if error is None else BaseExceptionGroup("a tool that left something open", [wrong, error])
@@ -99,7 +100,9 @@ def _holders(nursery: Any, batches: Iterable[Any]) -> list[types.AsyncGeneratorT
     """The async generators that are suspended inside `nursery`, or inside the batch of `batches` that it belongs to."""
     managers = [one for one in gc.get_referrers(nursery) if isinstance(one, type(trio.open_nursery()))]
     of_batch = [batch for batch in batches if getattr(batch._manager, "_nursery", None) is nursery]
-    near = gc.get_referrers(nursery, *managers, *of_batch)
+    # A frame refers to what the tool entered: the batch's façade, which alone refers to its engine by a slot.
+    entered = [one for one in gc.get_referrers(*of_batch) if isinstance(one, Batch)] if of_batch else []
+    near = gc.get_referrers(nursery, *managers, *entered)
     # A frame keeps the way out of a block: the method `__aexit__` of what it entered.
     exits = [one for one in near if isinstance(one, types.MethodType)]
     found = [one for one in (*near, *gc.get_referrers(*exits)) if isinstance(one, types.AsyncGeneratorType)]

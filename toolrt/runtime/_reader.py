@@ -7,7 +7,7 @@ call.  The reader may come late, even after the batch was left: results and merg
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import trio
@@ -16,8 +16,7 @@ from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.events import MergeDelivered, ProgressDelivered, ProgressSent, ReaderAsked, ResultDelivered, observer
 from toolrt.model import Progress, ResultReady, Update
-from toolrt.order import PROGRESS_BOUND, Cursor, MergingLane, Status, TrackedCall
-from toolrt.runtime._bookkeeping import looks, progresses
+from toolrt.order import PROGRESS_BOUND, BatchState, CallRecord, Cursor, LaneRecord, Machine, Status, _footprints
 from toolrt.runtime._interrupts import protected
 
 __all__ = ["Reader"]
@@ -30,19 +29,25 @@ class Reader:
         batch_id: names the batch in events and errors.
         calls: the batch's calls, by call_index.
         lanes: the batch's lanes, by index.
-        listens: False if nobody will ever read: then progress is dropped at once.
+        token: the Trio run that the batch belongs to.
+        listens: False if there will be no reader: then progress is dropped at once.
     """
 
     def __init__(
-        self, batch_id: str, calls: Sequence[TrackedCall], lanes: Sequence[MergingLane], listens: bool
+        self,
+        batch_id: str,
+        calls: Sequence[CallRecord],
+        lanes: Sequence[LaneRecord],
+        token: trio.lowlevel.TrioToken,
+        listens: bool,
     ) -> None:
         self._batch_id = batch_id
         self._calls = calls
         self._cursor = Cursor(calls, lanes)
         self._listens = listens
-        #: The Trio run that the batch belongs to.
-        self.token = trio.lowlevel.current_trio_token()
-        self._news: trio.Event | None = None
+        self._token = token
+        #: Set when there may be an update; None while the reader does not wait.
+        self.news: trio.Event | None = None
         self._reading = False
 
     @property
@@ -50,15 +55,15 @@ class Reader:
         """The progress that waits for the reader."""
         return self._cursor.progress
 
-    async def next(self, is_complete: Callable[[], bool]) -> Update:
+    async def next(self, machine: Machine) -> Update:
         """The next update.
 
         Args:
-            is_complete: whether no further call will come.
+            machine: knows whether a further call will come.
 
         Raises:
             StopAsyncIteration: everything has been handed out, and nothing will come.
-            BatchClosed: somebody else is waiting for the next update; nothing was changed.
+            BatchClosed: another task is waiting for the next update; nothing was changed.
 
         Checkpoint: always.
         """
@@ -70,41 +75,41 @@ class Reader:
             if observer.records:
                 observer.tell(ReaderAsked(self._batch_id))
             while True:
-                slot, merge = self._cursor.place
-                update = self._cursor.next(is_complete())
+                slot, merge = self._cursor.place if probe.implied is not None else (0, 0)
+                update = self._cursor.next(machine.state is not BatchState.OPEN)
                 if probe.implied is not None:
-                    looks(self._batch_id, update, slot, merge, self._cursor.merges_due)
+                    _footprints.looks(self._batch_id, update, slot, merge, self._cursor.merges_due)
                 if update is not None:
                     if observer.records:
                         self._report(update)
                     return update
-                if self._cursor.exhausted(is_complete()):
+                if self._cursor.exhausted(machine.state is not BatchState.OPEN):
                     raise StopAsyncIteration
-                self._news = trio.Event()
-                await self._news.wait()
+                self.news = trio.Event()
+                await self.news.wait()
         finally:
-            self._news = None
+            self.news = None
             self._reading = False
 
     def tell(self) -> None:
         """Wake the reader, if it waits."""
-        if self._news is not None:
-            self._news.set()
+        if self.news is not None:
+            self.news.set()
 
     @protected
-    def send(self, call: TrackedCall, message: Any) -> None:
+    def send(self, call: CallRecord, message: Any) -> None:
         """Take a call's progress, from whatever thread."""
         # A tool's thread may have a Trio run of its own.
-        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self.token:
+        if trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is self._token:
             self._take(call, message)
             return
-        # A thread may outlive the whole run: then nobody is left to count for.
+        # A thread may outlive the whole run: then there is nothing left to count for.
         with contextlib.suppress(trio.RunFinishedError):
-            self.token.run_sync_soon(self._take, call, message)
+            self._token.run_sync_soon(self._take, call, message)
 
-    def _take(self, call: TrackedCall, message: Any) -> None:
+    def _take(self, call: CallRecord, message: Any) -> None:
         if probe.implied is not None and self._listens:
-            progresses(call)
+            _footprints.progresses(call)
         queue = self._cursor.progress
         accepted = self._listens and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
         if observer.records:
@@ -118,7 +123,7 @@ class Reader:
         call.progress_count += 1
 
     def drop_unread(self) -> None:
-        """Count the progress that nobody read; the batch is over."""
+        """Count the progress that was not read; the batch is over."""
         for call, *_ in self._cursor.progress:
             call.progress_dropped += 1
         self._cursor.progress.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
@@ -20,14 +20,13 @@ from toolrt.model import (
     Tool,
     ToolCall,
 )
-from toolrt.order import ClaimTable, LanePolicy, TrackedCall, by_claims, next_batch
+from toolrt.order import CallRecord, ClaimTable, LanePolicy, by_claims, next_batch
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._interrupts import protected
+from toolrt.runtime._lease import Lease
 from toolrt.runtime._observer import desk_of
+from toolrt.runtime._run import BatchRun, Settings
 from toolrt.runtime._telemetry import Teller
-
-if TYPE_CHECKING:
-    from toolrt.runtime._inside import Inside
 
 __all__ = ["Runtime"]
 
@@ -91,9 +90,9 @@ class Runtime:
             id(owner): self.services.filled_from(own) for owner, own in _services_of(registry.owners)
         }
         only = list(self._services_by_owner.values()) if len(registry.owners) == 1 else []
-        self._services_of_nobody = only[0] if only else self.services
-        #: Who is told what a lane changed, and whose calls count: None means all.
-        self.hooks: tuple[tuple[Any, AfterLane], ...] = (
+        self._services_without_owner = only[0] if only else self.services
+        #: Which services hear what a lane changed, and the owner whose tools' calls count; None means all.
+        self._hooks: tuple[tuple[Any, AfterLane], ...] = (
             *((None, hook) for hook in self.services.after_lane),
             *(
                 (owner, hook)
@@ -114,7 +113,7 @@ class Runtime:
         """How often the observer raised; of one that other runtimes tell too, all of it."""
         return desk_of(self.services.telemetry).failures
 
-    def teller(self, batch_id: str, calls: Sequence[TrackedCall]) -> Teller | None:
+    def _teller(self, batch_id: str, calls: Sequence[CallRecord]) -> Teller | None:
         """What tells the observer of a new batch, by its `batch_id` and its `calls`; None: nothing observes."""
         telemetry = self.services.telemetry
         return None if telemetry is SILENT else Teller(telemetry, self._desk, batch_id, calls)
@@ -126,7 +125,7 @@ class Runtime:
         """
         owner = None if tool is None else tool.owner
         if owner is None:
-            return self._services_of_nobody
+            return self._services_without_owner
         return self._services_by_owner.get(id(owner), self.services)
 
     @protected
@@ -144,8 +143,7 @@ class Runtime:
         if not isinstance(calls, Iterable):
             raise DefinitionRefused("calls", "a list of toolrt.ToolCall", calls)
         calls = list(calls)
-        batch = self._new_batch(state, None, self.reads_in(calls), read=False)
-        return await batch.run(calls)
+        return await self._new_batch(state, None, self.reads_in(calls), listens=False).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""
@@ -183,49 +181,61 @@ class Runtime:
                     ...
             batch.outcome
         """
-        return self._new_batch(state, batch_id, expected_reads, read=True, events=events)
+        return Batch(self._new_batch(state, batch_id, expected_reads, listens=True, events=events))
 
-    def sub_batch(
+    def _sub_batch(
         self,
-        inside: Inside,
+        lease: Lease,
         state: State,
         registry: Registry | None,
         batch_id: str | None,
-        expected_reads: int,
-        read: bool,
-        events: bool = False,
+        reads: int | list[ToolCall],
+        events: bool | None,
     ) -> Batch:
-        """A batch inside a call of this runtime; tools get it from `ToolContext.open_batch`.
-
-        Args:
-            inside: the call that it runs in.
-            read: whether somebody reads its updates.
-            state, registry, batch_id, expected_reads, events: as of `ToolContext.open_batch`.
+        """A batch inside the call of `lease`; the other arguments are as of `Home.sub_batch`.
 
         Raises:
             DefinitionRefused: `registry` is neither a `Registry` nor None.
         """
+        count = self.reads_in(reads, registry) if isinstance(reads, list) else reads
         if registry is not None and not isinstance(registry, Registry):
             raise DefinitionRefused("a sub-batch's registry", "a toolrt.Registry, or None for the runtime's", registry)
         runtime = self if registry is None or registry is self.registry else self._with_registry(registry)
-        return runtime._new_batch(state, batch_id, expected_reads, read, events, inside)
+        return Batch(
+            runtime._new_batch(state, batch_id, count, events is not None, False if events is None else events, lease)
+        )
 
     def _with_registry(self, registry: Registry) -> Runtime:
-        """The same runtime with other tools, those that nobody owns ordered as this one orders them."""
+        """The same runtime with other tools; those that have no owner are ordered as this one orders them."""
         other = Runtime(registry, self.lanes, self.limit, self.approve, self.timeout, self.services)
         owned = (owner.claim_table for owner in registry.owners)
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
         return other
+
+    def _settings(self) -> Settings:
+        """What each batch is given."""
+        return Settings(
+            self.registry,
+            self.lanes,
+            self.limit,
+            self.approve,
+            self.timeout,
+            self.tables,
+            self._hooks,
+            self.services_of,
+            self._teller,
+            self._sub_batch,
+        )
 
     def _new_batch(
         self,
         state: State | None,
         batch_id: str | None,
         expected_reads: int,
-        read: bool,
+        listens: bool,
         events: bool = False,
-        inside: Inside | None = None,
-    ) -> Batch:
+        lease: Lease | None = None,
+    ) -> BatchRun:
         if not isinstance(expected_reads, int) or isinstance(expected_reads, bool) or expected_reads < 1:
             raise DefinitionRefused("open_batch(expected_reads)", "a whole number, 1 or more", expected_reads)
         if not isinstance(events, bool):
@@ -236,11 +246,13 @@ class Runtime:
             raise DefinitionRefused("a batch's state", "a toolrt.State", state)
         if batch_id is not None and not isinstance(batch_id, str):
             raise DefinitionRefused("a batch's id", "a string", batch_id)
-        if inside is not None:
-            name, path = inside.place(batch_id)
-            return Batch(self, state, name, expected_reads, read, events, inside, path)
-        number = next_batch(self.tables)
-        return Batch(self, state, batch_id or f"batch-{number}", expected_reads, read, events)
+        path: tuple[int, ...] = ()
+        if lease is not None:
+            batch_id, path = lease.place(batch_id)
+        else:
+            number = next_batch(self.tables)
+            batch_id = batch_id or f"batch-{number}"
+        return BatchRun(self._settings(), state, batch_id, expected_reads, listens, events, lease, path)
 
     def __repr__(self) -> str:
         policy = getattr(self.lanes, "__name__", repr(self.lanes))

@@ -27,7 +27,7 @@ import trio
 from toolrt import events
 from toolrt.events import EventRecord
 from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, Observer, OutputChunk
-from toolrt.order import Status, TrackedCall
+from toolrt.order import CallRecord, CallState, Status
 from toolrt.runtime._observer import Clock, Desk
 from toolrt.runtime._tool_telemetry import HERE, CallTelemetry, name_of, text_of
 
@@ -71,7 +71,7 @@ class Teller:
         calls: its calls, by call_index: those so far, and those that come.
     """
 
-    def __init__(self, observer: Observer, desk: Desk, batch_id: str, calls: Sequence[TrackedCall]) -> None:
+    def __init__(self, observer: Observer, desk: Desk, batch_id: str, calls: Sequence[CallRecord]) -> None:
         self._observer = observer
         self._desk = desk
         self._batch_id = batch_id
@@ -81,7 +81,7 @@ class Teller:
         self._lanes: dict[int, bool] = {}
         self._over = False
         # Calls that became ready and have not got a slot yet; and whether one of the batch's own calls is giving back.
-        self._ready: list[TrackedCall] = []
+        self._ready: list[CallRecord] = []
         self._giving_back = False
         above = HERE.get()
         #: Inside which call the batch was opened, if the same observer is told of that.
@@ -107,7 +107,7 @@ class Teller:
         if not self._over:
             _TOLD_BY[type(record)](self, record)
 
-    def call(self, index: int) -> TrackedCall:
+    def call(self, index: int) -> CallRecord:
         """The runtime's record of the call of that index."""
         return self._tracked[index]
 
@@ -160,15 +160,15 @@ class Teller:
 
     # Calls
 
-    def alone(self, call: TrackedCall) -> None:
+    def alone(self, call: CallRecord) -> None:
         """The call is that of a tool outside a batch: what it tells is all there is."""
         self._calls[call.call_index] = _Told()
 
-    def submitted(self, call: TrackedCall) -> None:
+    def submitted(self, call: CallRecord) -> None:
         """A call has its place in the batch."""
         self._of(call)
 
-    def _of(self, call: TrackedCall) -> _Told:
+    def _of(self, call: CallRecord) -> _Told:
         told = self._calls.get(call.call_index)
         if told is None:
             told = self._calls[call.call_index] = _Told()
@@ -178,12 +178,12 @@ class Teller:
             self._tell("call.submitted", {"call": call.call_index, "call_id": call_id[:_ID], "tool": tool})
         return told
 
-    def waits_for_lane(self, call: TrackedCall) -> None:
+    def waits_for_lane(self, call: CallRecord) -> None:
         """The call's lane has to wait for those before it."""
         if call.status is Status.QUEUED:
             self._begin_wait(call, "lane", {})
 
-    def joined(self, call: TrackedCall) -> None:
+    def joined(self, call: CallRecord) -> None:
         """The call's lane is open, and it has taken its tickets."""
         told = self._of(call)
         if told.settled or told.joined:
@@ -196,22 +196,22 @@ class Teller:
         if not all(ticket.ready for ticket in call.tickets):
             self._begin_wait(call, "claims", {"blocked_by": _blockers(call)})
 
-    def waits_for_approval(self, call: TrackedCall) -> None:
+    def waits_for_approval(self, call: CallRecord) -> None:
         """The approval check takes its time; called in its task."""
         self._begin_wait(call, "approval", {})
 
-    def answered(self, call: TrackedCall, answer: str) -> None:
+    def answered(self, call: CallRecord, answer: str) -> None:
         """The approval check has answered ``allow``, ``deny`` or ``rewrite``."""
         told = self._of(call)
         self._end_wait(call, told, "approval")
         self._tell("approval.answered", {"call": call.call_index, "answer": answer})
 
-    def granted(self, call: TrackedCall) -> None:
+    def granted(self, call: CallRecord) -> None:
         """A ticket of the call is first in line."""
         if all(ticket.ready for ticket in call.tickets):
             self._end_wait(call, self._of(call), "claims")
 
-    def ready(self, call: TrackedCall) -> None:
+    def ready(self, call: CallRecord) -> None:
         """Nothing but a slot is missing."""
         self._ready.append(call)
 
@@ -221,10 +221,10 @@ class Teller:
             return
         ready, self._ready = self._ready, []
         for call in ready:
-            if call.status is Status.QUEUED and not call.held:
+            if call.state is CallState.READY:
                 self._begin_wait(call, "slot", {})
 
-    def started(self, call: TrackedCall, lane: int, thread: bool, timeout: float | None) -> None:
+    def started(self, call: CallRecord, lane: int, thread: bool, timeout: float | None) -> None:
         """The tool's first step is about to run; called in its task."""
         told = self._of(call)
         for why in tuple(told.waits):
@@ -234,11 +234,11 @@ class Teller:
         fields = {"call": call.call_index, "lane": lane, "thread": thread, "timeout": timeout}
         self._tell("call.started", fields)
 
-    def raised(self, call: TrackedCall, error: BaseException) -> None:
+    def raised(self, call: CallRecord, error: BaseException) -> None:
         """The tool raised `error`; its result is about to be fixed."""
         self._of(call).error = type(error).__name__
 
-    def settled(self, call: TrackedCall) -> None:
+    def settled(self, call: CallRecord) -> None:
         """The call's result is fixed, or replaced by a skip."""
         told = self._of(call)
         for why in tuple(told.waits):
@@ -250,7 +250,7 @@ class Teller:
         fields |= {"error": told.error, "error_size": None if result.error is None else len(result.error)}
         self._tell("call.settled", fields | {"modifiers": len(call.modifiers)})
 
-    def gives_back(self, call: TrackedCall) -> None:
+    def gives_back(self, call: CallRecord) -> None:
         """The call's execution is over, or will never be; it is about to give back what it holds."""
         told = self._of(call)
         if not told.joined:
@@ -267,24 +267,24 @@ class Teller:
         self._giving_back = False
         self.slots()
 
-    def _begin_wait(self, call: TrackedCall, why: str, fields: Mapping[str, Any]) -> None:
+    def _begin_wait(self, call: CallRecord, why: str, fields: Mapping[str, Any]) -> None:
         told = self._of(call)
         if why not in told.waits and not told.settled:
             told.waits[why] = None
             self._tell("wait.began", {"call": call.call_index, "why": why, **fields})
 
-    def _end_wait(self, call: TrackedCall, told: _Told, why: str) -> None:
+    def _end_wait(self, call: CallRecord, told: _Told, why: str) -> None:
         if why in told.waits:
             del told.waits[why]
             self._tell("wait.ended", {"call": call.call_index, "why": why})
 
     # What tools tell
 
-    def of_call(self, call: TrackedCall) -> CallTelemetry:
+    def of_call(self, call: CallRecord) -> CallTelemetry:
         """What a tool is given to tell by."""
         return CallTelemetry(self, call.call_index)
 
-    def emitted(self, call: TrackedCall, event: object) -> None:
+    def emitted(self, call: CallRecord, event: object) -> None:
         """A tool has told of its work in words that programs understand."""
         try:
             kind, fields = _in_short(event)
@@ -365,8 +365,8 @@ _TOLD_BY: Mapping[type[EventRecord], Callable[[Teller, Any], object]] = {
 }
 
 
-def _blockers(call: TrackedCall) -> list[int | str]:
-    """Whose tickets are in the way, as `TrackedCall.waits_for` names them."""
+def _blockers(call: CallRecord) -> list[int | str]:
+    """Whose tickets are in the way, as `CallRecord.waits_for` names them."""
     return [one for one in call.waits_for if isinstance(one, int) or "#" in one][:_BLOCKERS]
 
 

@@ -262,7 +262,7 @@ def _give_up(batch: Batch, screen: Screen) -> NoReturn:
     screen.wipe()
     screen.say()
     for call in batch.calls:
-        result = call.result
+        result = next(iter(call.results), None)
         ended = "still running, given up; effects may have landed" if result is None else result.outcome.value
         screen.say(f"[{call.call_index}] {in_words(call.call)}: {ended}")
     screen.say("interrupted: given up", "bold")

@@ -13,7 +13,7 @@ from heapq import nsmallest
 from itertools import islice
 
 from toolrt.model import Outcome, ToolResult
-from toolrt.order import Status, TrackedCall
+from toolrt.order import CallState, Status, TrackedCall
 
 __all__ = ["CallStage", "Census"]
 
@@ -42,15 +42,21 @@ class CallStage(enum.Enum):
 
 
 def _standing(call: TrackedCall) -> CallStage:
-    if call.status is not Status.QUEUED:
-        return CallStage.RUNNING if call.status is Status.EXECUTING else CallStage.ENDED
-    if not call.admitted:
-        return CallStage.LANE
-    if call.awaiting_approval:
-        return CallStage.APPROVAL
-    if call.held:
-        return CallStage.RUNNING  # its task is about to take its first step
-    return CallStage.CLAIMS if call.pending else CallStage.SLOT
+    state = call.state
+    if state.status is Status.QUEUED:
+        return _QUEUED[state]
+    return CallStage.RUNNING if state.status is Status.EXECUTING else CallStage.ENDED
+
+
+#: Of a call whose tool has not begun.
+_QUEUED = {
+    CallState.PLACED: CallStage.LANE,
+    CallState.ASKING: CallStage.CLAIMS,
+    CallState.UNAPPROVED: CallStage.APPROVAL,
+    CallState.WAITING: CallStage.CLAIMS,
+    CallState.READY: CallStage.SLOT,
+    CallState.SPAWNED: CallStage.RUNNING,  # its task is about to take its first step
+}
 
 
 #: Which of the calls that wait are shown rather than others.
@@ -124,9 +130,9 @@ class Census:
         found = _standing(call)
         if found is not self._known[index]:
             self._stands(index, found, now)
-            if found is CallStage.ENDED and call.result is not None:
-                self._unread[index] = call.result.outcome
-                self.outcomes[call.result.outcome] += 1
+            if found is CallStage.ENDED and call.results:
+                outcome = self._unread[index] = call.results[0].outcome
+                self.outcomes[outcome] += 1
         return found
 
     def _stands(self, index: int, found: CallStage, now: float) -> None:

@@ -215,7 +215,7 @@ def _outcomes(census: Census, speeds: Speeds) -> Line:
 
 def _standing(batch: Batch, census: Census, window: Window) -> Line:
     """How many run of how many that may, and for what the others wait."""
-    counts, limit = census.counts, batch.runtime.limit
+    counts, limit = census.counts, batch.limit
     of = "" if limit is None else f" of {limit:,}"
     line: Line = [(f"{counts[CallStage.RUNNING]:,}{of} run", "")]
     if census.waiting:

@@ -21,11 +21,10 @@ from toolrt.invariants.script import (
 )
 from toolrt.model import READ, WRITE, Claim, ResultReady, State
 from toolrt.model._update import StateMerged
-from toolrt.order import ClaimTable, Cursor, Happening, Status, TrackedCall
-from toolrt.runtime import _lane
-from toolrt.runtime._batch import Batch
+from toolrt.order import CallMove, CallRecord, ClaimTable, Cursor, Machine, Status, _machine
+from toolrt.runtime import _run
 from toolrt.runtime._context import ToolContext
-from toolrt.runtime._ending import Ending
+from toolrt.runtime._run import BatchRun
 
 __all__ = ["ORDER"]
 
@@ -36,8 +35,8 @@ Function = Callable[..., Any]
 
 
 def _by_id(leave: Function) -> Function:
-    def by_id(self: Ending) -> None:
-        calls = self.batch.calls
+    def by_id(self: BatchRun) -> None:
+        calls = self.records
         found = {call.call_id: call.result for call in calls}
         for call in calls:
             call.result = found[call.call_id]
@@ -47,9 +46,10 @@ def _by_id(leave: Function) -> Function:
 
 
 def _twice(settle: Function) -> Function:
-    def twice(self: Batch, call: TrackedCall, *answer: Any) -> None:
+    def twice(self: BatchRun, call: CallRecord, *answer: Any) -> None:
+        before = call.state
         settle(self, call, *answer)
-        call.status = Status.QUEUED
+        call.state = before
         settle(self, call, *answer)
 
     return twice
@@ -62,7 +62,7 @@ def _as_they_come(next_update: Function) -> Function:
     def as_they_come(self: Cursor, *args: Any) -> Any:
         for call in self._calls:
             if call.status is Status.COMPLETED and call.result is not None:
-                call.happen(Happening.YIELD)
+                call.happen(CallMove.YIELD)
                 self._slot += 1
                 return ResultReady(call.result)
         if any(call.status in (Status.QUEUED, Status.EXECUTING) for call in self._calls):
@@ -85,7 +85,7 @@ def _all_at_the_end(next_update: Function) -> Function:
 
 
 def _as_finished(merged: Function) -> Function:
-    def as_finished(lane: int, state: State, calls: Iterable[TrackedCall]) -> StateMerged:
+    def as_finished(lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:
         parts = []
         for call in calls:
             parts.append(merged(lane, state, [call]))
@@ -98,7 +98,7 @@ def _as_finished(merged: Function) -> Function:
 
 
 def _forgotten(merged: Function) -> Function:
-    def forgotten(lane: int, state: State, calls: Iterable[TrackedCall]) -> Any:
+    def forgotten(lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
         merge = merged(lane, state, calls)
         return StateMerged(lane, state, merge.applied, merge.rejected) if merge.rejected else merge
 
@@ -106,7 +106,7 @@ def _forgotten(merged: Function) -> Function:
 
 
 def _up_to_a_bad_one(merged: Function) -> Function:
-    def up_to_a_bad_one(lane: int, state: State, calls: Iterable[TrackedCall]) -> Any:
+    def up_to_a_bad_one(lane: int, state: State, calls: Iterable[CallRecord]) -> Any:
         kept = sorted(calls, key=lambda call: call.call_index)
         bad = [at for at, call in enumerate(kept) if any(_raises(modifier, state) for modifier in call.modifiers)]
         return merged(lane, state, kept[: bad[0] + 1] if bad else kept)
@@ -156,7 +156,7 @@ def _all_write(table: ClaimTable, claim: Claim) -> Claim | None:
 
 def _with_limit(limit: float) -> Callable[[Function], Function]:
     def make(init: Function) -> Function:
-        def with_limit(self: Batch, *args: Any, **kwargs: Any) -> None:
+        def with_limit(self: Machine, *args: Any, **kwargs: Any) -> None:
             init(self, *args, **kwargs)
             self.limit = limit
 
@@ -176,7 +176,7 @@ def _highest_first(heappop: Function) -> Function:
 
 
 def _stale(init: Function) -> Function:
-    def stale(self: ToolContext, call: TrackedCall, state: State, send: Any) -> None:
+    def stale(self: ToolContext, call: CallRecord, state: State, send: Any) -> None:
         init(self, call, State({"x": "0"}), send)
 
     return stale
@@ -196,14 +196,14 @@ ORDER: tuple[Mutant, ...] = (
         "answers by id",
         "answered_once",
         "Results are kept by the call's id, so that of two calls with one id only one is answered.",
-        lambda: patched(Ending, "leave", _by_id),
+        lambda: patched(BatchRun, "close", _by_id),
         Mix([Scripted([Fail()], says="safe", call_id="twice"), Scripted(says="safe", call_id="twice")]),
     ),
     Mutant(
         "answers twice",
         "answered_once",
         "Every call is answered, and answered again.",
-        lambda: patched(Batch, "settle", _twice),
+        lambda: patched(BatchRun, "settle", _twice),
         Mix([Scripted([Sleep(1)], says="safe"), Scripted([Fail()], says="safe")]),
     ),
     Mutant(
@@ -224,21 +224,21 @@ ORDER: tuple[Mutant, ...] = (
         "modifiers as they come",
         "modifiers_in_call_order",
         "Modifiers apply in the order in which calls finish.",
-        lambda: patched(_lane, "merged", _as_finished),
+        lambda: patched(_run, "merged", _as_finished),
         _TWO_SPEEDS,
     ),
     Mutant(
         "a bad modifier ends the merge",
         "modifiers_in_call_order",
         "After a modifier that raises no further one is applied.",
-        lambda: patched(_lane, "merged", _up_to_a_bad_one),
+        lambda: patched(_run, "merged", _up_to_a_bad_one),
         Mix([Scripted([BreakState()], says="safe"), Scripted([ChangeState("x", "a")], says="safe")]),
     ),
     Mutant(
         "a bad modifier undoes the merge",
         "same_as_oracle",
         "When one modifier raises, the lane leaves the state as it was.",
-        lambda: patched(_lane, "merged", _forgotten),
+        lambda: patched(_run, "merged", _forgotten),
         Mix(
             [Scripted([ChangeState("x", "a")], says="safe"), Scripted([BreakState()], says="safe")],
             lanes="by_safety",
@@ -270,14 +270,14 @@ ORDER: tuple[Mutant, ...] = (
         "one at a time",
         "no_needless_wait",
         "Only one call runs at once, whatever the limit.",
-        lambda: patched(Batch, "__init__", _with_limit(1)),
+        lambda: patched(Machine, "__init__", _with_limit(1)),
         Mix([Scripted([Sleep(1)], says="safe"), Scripted([Sleep(1)], says="safe")]),
     ),
     Mutant(
         "no limit",
         "no_needless_wait",
         "As many calls run at once as are ready, whatever the limit.",
-        lambda: patched(Batch, "__init__", _with_limit(float("inf"))),
+        lambda: patched(Machine, "__init__", _with_limit(float("inf"))),
         Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=2),
     ),
     Mutant(
@@ -291,7 +291,7 @@ ORDER: tuple[Mutant, ...] = (
         "slots to the last",
         "no_needless_wait",
         "A free slot goes to the ready call of the highest index.",
-        lambda: patched(_lane, "heappop", _highest_first),
+        lambda: patched(_machine, "heappop", _highest_first),
         Mix([Scripted([Sleep(1)], says="safe")] * 3, limit=1),
     ),
     Mutant(

@@ -14,13 +14,10 @@ from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.mutants._of_order import Function, _taking
 from toolrt.invariants.script import AddCell, ChangeState, Fail, LeaveOpen, Pause, ReadCell, Say, Scripted, Sleep
 from toolrt.model import Claim, Outcome
-from toolrt.order import ClaimTable, Cursor, Status, TrackedCall
+from toolrt.order import CallRecord, CallState, ClaimTable, Cursor, LaneRecord, Machine, Status
 from toolrt.runtime import _execution
-from toolrt.runtime._batch import Batch
-from toolrt.runtime._ending import Ending
-from toolrt.runtime._lane import LaneRun
 from toolrt.runtime._reader import Reader
-from toolrt.runtime._sequence import LaneSequence
+from toolrt.runtime._run import BatchRun
 
 __all__ = ["RUNTIME"]
 
@@ -51,7 +48,7 @@ def _with_the_result(next_update: Function) -> Function:
 
 
 def _keeps_nothing(take: Function) -> Function:
-    def keeps_nothing(self: Reader, call: TrackedCall, message: Any) -> None:
+    def keeps_nothing(self: Reader, call: CallRecord, message: Any) -> None:
         listens, self._listens = self._listens, call.progress_count == 0
         take(self, call, message)
         self._listens = listens
@@ -60,7 +57,7 @@ def _keeps_nothing(take: Function) -> Function:
 
 
 def _uncounted(take: Function) -> Function:
-    def uncounted(self: Reader, call: TrackedCall, message: Any) -> None:
+    def uncounted(self: Reader, call: CallRecord, message: Any) -> None:
         before = call.progress_dropped
         take(self, call, message)
         call.progress_dropped = before
@@ -76,16 +73,16 @@ def _no_control(table: ClaimTable, claim: Claim) -> Claim | None:
 
 
 def _every_failure_stops(settle: Function) -> Function:
-    def every_failure_stops(self: Batch, call: TrackedCall, outcome: Outcome, *rest: Any) -> None:
+    def every_failure_stops(self: BatchRun, call: CallRecord, outcome: Outcome, *rest: Any) -> None:
         settle(self, call, outcome, *rest)
         if outcome is Outcome.ERROR and not call.stops:
-            self.ending.stop(call)
+            self.machine.stop(call)
 
     return every_failure_stops
 
 
 def _keeps_finished(skip: Function) -> Function:
-    def keeps_finished(self: Ending, call: TrackedCall, *by: Any) -> None:
+    def keeps_finished(self: Machine, call: CallRecord, *by: Any) -> None:
         if call.status is not Status.COMPLETED:
             skip(self, call, *by)
 
@@ -93,10 +90,9 @@ def _keeps_finished(skip: Function) -> Function:
 
 
 def _stops_the_rest(close: Function) -> Function:
-    async def stops_the_rest(call: TrackedCall, *args: Any) -> BaseException:
+    async def stops_the_rest(call: CallRecord, *args: Any) -> BaseException:
         error: BaseException = await close(call, *args)
-        lane: Any = call.runs_in
-        lane.batch.ending.stop(call)
+        call.stops = True  # the machine stops the batch when the call fails
         return error
 
     return stops_the_rest
@@ -106,34 +102,25 @@ def _stops_the_rest(close: Function) -> Function:
 
 
 def _denies_effects(settle: Function) -> Function:
-    def denies_effects(self: Batch, call: TrackedCall, outcome: Outcome, *rest: Any) -> None:
+    def denies_effects(self: BatchRun, call: CallRecord, outcome: Outcome, *rest: Any) -> None:
         settle(self, call, Outcome.NOT_STARTED if outcome is Outcome.INTERRUPTED else outcome, *rest)
 
     return denies_effects
 
 
-def _lets_them_run(cancel: Function) -> Function:
-    def lets_them_run(self: LaneSequence, *args: Any) -> None:
-        lane = self.running
-        nursery = None if lane is None else lane.nursery
-        if lane is not None:
-            lane.nursery = None
-        cancel(self, *args)
-        if lane is not None:
-            lane.nursery = nursery
-
-    return lets_them_run
+def _lets_them_run(interrupt: Function) -> Function:
+    return lambda self, lane: None
 
 
 def _interrupts_who_returned(cancel: Function) -> Function:
-    def interrupts_who_returned(self: LaneSequence, *args: Any) -> None:
-        lane: Any = self.running
+    def interrupts_who_returned(self: BatchRun, reason: str, outside: bool) -> None:
+        lane: Any = self.machine.running
         for call in () if lane is None else lane.calls:
-            if call.undecided is not None and call.result is None and call.runs_in is None:
+            if call.state is CallState.UNDECIDED:
                 lane.modified.remove(call)
                 call.modifiers = ()
-                self.batch.settle(call, Outcome.INTERRUPTED, None, "interrupted")
-        cancel(self, *args)
+                self.settle(call, Outcome.INTERRUPTED, None, "interrupted")
+        cancel(self, reason, outside)
 
     return interrupts_who_returned
 
@@ -142,15 +129,17 @@ def _interrupts_who_returned(cancel: Function) -> Function:
 
 
 def _since_submission(guarded: Function) -> Function:
-    async def since_submission(lane: Any, call: TrackedCall, tool: Any, context: Any, now: float, *rest: Any) -> None:
-        await guarded(lane, call, tool, context, call._submitted_at, *rest)
+    async def since_submission(
+        run: Any, lane: Any, call: CallRecord, tool: Any, context: Any, now: float, *rest: Any
+    ) -> None:
+        await guarded(run, lane, call, tool, context, call.submitted_at, *rest)
 
     return since_submission
 
 
 def _never(guarded: Function) -> Function:
-    async def never(lane: Any, call: Any, tool: Any, context: Any, now: float, seconds: float | None) -> None:
-        await guarded(lane, call, tool, context, now, None)
+    async def never(run: Any, lane: Any, call: Any, tool: Any, context: Any, now: float, seconds: float | None) -> None:
+        await guarded(run, lane, call, tool, context, now, None)
 
     return never
 
@@ -159,9 +148,9 @@ def _never(guarded: Function) -> Function:
 
 
 def _keeps_tickets(finish: Function) -> Function:
-    def keeps_tickets(self: LaneRun, call: TrackedCall) -> None:
+    def keeps_tickets(self: Machine, lane: LaneRecord, call: CallRecord) -> None:
         held = call.tickets
-        finish(self, call)
+        finish(self, lane, call)
         call.tickets = held
 
     return keeps_tickets
@@ -171,7 +160,7 @@ def _keeps_tickets(finish: Function) -> Function:
 
 
 def _waits_for_more(drive: Function) -> Function:
-    async def waits_for_more(self: LaneSequence) -> None:
+    async def waits_for_more(self: BatchRun) -> None:
         await drive(self)
         await trio.sleep_forever()
 
@@ -179,8 +168,8 @@ def _waits_for_more(drive: Function) -> Function:
 
 
 def _forgets_to_start(granted: Function) -> Function:
-    def forgets_to_start(self: LaneRun, call: TrackedCall) -> None:
-        call.pending -= 1
+    def forgets_to_start(self: Machine, call: CallRecord) -> None:
+        call.missing -= 1
 
     return forgets_to_start
 
@@ -191,12 +180,12 @@ def _forgets_to_start(granted: Function) -> Function:
 def _by_chance(dispatch: Function) -> Function:
     turns = itertools.count()
 
-    def by_chance(self: LaneRun, **options: Any) -> None:
+    def by_chance(self: Machine, lane: LaneRecord) -> None:
         # What a set of objects, ordered by address, would do; but never the same twice in a row, as that might.
-        if len(self._ready) > 1:
-            first = next(turns) % len(self._ready)
-            self._ready[:] = self._ready[first:] + self._ready[:first]
-        dispatch(self, **options)
+        if len(lane.ready) > 1:
+            first = next(turns) % len(lane.ready)
+            lane.ready[:] = lane.ready[first:] + lane.ready[:first]
+        dispatch(self, lane)
 
     return by_chance
 
@@ -250,13 +239,13 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("failure_contained")(
         "every failure stops",
         "A call that fails skips what follows, though its tool does not ask for it.",
-        lambda: patched(Batch, "settle", _every_failure_stops),
+        lambda: patched(BatchRun, "settle", _every_failure_stops),
         Mix([Scripted([Fail()], says="safe"), Scripted([Sleep(1)], says="safe")]),
     ),
     _in_law("failure_contained")(
         "keeps what a stop discards",
         "A read that had finished keeps its result though an earlier call stops the batch.",
-        lambda: patched(Ending, "_skip", _keeps_finished),
+        lambda: patched(Machine, "skip", _keeps_finished),
         Mix([Scripted([Sleep(1), Fail()], stops=True), Scripted([ReadCell("a")])]),
     ),
     _in_law("failure_contained")(
@@ -268,19 +257,19 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("cancel_truthful")(
         "denies that it ran",
         "An interrupted call is reported as not started, though its effects may have landed.",
-        lambda: patched(Batch, "settle", _denies_effects),
+        lambda: patched(BatchRun, "settle", _denies_effects),
         _CANCELLED,
     ),
     _in_law("cancel_truthful")(
         "a cancel waits",
         "A cancel starts nothing new, and lets what runs come to its end.",
-        lambda: patched(LaneSequence, "cancel", _lets_them_run),
+        lambda: patched(BatchRun, "interrupt_lane", _lets_them_run),
         _CANCELLED,
     ),
     _in_law("cancel_truthful")(
         "interrupts who returned",
         "A call that has returned and waits for earlier calls is reported as interrupted by a cancel.",
-        lambda: patched(LaneSequence, "cancel", _interrupts_who_returned),
+        lambda: patched(BatchRun, "cancel", _interrupts_who_returned),
         Mix(
             [Scripted([Sleep(2)], says="safe"), Scripted([ChangeState("x", "a")], says="safe")],
             cancel_after=1.25,
@@ -301,25 +290,25 @@ RUNTIME: tuple[Mutant, ...] = (
     _in_law("nothing_left")(
         "tickets are kept",
         "A call that has ended still counts among those that hold tickets.",
-        lambda: patched(LaneRun, "finish", _keeps_tickets),
+        lambda: patched(Machine, "finish", _keeps_tickets),
         Mix([Scripted([AddCell("a", "x")]), Scripted([AddCell("b", "x")])]),
     ),
     _in_law("batch_ends")(
         "waits for more calls",
         "A sealed batch waits for further calls.",
-        lambda: patched(LaneSequence, "drive", _waits_for_more),
+        lambda: patched(BatchRun, "drive", _waits_for_more),
         Mix([Scripted([AddCell("a", "x")])]),
     ),
     _in_law("batch_ends")(
         "forgets who waits",
         "A call whose turn has come is not started.",
-        lambda: patched(LaneRun, "_granted", _forgets_to_start),
+        lambda: patched(Machine, "granted", _forgets_to_start),
         Mix([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])]),
     ),
     _in_law("same_schedule_same_trace")(
         "starts by chance",
         "Calls that are ready start in an order that no schedule has.",
-        lambda: patched(LaneRun, "dispatch", _by_chance),
+        lambda: patched(Machine, "dispatch", _by_chance),
         Mix([Scripted([Sleep(1)], says="safe")] * 4),
     ),
 )

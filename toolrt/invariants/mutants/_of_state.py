@@ -9,10 +9,10 @@ from typing import Any
 from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.script import AddCell, FollowCell, OverwriteState, Scripted
-from toolrt.model import Tool
-from toolrt.order import StateKeys, TrackedCall
-from toolrt.runtime import _lane
-from toolrt.runtime._lane import LaneRun
+from toolrt.order import CallRecord, LaneRecord, StateKeys
+from toolrt.order._admission import Admission
+from toolrt.runtime import _run
+from toolrt.runtime._run import BatchRun
 
 __all__ = ["STATE"]
 
@@ -33,21 +33,21 @@ def _never_stale(stale_part: Function) -> Function:
     return never_stale
 
 
-def _runs_stale(is_stale: Function) -> Function:
-    def runs_stale(self: LaneRun, call: TrackedCall) -> bool:
-        return False
+def _runs_stale(ask_again: Function) -> Function:
+    def runs_stale(self: BatchRun, lane: LaneRecord, call: CallRecord) -> None:
+        self.machine.holds(lane, call)
 
     return runs_stale
 
 
 @contextmanager
 def _asked_at_once() -> Iterator[None]:
-    with patched(LaneRun, "_must_wait", _waits_for_nothing), patched(LaneRun, "_is_stale", _runs_stale):
+    with patched(Admission, "must_wait", _waits_for_nothing), patched(BatchRun, "ask_again", _runs_stale):
         yield
 
 
 def _waits_for_nothing(must_wait: Function) -> Function:
-    def waits_for_nothing(self: LaneRun, tool: Tool, after: Any) -> bool:
+    def waits_for_nothing(self: Admission, *looks: Any) -> bool:
         return False
 
     return waits_for_nothing
@@ -69,7 +69,7 @@ STATE: tuple[Mutant, ...] = (
         "stale writes apply",
         "no_write_lost",
         "A modifier that sets a key from an old value is applied.",
-        lambda: patched(_lane, "stale_part", _never_stale),
+        lambda: patched(_run, "stale_part", _never_stale),
         Mix(
             [Scripted([OverwriteState("x", "a")], says="safe"), Scripted([OverwriteState("x", "b")], says="safe")],
             state={"x": "0"},
@@ -79,7 +79,7 @@ STATE: tuple[Mutant, ...] = (
         "stale claims run",
         "claims_hold",
         "A call that was granted after a wait is not asked for its claims again.",
-        lambda: patched(LaneRun, "_is_stale", _runs_stale),
+        lambda: patched(BatchRun, "ask_again", _runs_stale),
         _POINTS_ELSEWHERE,
     ),
     Mutant(

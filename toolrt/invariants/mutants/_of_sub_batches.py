@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Scripted, SeeState, Sleep, SubBatch
-from toolrt.order import ClaimTable
-from toolrt.runtime import _lane
-from toolrt.runtime._batch import Batch
-from toolrt.runtime._ending import Ending
-from toolrt.runtime._inside import Inside
-from toolrt.runtime._lane import LaneRun
-from toolrt.runtime._sequence import LaneSequence
+from toolrt.order import ClaimTable, LentSlot, Slots
+from toolrt.runtime._lease import Lease
+from toolrt.runtime._run import BatchRun
 
 __all__ = ["SUB_BATCHES"]
 
@@ -33,11 +29,9 @@ def _in_the_parents_table(table: Function) -> Function:
     return lambda self, theirs: theirs
 
 
-def _one_table_each(init: Function) -> Function:
-    def one_table_each(self: Batch, *args: Any, **options: Any) -> None:
-        init(self, *args, **options)
-        if self.inside is not None:
-            self.tables = tuple(_Careless(table.name) for table in self.tables)
+def _one_table_each(table: Function) -> Function:
+    def one_table_each(self: Lease, theirs: ClaimTable) -> ClaimTable:
+        return self._tables.setdefault(theirs, _Careless(theirs.name))
 
     return one_table_each
 
@@ -50,8 +44,8 @@ class _Careless(ClaimTable):
 
 
 def _not_lent(free: Any) -> property:
-    def not_lent(self: Inside) -> int | float:
-        return max(0, self.root_lane.batch.limit - self.root_lane.running)
+    def not_lent(self: LentSlot) -> int | float:
+        return max(0, self.slots.limit - self.slots.lane.running)
 
     return property(not_lent)
 
@@ -65,43 +59,43 @@ def _one_at_a_time(free: Any) -> property:
 
 
 def _children_first(hand_out: Function) -> Function:
-    def children_first(lane: LaneRun) -> None:
-        root = lane if lane.batch.inside is None else lane.batch.inside.root_lane
-        for path in sorted(root.starved or ()):
-            cast(Any, root.starved).pop(path).dispatch()
-        hand_out(lane)
+    def children_first(self: Slots) -> None:
+        for path in sorted(self.starved):
+            self.starved.pop(path)()
+        hand_out(self)
 
     return children_first
 
 
 def _kept(give: Function) -> Function:
-    def kept(self: Inside) -> None:
+    def kept(self: LentSlot) -> None:
         self.running -= 1
 
     return kept
 
 
 def _shielded(drive: Function) -> Function:
-    async def shielded(self: LaneSequence) -> None:
-        with trio.CancelScope(shield=self.batch.inside is not None):
+    async def shielded(self: BatchRun) -> None:
+        with trio.CancelScope(shield=self.lease is not None):
             await drive(self)
 
     return shielded
 
 
 def _lets_children_run(cancel: Function) -> Function:
-    def lets_children_run(self: Ending, reason: str, outside: bool) -> None:
-        if self.batch.inside is None or not outside:
+    def lets_children_run(self: BatchRun, reason: str, outside: bool) -> None:
+        if self.lease is None or not outside:
             cancel(self, reason, outside)
 
     return lets_children_run
 
 
-def _leaking(leave: Function) -> Function:
-    def leaking(self: Ending) -> None:
-        leave(self)
-        if self.batch.inside is not None:
-            self.batch.inside.batch.sequence.state = self.batch.state
+def _leaking(close: Function) -> Function:
+    def leaking(self: BatchRun) -> None:
+        close(self)
+        if self.lease is not None:
+            parent: Any = self.lease._machine.verbs
+            parent.state = self.state
 
     return leaking
 
@@ -130,49 +124,49 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children are not covered",
         "same_file_in_call_order",
         "A call of a sub-batch runs whatever it claims, though its parent does not hold it.",
-        lambda: patched(Inside, "refusal", _always_covered),
+        lambda: patched(Lease, "refusal", _always_covered),
         Mix([Scripted([SubBatch(_ON_A_FILE[:1], claimed=False)]), _ON_A_FILE[1]]),
     ),
     Mutant(
         "children are not ordered",
         "same_file_in_call_order",
         "The calls of a sub-batch take no tickets.",
-        lambda: patched(Batch, "__init__", _one_table_each),
+        lambda: patched(Lease, "table", _one_table_each),
         Mix([Scripted([SubBatch(_ON_A_FILE)])]),
     ),
     Mutant(
         "children wait for their parent",
         "batch_ends",
         "The calls of a sub-batch take their tickets behind those of their parent.",
-        lambda: patched(Inside, "table", _in_the_parents_table),
+        lambda: patched(Lease, "table", _in_the_parents_table),
         Mix([Scripted([SubBatch(_ON_A_FILE)])]),
     ),
     Mutant(
         "the slot is not lent",
         "batch_ends",
         "A child needs a free slot, also the first one; with one slot it waits for ever.",
-        lambda: patched(Inside, "free", _not_lent),
+        lambda: patched(LentSlot, "free", _not_lent),
         Mix([Scripted([_TWO], says="safe")], limit=1),
     ),
     Mutant(
         "children take any number of slots",
         "no_needless_wait",
         "The calls of a sub-batch run all at once, whatever the limit of the batch around them.",
-        lambda: patched(Inside, "free", _any_number),
+        lambda: patched(LentSlot, "free", _any_number),
         Mix([Scripted([_TWO], says="safe"), Scripted([Sleep(1)], says="safe")], limit=2),
     ),
     Mutant(
         "children run one at a time",
         "no_needless_wait",
         "The calls of a sub-batch have their parent's slot only, though others are free.",
-        lambda: patched(Inside, "free", _one_at_a_time),
+        lambda: patched(LentSlot, "free", _one_at_a_time),
         Mix([Scripted([_TWO], says="safe")]),
     ),
     Mutant(
         "children come first",
         "no_needless_wait",
         "A slot that comes free goes to a child that waits, though a call of the outermost batch is ready.",
-        lambda: patched(_lane, "hand_out", _children_first),
+        lambda: patched(Slots, "hand_out", _children_first),
         Mix(
             [
                 Scripted([SubBatch([Scripted([Sleep(seconds)], says="safe") for seconds in (1, 3, 1)])], says="safe"),
@@ -186,14 +180,14 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children keep their slots",
         "nothing_left",
         "A slot that a child took beside its parent's is not given back.",
-        lambda: patched(Inside, "give", _kept),
+        lambda: patched(LentSlot, "give", _kept),
         Mix([Scripted([_TWO], says="safe")]),
     ),
     Mutant(
         "children outlast a cancel",
         "cancel_truthful",
         "A cancel of the batch does not reach the sub-batches of its calls.",
-        lambda: _Both(patched(LaneSequence, "drive", _shielded), patched(Ending, "cancel", _lets_children_run)),
+        lambda: _Both(patched(BatchRun, "drive", _shielded), patched(BatchRun, "cancel", _lets_children_run)),
         Mix(
             [Scripted([SubBatch([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])])])],
             cancel_after=0.5,
@@ -203,7 +197,7 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children's state leaks",
         "same_as_oracle",
         "The modifiers of a sub-batch are handed on, whether or not its parent does.",
-        lambda: patched(Ending, "leave", _leaking),
+        lambda: patched(BatchRun, "close", _leaking),
         Mix(
             [
                 Scripted([SubBatch([Scripted([ChangeState("x", "a")], says="safe")])], says="safe"),

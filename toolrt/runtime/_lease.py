@@ -2,60 +2,35 @@
 
 Rules.
     1. A child may claim what its parent may touch, and nothing else.  Children of one parent order among themselves in
-       tables of their own: nobody else can meet them, because what they touch is the parent's.
-    2. The parent's slot is lent: one child of it can always run.  For each further one a slot of the outermost batch is
-       taken if it is free, and nothing waits for one but children; the outermost batch's own ready calls come first.
+       tables of their own: no other call can meet them, because what they touch is the parent's.
+    2. The parent's slot is lent: one child of it can always run (`toolrt.order.LentSlot`).
     3. No child outlives its parent: a cancel, a timeout or a stop of the parent reaches its sub-batches; a tool that
        ends while one is open cancels it, and its call has ended when that has.
-
-Theory.  Slots are counted, not handed from one to the other: a call with n running children, n above 0, uses n slots,
-its own and n - 1 more, so it does not matter which child has which.  A call with no running child uses its own.  A
-parent never waits for a slot, so a limit of 1 is enough at any depth.
 
 Limits.  Sub-batches are nested `DEEPEST` deep at most.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import trio
 
-from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
-from toolrt.order import ClaimTable, Status, TrackedCall
+from toolrt.order import CallRecord, CallState, ClaimTable, LaneRecord, LentSlot, Machine, Slots, Status
 from toolrt.runtime._one_run import refuse_other_run
 
-if TYPE_CHECKING:
-    from toolrt.runtime._batch import Batch
-    from toolrt.runtime._lane import LaneRun
-
-__all__ = ["DEEPEST", "Inside", "hand_out", "inside_of", "refuse_inside"]
+__all__ = ["DEEPEST", "Lease", "refuse_inside"]
 
 #: How many sub-batches may be open around each other.
 DEEPEST = 16
 
-
-def inside_of(call: TrackedCall) -> Inside:
-    """What `call` lends; always the same for one call.
-
-    Raises:
-        BatchClosed: the call is not running.
-    """
-    inside: Inside | None = call.inside
-    lane: LaneRun | None = call.runs_in
-    if lane is None or call.status is not Status.EXECUTING:
-        why = f"call {call.call_index} is not running: only a tool that runs opens batches inside its call"
-        raise BatchClosed(call.batch_id, "lend its claims to a sub-batch", why)
-    if inside is None:
-        inside = call.inside = Inside(call, lane)
-    return inside
+_RUNS = (CallState.RUNNING, CallState.RETURNED)
 
 
-def refuse_inside(opener: TrackedCall | None, batch_id: str, tables: Sequence[ClaimTable]) -> None:
+def refuse_inside(opener: CallRecord | None, batch_id: str, tables: Sequence[ClaimTable]) -> None:
     """Refuse a batch that is no sub-batch where a call around it holds what the batch's calls would wait for.
 
     Args:
@@ -75,25 +50,53 @@ def refuse_inside(opener: TrackedCall | None, batch_id: str, tables: Sequence[Cl
         opener = opener.parent
 
 
-class Inside:
-    """One call as the parent of sub-batches.  Get it from `inside_of`."""
+class OpenBatch(Protocol):
+    """What a lease asks of a sub-batch."""
 
-    def __init__(self, call: TrackedCall, lane: LaneRun) -> None:
-        #: The parent.
+    def cancel(self, reason: str, outside: bool) -> None:
+        """Let nothing start any more, and interrupt what runs."""
+
+
+class Lease:
+    """One call as the parent of sub-batches.
+
+    Args:
+        call: the parent.
+        machine: of the batch that it is a call of.
+        lane: its lane.
+        outer: what that batch's own parent lends; None where it has none.
+        token: the Trio run that it runs in.
+
+    Raises:
+        BatchClosed: the call is not running.
+    """
+
+    def __init__(
+        self,
+        call: CallRecord,
+        machine: Machine,
+        lane: LaneRecord,
+        outer: Lease | None,
+        token: trio.lowlevel.TrioToken,
+    ) -> None:
         self.call = call
-        #: The batch it is a call of.
-        self.batch: Batch = lane.batch
-        outer = lane.batch.inside
-        #: The lane of the outermost batch that the call runs in, which has the slots.
-        self.root_lane: LaneRun = lane if outer is None else outer.root_lane
+        self.outer = outer
+        self._machine = machine
+        self._token = token
+        if outer is not None:
+            slots: Slots = outer.slot.slots
+        else:
+            if lane.slots is None:
+                lane.slots = Slots(machine.batch_id, lane, machine.limit, lambda: machine.dispatch(lane))
+            slots = lane.slots
+        #: What its children run in.
+        self.slot: LentSlot = LentSlot(slots)
         #: How many sub-batches are open around its children.
         self.depth: int = 1 if outer is None else outer.depth + 1
         #: The call's place: its index, behind those of the calls and sub-batches around it.
-        self.path: tuple[int, ...] = (*lane.batch.path, call.call_index)
-        #: How many of its children run.
-        self.running = 0
+        self.path: tuple[int, ...] = (*machine.path, call.call_index)
         self._opened = 0
-        self._open: dict[Batch, None] = {}
+        self._open: dict[OpenBatch, None] = {}
         self._tables: dict[ClaimTable, ClaimTable] = {}
         self._ended: trio.Event | None = None
         self._changes: dict[tuple[int, ...], list[FileChanged]] = {}
@@ -111,25 +114,36 @@ class Inside:
     @property
     def is_cancelled(self) -> bool:
         """Whether the parent is to end, and its sub-batches with it."""
-        parent: Any = self.call.tool
-        return self.batch.is_cancelled and parent.interrupt == "cancel"
+        return self._machine.cancel_reason is not None and cast(Tool, self.call.tool).interrupt == "cancel"
 
-    def entered(self, batch: Batch) -> None:
+    def refuse_if_over(self) -> None:
+        """Refuse a sub-batch of a call that is not running.
+
+        Raises:
+            BatchClosed: the call is not running.
+        """
+        call = self.call
+        if call.state not in _RUNS:
+            why = f"call {call.call_index} is not running: only a tool that runs opens batches inside its call"
+            raise BatchClosed(call.batch_id, "lend its claims to a sub-batch", why)
+
+    def entered(self, batch: OpenBatch, batch_id: str) -> None:
         """Take note that calls of `batch` may run from now on.
 
         Raises:
             BatchClosed: the call has ended or runs in another Trio run, or too many sub-batches are open around it.
         """
-        if self.call.status is not Status.EXECUTING or self.call.runs_in is None:
-            why = f"call {self.call.call_index} of batch {self.call.batch_id}, which would lend its claims, has ended"
-            raise BatchClosed(batch.batch_id, "be opened inside a call", why)
-        refuse_other_run(self.batch.reader.token, batch.batch_id, "be opened inside a call")
+        call = self.call
+        if call.state not in _RUNS:
+            why = f"call {call.call_index} of batch {call.batch_id}, which would lend its claims, has ended"
+            raise BatchClosed(batch_id, "be opened inside a call", why)
+        refuse_other_run(self._token, batch_id, "be opened inside a call")
         if self.depth > DEEPEST:
             why = f"{DEEPEST} sub-batches are open around it, the most there may be: let fewer tools open batches"
-            raise BatchClosed(batch.batch_id, "be opened inside a call", why)
+            raise BatchClosed(batch_id, "be opened inside a call", why)
         self._open[batch] = None
 
-    def ended(self, batch: Batch) -> None:
+    def ended(self, batch: OpenBatch) -> None:
         """Take note that nothing of `batch` runs any more."""
         self._open.pop(batch, None)
         if self._ended is not None:
@@ -138,7 +152,7 @@ class Inside:
     def cancel(self, why: str) -> None:
         """Let no child start any more, and interrupt those that run."""
         for batch in list(self._open):
-            batch.ending.cancel(f"call {self.call.call_index} of batch {self.call.batch_id} {why}", outside=True)
+            batch.cancel(f"call {self.call.call_index} of batch {self.call.batch_id} {why}", outside=True)
 
     def cancel_with_parent(self, why: str) -> None:
         """The same, unless the parent may finish what it does: then so may its children."""
@@ -160,7 +174,7 @@ class Inside:
 
     # What children changed
 
-    def note_changes(self, path: tuple[int, ...], lane: LaneRun) -> None:
+    def note_changes(self, path: tuple[int, ...], lane: LaneRecord) -> None:
         """Keep what the calls of a lane that has ended said of files."""
         for call in lane.calls:
             if not call.has_started:
@@ -186,12 +200,12 @@ class Inside:
             table = self._tables[theirs] = ClaimTable(name)
         return table
 
-    def refusal(self, wanted: Iterator[tuple[ClaimTable, tuple[Claim, ...]]]) -> str | None:
+    def refusal(self, wanted: Mapping[ClaimTable, tuple[Claim, ...]]) -> str | None:
         """Why a child may not have the claims `wanted`, by table; None if the parent covers them all."""
-        held = self.call.claims if self.call.allowed is None else self.call.allowed
-        parent: Any = self.call.tool
-        here = dict(self.batch.split_by_table(parent, held))
-        for table, claims in wanted:
+        call: Any = self.call
+        held = call.claims if call.allowed is None else call.allowed
+        here = self._machine.admission.by_owner(call.tool.owner, held)
+        for table, claims in wanted.items():
             there = here.get(table, ())
             for claim in claims:
                 if not covers(there, claim):
@@ -199,59 +213,15 @@ class Inside:
                     if table not in here and held:
                         holds = "nothing there: those resources have another owner"
                     return (
-                        f"it claims {claim}, and call {self.call.call_index} of batch {self.call.batch_id} "
-                        f"({self.call.name}), inside which it would run, holds {holds}"
+                        f"it claims {claim}, and call {call.call_index} of batch {call.batch_id} "
+                        f"({call.name}), inside which it would run, holds {holds}"
                     )
         return None
 
     @property
     def asked_as(self) -> ParentCall:
         """The parent as approval checks of its children are shown it."""
-        call, outer = self.call, self.batch.inside
+        call, outer = self.call, self.outer
         return ParentCall(
             call.batch_id, call.call_index, call.call_id, call.name, None if outer is None else outer.asked_as
         )
-
-    # Slots
-
-    @property
-    def free(self) -> int | float:
-        """How many more children may run now."""
-        root = self.root_lane
-        limit = root.batch.limit
-        self._report(write=False)
-        return (self.running == 0) + max(0, limit - root.running)
-
-    def take(self) -> None:
-        """A child starts."""
-        self.running += 1
-        if self.running > 1:
-            self.root_lane.running += 1
-        self._report(write=True)
-
-    def give(self) -> None:
-        """A child has ended."""
-        self.running -= 1
-        if self.running > 0:
-            self.root_lane.running -= 1
-        self._report(write=True)
-
-    def starve(self, lane: LaneRun) -> None:
-        """Take note that `lane`, of a sub-batch, waits for a slot."""
-        if self.root_lane.starved is None:
-            self.root_lane.starved = {}
-        self.root_lane.starved[lane.batch.path] = lane
-
-    def _report(self, write: bool) -> None:
-        if probe.sink is not None and self.root_lane.batch.limit != math.inf:
-            probe.sink.access(("slots", self.root_lane.batch.batch_id), write)
-
-
-def hand_out(lane: LaneRun) -> None:
-    """Give free slots to who waits for one: the outermost batch first, then children by their parents' places."""
-    root = lane if lane.batch.inside is None else lane.batch.inside.root_lane
-    root.dispatch()
-    starved = root.starved
-    for path in sorted(starved or ()):
-        # Whoever still waits after this has put itself back.
-        cast(Any, starved).pop(path).dispatch()

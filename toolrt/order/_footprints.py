@@ -1,28 +1,23 @@
 """What the runtime's own bookkeeping touches, for an explorer that swaps steps.
 
-Rules.  It is told to `probe.implied`, and only while somebody asks: ``if probe.implied is not None``.  A tool's code
-runs in the same steps and says for itself what it touches, so nothing here makes a step one that reported something; a
-step in which there is nothing but the runtime's own code is vouched for.
+Rules.  It is told to `probe.implied`, and only while an explorer asks: ``if probe.implied is not None``.  A tool's code
+runs in the same steps and reports for itself what it touches, so nothing here makes a step one that reported something;
+a step in which there is nothing but the runtime's own code is vouched for.
 
 Each result slot, each call's status, each lane's merge, the progress that waits and the batch as such are resources of
-their own, so that calls settle in any order unless somebody looks at both.  The limit counts only where it can bind.
+their own, so that calls settle in any order unless a step looks at both.  The limit counts only where it can bind.
 A cancel touches everything.
 
-Limits.  What a sub-batch borrows of its parent's slot is not told: nobody vouches for steps in which tools do that.
+Limits.  What a sub-batch borrows of its parent's slot is not told: no step in which tools do that is vouched for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from toolrt import probe
 from toolrt.model import Progress, ResultReady, Update
-from toolrt.order import TrackedCall
-
-if TYPE_CHECKING:
-    from toolrt.runtime._batch import Batch
-    from toolrt.runtime._lane import LaneRun
+from toolrt.order._record import CallRecord, LaneRecord
 
 __all__ = [
     "cancels",
@@ -50,36 +45,36 @@ def changes(batch_id: str) -> None:
     _touches("batch", batch_id, 0, True)
 
 
-def settles(call: TrackedCall) -> None:
+def settles(call: CallRecord) -> None:
     """A call's result is fixed."""
     _touches("status", call.batch_id, call.call_index, True)
     _touches("slot", call.batch_id, call.call_index, True)
 
 
-def returns(call: TrackedCall) -> None:
+def returns(call: CallRecord) -> None:
     """A call's tool has returned, and its result waits for those of earlier calls."""
     _touches("slot", call.batch_id, call.call_index, True)
 
 
-def looks_at_result(call: TrackedCall) -> None:
+def looks_at_result(call: CallRecord) -> None:
     """Another call's result depends on whether this call has one."""
     _touches("slot", call.batch_id, call.call_index, False)
 
 
-def starts(call: TrackedCall) -> None:
+def starts(call: CallRecord) -> None:
     """A call starts: all that its tickets waited for comes before."""
     _touches("status", call.batch_id, call.call_index, True)
     for ticket in call.tickets:
         ticket.implies()
 
 
-def progresses(call: TrackedCall) -> None:
+def progresses(call: CallRecord) -> None:
     """A call's progress is put behind all that waits for the reader."""
     _touches("status", call.batch_id, call.call_index, False)
     _touches("progress", call.batch_id, 0, True)
 
 
-def stops(batch_id: str, behind: Iterable[TrackedCall]) -> None:
+def stops(batch_id: str, behind: Iterable[CallRecord]) -> None:
     """Some calls are to be skipped, whatever they are at."""
     changes(batch_id)
     for call in behind:
@@ -92,33 +87,31 @@ def cancels() -> None:
     probe.implied(probe.ANYTHING, True)
 
 
-def starts_lane(lane: LaneRun) -> None:
-    """A lane takes its tickets."""
-    batch = lane.batch
-    _touches("batch", batch.batch_id, 0, False)
-    if batch.approve is None:
-        _vouch(batch)
+def starts_lane(batch_id: str, vouched: bool) -> None:
+    """A lane takes its tickets; `vouched`: no other code than the runtime's runs in the step."""
+    _touches("batch", batch_id, 0, False)
+    if vouched:
+        probe.vouch()
 
 
-def merges(lane: LaneRun, told: bool) -> None:
-    """A lane's modifiers are merged; `told` says that services hear of it."""
-    batch = lane.batch
-    _touches("batch", batch.batch_id, 0, False)
-    _touches("merge", batch.batch_id, lane.index, True)
-    if not lane.modified and not told:
-        _vouch(batch)
+def merges(batch_id: str, lane: LaneRecord, vouched: bool) -> None:
+    """A lane's modifiers are merged; `vouched` as for `starts_lane`."""
+    _touches("batch", batch_id, 0, False)
+    _touches("merge", batch_id, lane.index, True)
+    if vouched:
+        probe.vouch()
 
 
-def looks_at_slots(lane: LaneRun) -> None:
+def looks_at_slots(batch_id: str, lane: LaneRecord, limit: float) -> None:
     """A slot is given back, or one is looked for."""
-    _touches("slots", lane.batch.batch_id, lane.index, len(lane.calls) > lane.batch.limit)
+    _touches("slots", batch_id, lane.index, len(lane.calls) > limit)
 
 
 def looks(batch_id: str, update: Update | None, slot: int, merge: int, merges_due: int) -> None:
     """The reader looks for the next update, and finds this one.
 
     Args:
-        batch_id: whose.
+        batch_id: the reader's batch.
         update: None: there is none yet, or none any more.
         slot: the result slot that comes next.
         merge: the merge that comes next.
@@ -133,9 +126,3 @@ def looks(batch_id: str, update: Update | None, slot: int, merge: int, merges_du
     else:
         # What is handed over is no longer replaced by a stop.
         _touches("slot", batch_id, slot, isinstance(update, ResultReady))
-
-
-def _vouch(batch: Batch) -> None:
-    """Say that nobody else's code runs in this step."""
-    if batch.inside is None:
-        probe.vouch()

@@ -1,0 +1,115 @@
+"""The machine as a function: an event goes in, a list of instructions comes out.  No Trio, no clock, no tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from toolrt.model import Claim, Outcome, State, ToolCall, ToolResult
+from toolrt.order import CallMove, CallRecord, ClaimTable, LaneRecord, Machine
+
+#: An instruction: its verb, and the call or lane that it is for, by index.
+Instruction = tuple[str, int]
+
+STATE = State()
+
+
+@attrs.frozen
+class PlainTool:
+    """What the machine looks at of a tool."""
+
+    claims: Callable[..., Any] | None = None
+    claims_after: Callable[..., Any] | None = None
+    looks_again: bool = False
+    alone: bool = False
+    pure: bool = False
+    is_async: bool = True
+    owner: Any = None
+
+
+class Recording:
+    """Verbs that write down what they are told to do; results are fixed at once, as they are no work."""
+
+    def __init__(self) -> None:
+        self.told: list[Instruction] = []
+
+    def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("spawn", call.call_index))
+
+    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("ask", call.call_index))
+
+    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("ask_claims", call.call_index))
+
+    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("ask_early", call.call_index))
+
+    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("ask_late", call.call_index))
+
+    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
+        self.told.append(("ask_now", call.call_index))
+
+    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("ask_again", call.call_index))
+
+    def approve(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("approve", call.call_index))
+
+    def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
+        call.happen(event)
+        call.modifiers = () if event is CallMove.SKIP else call.modifiers
+        call.result = ToolResult(call.call_id, call.call_index, call.name, outcome, None, why, 0)
+        self.told.append((outcome.value, call.call_index))
+
+    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
+        self.told.append(("decide", call.call_index))
+
+    def interrupt(self, call: CallRecord) -> None:
+        self.told.append(("interrupt", call.call_index))
+
+    def interrupt_children(self, call: CallRecord, why: str) -> None:
+        self.told.append(("interrupt_children", call.call_index))
+
+    def interrupt_lane(self, lane: LaneRecord) -> None:
+        self.told.append(("interrupt_lane", lane.index))
+
+    def wake(self) -> None:
+        self.told.append(("wake", -1))
+
+
+class Steps:
+    """One batch's machine, bound to verbs that record.
+
+    Args:
+        limit: how many calls run at once.
+        approves: whether each call is to be approved.
+        tables: where tickets are taken; one of its own by default.
+    """
+
+    def __init__(self, limit: float, approves: bool = False, tables: tuple[ClaimTable, ...] = ()) -> None:
+        self._verbs = Recording()
+        tables = tables or (ClaimTable(),)
+        self.machine = Machine("batch", self._verbs, [(one, one) for one in tables], limit, approves)
+
+    def new_call(self, tool: PlainTool, stops: bool = False) -> CallRecord:
+        """A call that was submitted: its record, which has no lane yet."""
+        calls = self.machine.calls
+        call = CallRecord(ToolCall(str(len(calls)), "tool", {}), len(calls), "batch", 0.0, calls)
+        call.tool, call.stops = tool, stops  # type: ignore[assignment]
+        calls.append(call)
+        return call
+
+    def step(self, event: str, *values: Any) -> list[Instruction]:
+        """Let `event` happen, with these values; gives what follows from it, in order."""
+        getattr(self.machine, event)(*values)
+        told, self._verbs.told = self._verbs.told, []
+        return told
+
+    def settle(self, call: CallRecord, outcome: Outcome) -> None:
+        """Fix the result of a call that the machine did not answer itself."""
+        self._verbs.answer(call, outcome, "", CallMove.SETTLE)
+        self._verbs.told.pop()

@@ -1,0 +1,793 @@
+"""The machine of one batch: what follows from what happened, without Trio, clock or tools.
+
+Rules.
+    1. Every method that is not marked as a question is an *event*: something has happened.  What follows is told as
+       *instructions*, to `Verbs`.  The machine starts no task, calls no function of a tool and reads no clock; what a
+       policy, a tool's claims, an approval check or a modifier answered comes in as an event.
+    2. All tickets of a lane are taken at once, in call order, before any of its calls starts; a call that joins the
+       lane later takes its own then.
+    3. A call is spawned when tickets, approval and slot are all its own.  The event that brings the last of them spawns
+       it.  A waiting call is a record, and holds no slot.  Ready calls take slots in call_index order.
+    4. A lane has ended when all its calls have and it is closed.  Lanes run one after the other.
+    5. A call whose claims look at what an earlier call may change takes tickets for what they look at, and asks for its
+       claims when these are granted.  Until then its lane stands still at it: later calls take no tickets.
+    6. A call that had to wait asks for its claims again when it is granted.
+    7. After a cancel nothing starts any more, and what runs is interrupted; after a stop what follows the failed call
+       is skipped.  The first cancel counts.  Of several stops the one of the lowest call_index does, and none after a
+       cancel.
+
+Theory.  Where some call stops the batch when it fails, it writes the lane's control claim, and every later call that
+may have effects reads it; so none of them has started when the failure is known.  That claim lives in a table of the
+lane, because lanes follow each other anyway.
+
+Two forms.  Bound to verbs that act at once, the machine is the core of the runtime (`toolrt.runtime`).  Bound to verbs
+that record, it is a function from an event to a list of instructions: see `step` in `toolrt.order._step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from toolrt import probe
+from toolrt.events import (
+    BatchCancelled,
+    BatchSealed,
+    BatchStopped,
+    CallEnded,
+    CallReady,
+    ClaimsAwaited,
+    EventListener,
+    LaneAwaited,
+    LaneStarted,
+    ReleaseBegan,
+    ReleaseEnded,
+    SlotsGiven,
+    TicketGranted,
+    TicketTaken,
+    observer,
+)
+from toolrt.model import READ, Claim, Outcome, State, covers
+from toolrt.model._watched_state import bare_state
+from toolrt.order import _footprints
+from toolrt.order._admission import Admission
+from toolrt.order._circle import circle_through
+from toolrt.order._lanes import may_go_stale
+from toolrt.order._record import CallRecord, LanePlace, LaneRecord, Siblings
+from toolrt.order._slots import LentSlot
+from toolrt.order._states import (
+    BatchMove,
+    BatchState,
+    CallMove,
+    CallState,
+    Holds,
+    LaneMove,
+    LaneState,
+    Status,
+    impossible,
+)
+from toolrt.order._tickets import ClaimTable, Ticket, give_back
+from toolrt.order._verbs import Verbs
+
+__all__ = ["Machine"]
+
+#: Claimed by a call whose claims turn out to look at something else than it waited for: it waits for all writers.
+_LOOKS_ANYWHERE = (Claim((), READ, subtree=True),)
+
+#: What came of letting a call in, if it has to open another lane.
+_APART = "apart"
+
+# Looked up once: an attribute of an enumeration costs as much as a call.
+_PLACED, _ASKING, _WAITING, _READY = CallState.PLACED, CallState.ASKING, CallState.WAITING, CallState.READY
+_AGAIN, _QUEUED, _SLOT, _NOTHING = CallState.AGAIN, Status.QUEUED, Holds.SLOT, Holds.NOTHING
+_TAKE, _GRANT, _SPAWN, _END = CallMove.TAKE, CallMove.GRANT, CallMove.SPAWN, CallMove.END
+
+
+class Letting:
+    """The calls that are let in one after the other, as their claims become known."""
+
+    __slots__ = ("asking", "at_start", "came", "refused")
+
+    def __init__(self, at_start: bool, came: int) -> None:
+        #: Whether their lane begins.
+        self.at_start = at_start
+        #: The first of them, by its position in the lane.
+        self.came = came
+        self.refused: list[tuple[CallRecord, str]] = []
+        #: Whether the claims of one of them are being asked for now.
+        self.asking = False
+
+
+class Machine:
+    """All decisions of one batch.
+
+    Args:
+        batch_id: names the batch.
+        verbs: carries out what follows.
+        tables: where tickets are taken: for each table of the runtime the one in which the batch's calls order
+            themselves, which is another one in a sub-batch.
+        limit: how many calls run at once.
+        approves: whether each call is to be approved.
+        apart: whether calls whose claims on one key of the state conflict are kept in lanes of their own.
+        lent: the slot of the parent call; None outside a sub-batch.
+        path: the batch's place among the sub-batches of its outermost batch.
+    """
+
+    def __init__(
+        self,
+        batch_id: str,
+        verbs: Verbs,
+        tables: Sequence[tuple[ClaimTable, ClaimTable]],
+        limit: float,
+        approves: bool = False,
+        apart: bool = True,
+        lent: LentSlot | None = None,
+        path: tuple[int, ...] = (),
+    ) -> None:
+        self.batch_id = batch_id
+        self.verbs = verbs
+        self.limit = limit
+        self.approves = approves
+        self.lent = lent
+        self.path = path
+        #: Takes their tickets.
+        self.admission = Admission(tables, apart, approves, self.granted)
+        #: The batch's telemetry; None: it has none.
+        self.telemetry: EventListener | None = None
+        self.state = BatchState.OPEN
+        #: By call_index.
+        self.calls = Siblings()
+        self.calls.limit = limit
+        #: By index.
+        self.lanes: list[LaneRecord] = []
+        #: The index of the lane that runs, or ran last.
+        self.current = -1
+        #: The failed call behind which all are skipped; None while there is none.
+        self.stopped_by: CallRecord | None = None
+        #: Why the batch was cancelled; None while it is not.
+        self.cancel_reason: str | None = None
+        # The call that is about to join the running lane, and those that are let in as their claims become known.
+        self._joining: CallRecord | None = None
+        self._letting: Letting | None = None
+
+    def happen(self, event: BatchMove) -> None:
+        """Go to the next state, because of `event`.
+
+        Raises:
+            InternalError: the table has no such row; nothing was changed.
+        """
+        found = event.leads.get(self.state)
+        if found is None:
+            raise impossible(event, self.story())
+        self.state = found
+
+    def story(self) -> str:
+        """The batch in one line, for errors."""
+        return f"batch {self.batch_id} with {len(self.calls)} calls: {self.state.value}"
+
+    # Questions
+
+    @property
+    def running(self) -> LaneRecord | None:
+        """The lane whose calls may run now; None between two of them."""
+        if 0 <= self.current < len(self.lanes):
+            lane = self.lanes[self.current]
+            if lane.state is LaneState.OPEN or lane.state is LaneState.CLOSED:
+                return lane
+        return None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no further call will come that could start."""
+        return self.state is not BatchState.OPEN
+
+    def is_behind_others(self, call: CallRecord) -> bool:
+        """Whether the call's lane has to wait for another one."""
+        return call.lane is not None and (call.lane > self.current + 1 or self.running is not None)
+
+    # Submitting
+
+    def place(self, call: CallRecord, shared: bool) -> None:
+        """A valid call came; `shared`: the policy lets it share a lane."""
+        call.safe = shared
+        last = self.lanes[-1] if self.lanes else None
+        if last is not None:
+            if shared and last.state is LaneState.GATHERING:
+                last.add(call)
+                return
+            if shared and last.state is LaneState.OPEN:
+                if last.stands_at is not None:
+                    last.add(call)
+                    self._ask_early(last, call)
+                else:
+                    self._joining = call
+                    self.verbs.ask(last, call)
+                return
+            if last.state is LaneState.GATHERING or last.state is LaneState.OPEN:
+                self._close_lane(last)
+        self._add_lane(call, shared)
+
+    def _add_lane(self, call: CallRecord, shared: bool) -> None:
+        lane = LaneRecord(LanePlace(len(self.lanes)), shared)
+        lane.lent = self.lent
+        lane.add(call)
+        self.lanes.append(lane)
+        self.verbs.wake()
+
+    def _close_lane(self, lane: LaneRecord) -> None:
+        lane.happen(LaneMove.CLOSE)
+        if lane.unfinished == 0:
+            self.verbs.wake()
+
+    def seal(self) -> None:
+        """No further call will come."""
+        self.happen(BatchMove.SEAL)
+        if probe.implied is not None:
+            _footprints.changes(self.batch_id)
+        if observer.records:
+            observer.tell(BatchSealed(self.batch_id))
+        self._close_last()
+
+    def _close_last(self) -> None:
+        if self.lanes and self.lanes[-1].state in (LaneState.GATHERING, LaneState.OPEN):
+            self._close_lane(self.lanes[-1])
+        self.verbs.wake()
+
+    def split(self, lane: LaneRecord, first: int) -> None:
+        """The lane's calls from position `first` on cannot stay in it: they get a lane of their own behind it."""
+        # Those behind keep the place that they know, so that splitting a lane again and again stays O(n).
+        if probe.implied is not None:
+            _footprints.changes(self.batch_id)
+        behind = LaneRecord(lane.place, True)
+        behind.lent = self.lent
+        behind.calls = lane.calls[first:]
+        if lane.state is LaneState.CLOSED:
+            behind.happen(LaneMove.CLOSE)
+        lane.happen(LaneMove.CLOSE)
+        lane.place = LanePlace(lane.place.index)
+        del lane.calls[first:]
+        for call in lane.calls:
+            call.place = lane.place
+        self.lanes.insert(lane.index + 1, behind)
+        for later in self.lanes[lane.index + 1 :]:
+            later.place.index += 1
+        if observer.measures:
+            for call in behind.calls:
+                observer.tell(LaneAwaited(self.batch_id, call.call_index), self.telemetry)
+
+    # A lane begins
+
+    def begin(self, state: State) -> None:
+        """The next lane's turn has come, and `state` is what its calls see."""
+        self.current += 1
+        lane = self.lanes[self.current]
+        if probe.implied is not None:
+            _footprints.starts_lane(self.batch_id, self.lent is None and not self.approves)
+        lane.start = state
+        lane.happen(LaneMove.START)
+        self._letting = Letting(True, 0)
+        self._let_next_in(lane)
+
+    def pass_over(self, state: State) -> None:
+        """The next lane's turn would have come, with `state`; its calls were answered when the batch was cut short."""
+        self.current += 1
+        lane = self.lanes[self.current]
+        lane.start = state
+        if lane.state is LaneState.GATHERING:
+            lane.happen(LaneMove.CLOSE)
+
+    def _let_next_in(self, lane: LaneRecord) -> None:
+        """Ask what the next call claims; go on with those that came, if there is none."""
+        letting: Any = self._letting
+        calls = lane.calls
+        letting.asking = True
+        try:
+            while lane.entered < len(calls) and lane.stands_at is None:
+                position = lane.entered
+                if calls[position].state is _PLACED:
+                    self.verbs.ask(lane, calls[position])
+                    if self._letting is not letting or lane.entered == position:
+                        return  # the call had to open another lane; or the answer is still to come
+                else:
+                    lane.entered += 1
+        finally:
+            letting.asking = False
+        self._all_let_in(lane)
+
+    def looks(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
+        """The answer to `Verbs.ask` of a call of `lane`: its claims look at what is claimed as `looked_at`."""
+        admission = self.admission
+        if not admission.must_wait(lane, call, looked_at):
+            call.after = looked_at
+            self.verbs.ask_claims(lane, call)
+        elif not admission.fits(lane, looked_at, record=False):
+            self._let_in(lane, call, _APART)
+        else:
+            admission.stand(lane, call, looked_at)
+            if observer.listens:
+                after = claims_json(looked_at)
+                observer.tell(ClaimsAwaited(call.batch_id, call.call_index, lane.index, after), self.telemetry)
+            self._let_in(lane, call, self._circle(call))
+
+    def claimed(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], refusal: str | None) -> None:
+        """The answer to `Verbs.ask` and `Verbs.ask_claims` for a call of `lane`: its `claims`.
+
+        Args:
+            refusal: why the call may not have these claims; None: it may.
+        """
+        if refusal is None and not self.admission.take(lane, call, claims):
+            refusal = _APART
+        self._let_in(lane, call, refusal)
+
+    def _let_in(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        """The call has taken its tickets, or is refused, or has to open another lane."""
+        if self._joining is call:
+            self._joining = None
+            self._joined(lane, call, refusal)
+            return
+        letting = self._letting
+        assert letting is not None
+        if refusal is _APART:
+            call.after = ()
+            self.split(lane, lane.entered)
+            self._all_let_in(lane)
+            return
+        if letting.at_start and refusal is None and call.state is not _ASKING:
+            refusal = self._circle(call)
+        if refusal is not None:
+            letting.refused.append((call, refusal))
+        elif letting.at_start and call.state is _WAITING and not call.missing:
+            call.happen(_GRANT)
+            lane.ready.append(call.call_index)
+            if observer.measures:
+                observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
+        lane.entered += 1
+        if not letting.asking:
+            self._let_next_in(lane)
+
+    def _joined(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        if refusal is _APART:
+            call.after = ()
+            self._close_lane(lane)
+            self._add_lane(call, True)
+            return
+        lane.add(call)
+        lane.entered += 1
+        if refusal is None and call.state is _ASKING:
+            return
+        self._welcome(lane, call, refusal)
+        self.dispatch(lane)
+
+    def _all_let_in(self, lane: LaneRecord) -> None:
+        """Go on with the calls that came: refuse some, ask for approval of the others, spawn those that are ready."""
+        letting, self._letting = self._letting, None
+        assert letting is not None
+        if not letting.at_start:
+            refused = {call.call_index: why for call, why in letting.refused}
+            for call in lane.calls[letting.came : lane.entered]:
+                if call.call_index in refused or (call.admitted and call.state is not _ASKING):
+                    self._welcome(lane, call, refused.get(call.call_index))
+            self.dispatch(lane)
+            if lane.is_over:
+                self.verbs.wake()
+            return
+        for call in lane.calls[lane.entered :]:
+            self._ask_early(lane, call)
+        if observer.listens:
+            self._tell_start(lane)
+        for call, why in letting.refused:
+            self._refuse(lane, call, why)
+        if self.approves:
+            # A snapshot: a check may submit calls, and those are asked as they join.
+            for call in [call for call in lane.calls if call.admitted and call.state is not _ASKING]:
+                self.verbs.approve(lane, call)
+        self.dispatch(lane)
+
+    def _ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Keep what the call claims now, for when it is let in: how long the lane stands still decides nothing."""
+        tool: Any = call.tool
+        if tool.claims_after is None and may_go_stale(tool, lane.shared) and call.state is _PLACED:
+            self.verbs.ask_early(lane, call)
+
+    def _welcome(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        """Go on with a call that came in while the lane runs: its tickets are taken, or it is refused."""
+        if refusal is None and call.status is not _QUEUED:
+            return
+        if refusal is None:
+            if observer.listens:
+                self._tell_tickets(lane, call)
+            refusal = self._circle(call)
+        if refusal is not None:
+            self._refuse(lane, call, refusal)
+        elif self.approves:
+            self.verbs.approve(lane, call)
+        else:
+            self.ready_if_granted(lane, call)
+
+    def _tell_start(self, lane: LaneRecord) -> None:
+        calls = [call.call_index for call in lane.calls]
+        observer.tell(
+            LaneStarted(self.batch_id, lane.index, lane.shared, calls, bare_state(lane.start)), self.telemetry
+        )
+        for call in lane.calls:
+            if call.admitted and call.state is not _ASKING:
+                self._tell_tickets(lane, call)
+
+    def _tell_tickets(self, lane: LaneRecord, call: CallRecord) -> None:
+        claims, after = claims_json(call.claims), claims_json(call.after)
+        place = call.batch_id, call.call_index, lane.index, lane.shared
+        observer.tell(TicketTaken(*place, claims, call.stops, call.reads_only, after), self.telemetry)
+
+    def _circle(self, call: CallRecord) -> str | None:
+        """Why the call, which has its tickets, would never start; None if it may, as in a batch that no tool opened."""
+        if call.parent is None or self.lent is not None or all(ticket.ready for ticket in call.tickets):
+            return None
+        return circle_through(call)
+
+    def _refuse(self, lane: LaneRecord, call: CallRecord, why: str) -> None:
+        if call.status is not _QUEUED:
+            return
+        admitted = call.admitted
+        self.verbs.answer(call, Outcome.INVALID, f"invalid call of tool {call.name!r}: {why}", CallMove.SETTLE)
+        if admitted:
+            self.finish(lane, call)
+        self.failed(lane, call)
+
+    def granted(self, call: CallRecord) -> None:
+        """A ticket of the call is first in line."""
+        lane = self.lanes[self.current]
+        call.missing -= 1
+        if observer.measures:
+            observer.tell(TicketGranted(call.batch_id, call.call_index), self.telemetry)
+        if call.state is not _ASKING:
+            self.ready_if_granted(lane, call)
+            self.dispatch(lane)
+        elif call.missing == 0:
+            self.verbs.ask_late(lane, call)
+
+    def allowed(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The approval check has allowed the call of `lane`."""
+        call.happen(CallMove.ALLOW)
+        self.ready_if_granted(lane, call)
+
+    def ready_if_granted(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Let the call of `lane` start, if nothing that it waits for but a slot is missing."""
+        if call.state is not _WAITING or call.missing:
+            return
+        tool: Any = call.tool
+        if call.asks_again and may_go_stale(tool, lane.shared):
+            self.verbs.ask_again(lane, call)
+        else:
+            self.holds(lane, call)
+
+    def holds(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The call of `lane` holds what it claims."""
+        call.happen(_GRANT)
+        heappush(lane.ready, call.call_index)
+        if observer.measures:
+            observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
+
+    def dispatch(self, lane: LaneRecord) -> None:
+        """Spawn ready calls of `lane` while there are slots, lowest call_index first."""
+        ready = lane.ready
+        if not ready:
+            if observer.measures:
+                observer.tell(SlotsGiven(self.batch_id), self.telemetry)
+            return
+        calls, limit, lent = self.calls, self.limit, self.lent
+        if probe.implied is not None:
+            _footprints.looks_at_slots(self.batch_id, lane, self.limit)
+        if lent is not None:
+            while ready and calls[ready[0]].state is not _READY and calls[ready[0]].state is not _AGAIN:
+                heappop(ready)
+            limit = lane.running + (lent.free if ready else 0)
+        while ready and lane.running < limit:
+            call = calls[heappop(ready)]
+            if call.state is not _READY and call.state is not _AGAIN:
+                continue
+            call.happen(_SPAWN)
+            lane.running += 1
+            if lent is not None:
+                lent.take()
+            self.verbs.spawn(lane, call)
+        if observer.measures:
+            observer.tell(SlotsGiven(self.batch_id), self.telemetry)
+        if ready and lent is not None:
+            lent.slots.starved[self.path] = lambda: self.dispatch(lane)
+
+    # Claims that are not known yet
+
+    def looks_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
+        """The answer to `Verbs.ask_late` for a call of `lane`: what is `looked_at` stays as it is from now on."""
+        if all(covers(call.after, claim) for claim in looked_at):
+            self.verbs.ask_now(lane, call, looked_at)
+            return
+        # It looks at something else by now, which others may be changing.
+        call.after = _LOOKS_ANYWHERE
+        self.admission.close(call, call.after, still_open=True)
+        if not call.missing:
+            self.verbs.ask_now(lane, call, None)
+
+    def known(
+        self,
+        lane: LaneRecord,
+        call: CallRecord,
+        claims: tuple[Claim, ...],
+        looked_at: tuple[Claim, ...],
+        refusal: str | None,
+    ) -> None:
+        """The answer to `Verbs.ask_now`: what a call of `lane` claims.
+
+        Args:
+            claims, looked_at: its claims, and what they look at.
+            refusal: why it may not have them; None: it may.
+        """
+        if refusal is None and not self.admission.fits(lane, (*claims, *looked_at)):
+            self._leave_lane(lane, call)
+            return
+        if refusal is None:
+            self.admission.know(lane, call, claims, looked_at)
+        self._welcome(lane, call, refusal)
+        if lane.stands_at is call:
+            self._go_on(lane)
+
+    def _leave_lane(self, lane: LaneRecord, call: CallRecord) -> None:
+        """A claim on a state key, known only now, keeps the call out of this lane."""
+        tickets, call.tickets, call.after = call.tickets, (), ()
+        call.happen(CallMove.LEAVE)
+        lane.unfinished -= 1
+        lane.stands_at = None
+        self.split(lane, lane.calls.index(call))
+        give_back(tickets, _call_index)
+        if lane.is_over:
+            self.verbs.wake()
+
+    def _go_on(self, lane: LaneRecord) -> None:
+        """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
+        lane.stands_at = None
+        self._letting = Letting(False, lane.entered)
+        self._let_next_in(lane)
+
+    # Results
+
+    def failed(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The result of a call of `lane` is fixed, and it failed."""
+        if call.stops:
+            self.stop(call)
+        if lane.undecided:
+            self.decide(lane)
+
+    def returned(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The tool returned modifiers: its result is fixed as soon as all earlier calls of the lane have theirs.
+
+        Only then is it known whether the call is stale: whether a modifier sets from an old value what an earlier call
+        has changed.
+        """
+        call.happen(CallMove.RETURN)
+        if probe.implied is not None:
+            _footprints.returns(call)
+        lane.undecided += 1
+        self.decide(lane)
+
+    def decide(self, lane: LaneRecord) -> None:
+        """Decide on the calls of `lane` that wait for earlier ones, in call order, as far as those have results."""
+        if lane.deciding:
+            return
+        lane.deciding = True
+        calls = lane.calls
+        try:
+            while lane.undecided and lane.decided < len(calls):
+                call = calls[lane.decided]
+                if probe.implied is not None:
+                    _footprints.looks_at_result(call)
+                if call.status is _QUEUED or call.status is Status.EXECUTING:
+                    if call.undecided is None:
+                        return
+                    self.verbs.decide(lane, call)
+                    if call.status is Status.EXECUTING:
+                        return  # it runs again
+                lane.decided += 1
+                if call.merged is not None:
+                    lane.so_far = call.merged.after
+                if call.undecided is not None:
+                    call.undecided = None
+                    lane.undecided -= 1
+                    self._decided_on(call)
+        finally:
+            lane.deciding = False
+
+    def _decided_on(self, call: CallRecord) -> None:
+        """Give back what a call that has ended kept until its result was fixed."""
+        if call.state is not CallState.ANSWERED:
+            return
+        if observer.measures:
+            observer.tell(ReleaseBegan(call.batch_id, call.call_index), self.telemetry)
+        tickets, call.tickets = call.tickets, ()
+        call.happen(_END)
+        for ticket in tickets:
+            ticket.release()
+        if observer.measures:
+            observer.tell(ReleaseEnded(call.batch_id), self.telemetry)
+
+    def repeat(self, lane: LaneRecord, call: CallRecord, state: State, stale: str) -> None:
+        """The call was stale and its tool is pure: it runs once more, on the `state` that the earlier calls leave.
+
+        Args:
+            lane: its lane.
+            stale: the error that it gets if it cannot run again.
+        """
+        call.happen(CallMove.REPEAT)
+        lane.modified.remove(call)
+        call.modifiers, call.merged, call.undecided, call.reads = (), None, None, None
+        call.saw, call.stale = state, stale
+        lane.undecided -= 1
+        if call.state is _AGAIN:
+            # Its task has ended: it takes a slot again, and still has its tickets.
+            lane.unfinished += 1
+            heappush(lane.ready, call.call_index)
+            self.dispatch(lane)
+
+    def _refuse_again(self, lane: LaneRecord) -> None:
+        """The batch is cancelled: refuse the calls that wait to run again."""
+        for call in lane.calls:
+            if call.state is _AGAIN or call.state is CallState.RESPAWNED:
+                self.verbs.answer(call, Outcome.ERROR, call.stale, CallMove.SETTLE)
+                self.finish(lane, call)
+
+    def merged(self, lane: LaneRecord, state: State) -> None:
+        """The lane's modifiers are applied, and leave `state`; its calls have all ended, or will never start."""
+        if lane.state is LaneState.GATHERING or lane.state is LaneState.OPEN:
+            lane.happen(LaneMove.CLOSE)  # where it is driven an error came up
+        lane.happen(LaneMove.MERGE)
+        lane.start = state
+
+    # The end of a call
+
+    def finish(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The execution of a call of `lane` is over, or will never be: it gives back what it holds."""
+        if observer.listens:
+            observer.tell(CallEnded(call.batch_id, call.call_index), self.telemetry)
+        waits, holds, tool = call.state is CallState.RETURNED, call.state.holds, call.tool
+        call.happen(_END)
+        tickets, call.tickets = call.tickets, ()
+        if waits and tool is not None and tool.pure:
+            # If it has to run again, what it reads must be as its place in the order has it.
+            tickets, call.tickets = (), tickets
+        elif waits and call.stops:
+            # Nothing that it may have to skip starts before its result is known: it keeps its control claim.
+            tickets, call.tickets = tickets[:-1], tickets[-1:]
+        if len(tickets) == 1:
+            tickets[0].release()
+        elif tickets:
+            give_back(tickets, _call_index)
+        self._free(lane, holds)
+        if lane.stands_at is call:
+            self._go_on(lane)
+        self._hand_out(lane)
+        if observer.measures:
+            observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
+        if lane.undecided:
+            self.decide(lane)
+        if lane.is_over:
+            self.verbs.wake()
+
+    def _finish_all(self, lane: LaneRecord, calls: Iterable[CallRecord]) -> None:
+        """The same for many calls that never started, as one step."""
+        tickets: list[Ticket] = []
+        for call in calls:
+            if observer.listens:
+                observer.tell(CallEnded(call.batch_id, call.call_index), self.telemetry)
+            holds = call.state.holds
+            call.happen(_END)
+            tickets += call.tickets
+            call.tickets = ()
+            self._free(lane, holds)
+        give_back(tickets, _call_index)
+        if lane.stands_at is not None and lane.stands_at.status is not _QUEUED:
+            self._go_on(lane)
+        self._hand_out(lane)
+        if observer.measures:
+            observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
+        if self.cancel_reason is not None:
+            self._refuse_again(lane)
+        if lane.undecided:
+            self.decide(lane)
+        if lane.is_over:
+            self.verbs.wake()
+
+    def _free(self, lane: LaneRecord, holds: Holds) -> None:
+        if holds is _SLOT:
+            if probe.implied is not None:
+                _footprints.looks_at_slots(self.batch_id, lane, self.limit)
+            lane.running -= 1
+            if self.lent is not None:
+                self.lent.give()
+        lane.unfinished -= 1
+
+    def _hand_out(self, lane: LaneRecord) -> None:
+        if self.lent is not None:
+            self.lent.slots.hand_out()
+        elif lane.slots is not None:
+            lane.slots.hand_out()
+        elif lane.ready:
+            self.dispatch(lane)
+
+    # Cut short
+
+    def cancel(self, reason: str, outside: bool) -> None:
+        """The batch is cancelled for a `reason`, perhaps from `outside`: nothing starts, what runs is interrupted."""
+        self.happen(BatchMove.CANCEL)
+        self.cancel_reason = reason
+        if probe.implied is not None:
+            _footprints.cancels()
+        if observer.listens:
+            observer.tell(BatchCancelled(self.batch_id, reason, outside), self.telemetry)
+        waiting = []
+        for call in self.calls:
+            if call.status is _QUEUED:
+                if call.admitted:
+                    waiting.append(call)
+                self.answer_not_started(call)
+            else:
+                self.verbs.interrupt_children(call, "was cancelled")
+        self._close_last()
+        lane = self.running
+        if lane is not None:
+            if lane.state is LaneState.OPEN:
+                self._close_lane(lane)
+            self._finish_all(lane, waiting)
+            self.verbs.interrupt_lane(lane)
+
+    def stop(self, by: CallRecord) -> None:
+        """A call that stops the batch has failed: every call behind it is skipped, `by` its failure."""
+        if probe.implied is not None:
+            _footprints.stops(self.batch_id, self.calls[by.call_index + 1 :])
+        first = self.stopped_by
+        if self.cancel_reason is not None or (first is not None and first.call_index <= by.call_index):
+            return
+        self.happen(BatchMove.STOP)
+        self.stopped_by = by
+        if observer.listens:
+            observer.tell(BatchStopped(self.batch_id, by.call_index), self.telemetry)
+        waiting = []
+        for call in self.calls[by.call_index + 1 :]:
+            if (call.status is _QUEUED and call.admitted) or call.state is _AGAIN:
+                waiting.append(call)
+            elif call.status is Status.EXECUTING:
+                self.verbs.interrupt_children(call, f"was skipped: call {by.call_index} of its batch failed")
+            self.verbs.interrupt(call)
+            self.skip(call, by)
+        lane = self.running
+        if lane is not None:
+            self._finish_all(lane, waiting)
+
+    def skip(self, call: CallRecord, by: CallRecord) -> None:
+        """Replace the call's result, because `by` failed."""
+        why = f"skipped: call {by.call_index} ({by.name}, id {by.call_id!r}) failed and stops the batch"
+        runs = call.tool is not None and (call.status is Status.EXECUTING or call.state is CallState.DROPPED)
+        if runs and not (call.tool.is_async or probe.threads_inline):  # type: ignore[union-attr]
+            why += "; its thread cannot be stopped and still runs"
+        self.verbs.answer(call, Outcome.SKIPPED, why, CallMove.SKIP)
+
+    def answer_late(self, call: CallRecord) -> None:
+        """A call came after the batch was cut short."""
+        if self.stopped_by is not None:
+            # A stop is taken note of only before a cancel, so it came first.
+            self.skip(call, self.stopped_by)
+        else:
+            self.answer_not_started(call)
+
+    def answer_not_started(self, call: CallRecord) -> None:
+        """The call never started."""
+        why = f"not started: the batch was cancelled ({self.cancel_reason})"
+        self.verbs.answer(call, Outcome.NOT_STARTED, why, CallMove.SETTLE)
+
+
+def claims_json(claims: tuple[Claim, ...]) -> list[list[Any]]:
+    """The claims as events hold them: mode, resource, whether a subtree is meant."""
+    return [[claim.mode.value, list(claim.resource), claim.subtree] for claim in claims]
+
+
+def _call_index(call: CallRecord) -> int:
+    return call.call_index

@@ -1,0 +1,310 @@
+"""The engine's records of one call and of one lane: plain values, and where each of them is.
+
+Rules.  Only `happen` changes a record's state, and it asks the table first.  What is kept beside the state is what an
+instruction needs to be carried out: claims, tickets, a result, what was read and changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolrt.model import (
+    Arguments,
+    Claim,
+    FileChanged,
+    Modifier,
+    State,
+    StateMerged,
+    Tool,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    Withheld,
+    reads_only,
+)
+from toolrt.order._lanes import StateKeys
+from toolrt.order._slots import LentSlot, Slots
+from toolrt.order._states import CallMove, CallState, Holds, LaneMove, LaneState, Status, impossible
+from toolrt.order._tickets import ClaimTable, Ticket
+
+if TYPE_CHECKING:
+    from toolrt.model._watched_state import StateReads
+    from toolrt.order._merge import MergedCall
+
+__all__ = ["CallRecord", "LanePlace", "LaneRecord", "Siblings"]
+
+_WAITS = (CallState.UNAPPROVED, CallState.WAITING, CallState.READY, CallState.ASKING)
+
+
+class LanePlace:
+    """A lane's place among the batch's lanes; it moves when a lane before it has to be split."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        #: From 0.
+        self.index = index
+
+
+class Siblings(list["CallRecord"]):
+    """All calls of one batch, by call_index: a list that knows the batch's limit.
+
+    Args:
+        iterable: the first of them; none by default.
+    """
+
+    #: How many of them run at once.
+    limit: float = math.inf
+
+
+class CallRecord:
+    """One call of a batch: what the model asked for, where it is, and what it has given so far."""
+
+    # Most calls never touch most of these, and a batch makes one record for each call: so the defaults stand
+    # on the class.  None of them is ever changed in place.
+
+    #: Where it is.  Only `happen` changes it.
+    state: CallState = CallState.PLACED
+    #: Whether it may overlap its neighbours.
+    safe: bool = False
+    tool: Tool | None = None
+    #: The call whose tool opened the batch, if one did.
+    parent: CallRecord | None = None
+    #: Of a call of a sub-batch: the call of the outermost batch inside which it runs.
+    outermost: CallRecord | None = None
+    #: The batches that its tool has open, sub-batches and others.
+    opened: tuple[Any, ...] = ()
+    #: What it lends to the sub-batches that its tool opens, once it has opened one.
+    inside: Any = None
+    arguments: Arguments | None = None
+    #: Where its lane is; None for calls that belong to none.
+    place: LanePlace | None = None
+    #: What it claims, once its lane's start state is known.
+    claims: tuple[Claim, ...] = ()
+    #: What these look at, as its tool declares.
+    after: tuple[Claim, ...] = ()
+    #: What its tool claimed as its lane began, while the lane stands still before it; None: it was not asked.
+    asked: tuple[Claim, ...] | None = None
+    #: Whether its claims are to be asked for again before it starts: it waited, or its input is another one.
+    asks_again: bool = False
+    #: Whether its approval gave it another input.
+    rewritten: bool = False
+    #: What its approval left of its claims; None is all of them.
+    allowed: tuple[Claim, ...] | None = None
+    #: What its approval says that it has to leave out of that; None: nothing.
+    withheld: Withheld | None = None
+    #: Its places in the order, while it holds them.
+    tickets: tuple[Ticket, ...] = ()
+    #: How many of them are not granted yet.
+    missing: int = 0
+    #: Whether its failure stops the batch.
+    stops: bool = False
+    #: The scope it runs in, if something may have to cancel it alone.  It belongs to the shell.
+    scope: Any = None
+    result: ToolResult | None = None
+    #: Modifiers of a call that returned, until its lane has ended.
+    modifiers: tuple[Modifier, ...] = ()
+    #: What it read of its ``ctx.state``; None: it was given none.
+    reads: StateReads | None = None
+    #: What its tool returned, while earlier calls of its lane may still make that stale.
+    undecided: ToolOutput | None = None
+    #: The state that it is shown when it runs again; None: that of its lane's start.
+    saw: State | None = None
+    #: The error that it gets if it cannot run again.
+    stale: str = ""
+    #: What its modifiers did, once all earlier calls of its lane have their results.
+    merged: MergedCall | None = None
+    #: Progress not yet handed to the reader.
+    pending_progress: list[Any] | tuple[Any, ...] = ()
+    #: How many progress messages it has sent.
+    progress_count: int = 0
+    #: How far the reader has got: the number after that of the last one handed over.
+    progress_delivered: int = 0
+    #: How many of them no reader will see.
+    progress_dropped: int = 0
+    #: The files that it said it changed, in that order; None: it said nothing of files.
+    changes: list[FileChanged] | None = None
+    #: Seconds on Trio's clock; None: not yet.
+    started_at: float | None = None
+    ended_at: float | None = None
+
+    def __init__(
+        self, call: ToolCall, call_index: int, batch_id: str, submitted_at: float, siblings: Siblings | None = None
+    ) -> None:
+        self.call = call
+        #: All calls of its batch.
+        self.siblings = Siblings() if siblings is None else siblings
+        self.batch_id = batch_id
+        #: Its place in the batch, from 0.
+        self.call_index = call_index
+        #: What the tool is given: the model's input, or the approval's rewrite of it.
+        self.input: Any = call.input
+        self.submitted_at = submitted_at
+
+    @property
+    def call_id(self) -> str:
+        """The id the model gave it."""
+        return self.call.call_id
+
+    @property
+    def name(self) -> str:
+        """The tool's name, as the model gave it."""
+        return self.call.name
+
+    @property
+    def status(self) -> Status:
+        """Where it is, as a user sees it."""
+        return self.state.status
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it is declared to have no effects."""
+        return reads_only(self.claims)
+
+    @property
+    def lane(self) -> int | None:
+        """The index of its lane; None for calls that belong to none."""
+        return None if self.place is None else self.place.index
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it holds tickets, or a slot."""
+        return self.state.holds is not Holds.NOTHING
+
+    @property
+    def has_started(self) -> bool:
+        """Whether its tool's first step has run."""
+        return self.started_at is not None
+
+    @property
+    def waits_for(self) -> list[Any]:
+        """What keeps a queued call from starting: see `TrackedCall.waits_for`."""
+        if self.state is CallState.PLACED:
+            return ["lane"]
+        if self.state not in _WAITS:
+            return []  # a call that was spawned is about to take its first step
+        found: list[Any] = []
+        for ticket in self.tickets:
+            for owner in ticket.waits_for():
+                mine = owner.siblings is self.siblings
+                found.append(owner.call_index if mine else f"{owner.batch_id}#{owner.call_index}")
+        if self.state is CallState.UNAPPROVED:
+            found.append("approval")
+        return list(dict.fromkeys(found)) or ["slot"]
+
+    def happen(self, event: CallMove) -> None:
+        """Go to the next state, because of `event`.
+
+        Raises:
+            InternalError: the table has no such row; nothing was changed.
+        """
+        found = event.leads.get(self.state)
+        if found is None:
+            raise impossible(event, self.story())
+        self.state = found
+
+    def story(self) -> str:
+        """The call in one line, for errors."""
+        outcome = "" if self.result is None else f", {self.result.outcome.value}"
+        return f"call {self.call_index} ({self.name}, id {self.call_id!r}): {self.status.value}{outcome}"
+
+    def __repr__(self) -> str:
+        return f"<{self.story()}>"
+
+
+class LaneRecord:
+    """One lane of a batch, from the submission of its first call to its merge.
+
+    Args:
+        place: where it is among the batch's lanes.
+        shared: whether its calls may overlap.
+    """
+
+    # As for calls: an exclusive call has a lane to itself, so the defaults stand on the class.
+
+    #: Where it is.  Only `happen` changes it.
+    state: LaneState = LaneState.GATHERING
+    #: The state its calls see, once it has started; once it has ended, the one that they leave.
+    start: State
+    #: How many of its calls hold tickets or a slot.
+    unfinished: int = 0
+    #: The table of the control claim, once a call that stops the batch has come.
+    control: ClaimTable | None = None
+    #: Whether a thread that cannot be stopped outlives its result.
+    outlived: bool = False
+    #: How many slots its calls hold, those of their sub-batches included; in a sub-batch, how many calls run.
+    running: int = 0
+    #: Its slots, once one of its calls has lent its own.
+    slots: Slots | None = None
+    #: What lends the slot that its calls run in; None outside a sub-batch.
+    lent: LentSlot | None = None
+    #: How many of its calls wait for earlier ones to know whether they are stale.
+    undecided: int = 0
+    #: How many of its calls, from the first on, have their results, and the state that their modifiers leave.
+    decided: int = 0
+    so_far: State | None = None
+    deciding: bool = False
+    #: Whether a modifier asked to exit: then no modifier of the lane applies.
+    given_up: bool = False
+    #: The call at which it stands still, whose claims are not known yet.
+    stands_at: CallRecord | None = None
+    #: How many of its calls have been let in, or refused.
+    entered: int = 0
+    #: Those that claim a whole subtree for writing, as a call that moves or deletes something does.
+    wide: tuple[CallRecord, ...] = ()
+    keys: StateKeys | None = None
+    #: In a sub-batch: the modifiers that were applied as it ended.
+    applied: Sequence[Modifier] = ()
+    #: What its end has to tell, if some of its calls returned modifiers.
+    told: StateMerged | None = None
+
+    def __init__(self, place: LanePlace, shared: bool) -> None:
+        self.place = place
+        #: Whether its calls may overlap; an exclusive call has a lane to itself.
+        self.shared = shared
+        if not shared:
+            self.state = LaneState.FULL
+        self.calls: list[CallRecord] = []
+        #: Calls that returned modifiers, in the order they did.
+        self.modified: list[CallRecord] = []
+        #: Calls that only lack a slot: a heap of their call indices.
+        self.ready: list[int] = []
+
+    @property
+    def index(self) -> int:
+        """Its place among the batch's lanes, from 0."""
+        return self.place.index
+
+    @property
+    def merge(self) -> StateMerged | None:
+        """What its end has to tell; None while it has not ended."""
+        if self.told is None and self.state is LaneState.MERGED:
+            self.told = StateMerged(self.index, self.start, (), ())
+        return self.told
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is left to do but its merge."""
+        return self.unfinished == 0 and self.state is LaneState.CLOSED and self.stands_at is None
+
+    def add(self, call: CallRecord) -> None:
+        """Let a call in."""
+        call.place = self.place
+        self.calls.append(call)
+
+    def happen(self, event: LaneMove) -> None:
+        """Go to the next state, because of `event`.
+
+        Raises:
+            InternalError: the table has no such row; nothing was changed.
+        """
+        found = event.leads.get(self.state)
+        if found is None:
+            raise impossible(event, self.story())
+        self.state = found
+
+    def story(self) -> str:
+        """The lane in one line, for errors."""
+        return f"lane {self.index} with {len(self.calls)} calls: {self.state.value}"
