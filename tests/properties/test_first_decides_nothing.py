@@ -71,21 +71,22 @@ NodeTree.inodes
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
 Below._held Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode File.made_as Freshness._seen
-Index.files
+FactIndex.files
 MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 MemoryStore._used
 """
 
 #: The index of code: what it says follows from the files, whenever it reads them.
 CODE = """
-CodeIndex._facts CodeIndex._tools Index._store Index.age Store._idle Store._made
+CodeIndex._facts CodeIndex._tools FactIndex._store FactIndex.age FactStore._idle FactStore._made
 """
 
 #: Language servers: what they are told follows from call order, and their answers belong to versions of texts.
 SERVERS = """
-Connection._attempt Connection.starts LanguageServers._noted LanguageServers._tools LanguageServers._untold
-RecordedServer.told Session._documents Session._names_versions Session._pending Session._told Session._unasked
-Session._versions _Channel._texts _Document.published
+LanguageConnection._attempt LanguageConnection.starts LanguageServers._noted LanguageServers._tools
+LanguageServers._untold RecordedServer.told LanguageSession._documents LanguageSession._names_versions
+LanguageSession._pending LanguageSession._told LanguageSession._unasked LanguageSession._versions
+_RecordedChannel._texts _Document.published
 """
 
 LISTED = frozenset(" ".join((FIXED, MADE_LATE, CODE, SERVERS, BATCH, READS, TICKETS, FILES, SEEN_IN_PART)).split())
@@ -118,7 +119,9 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "File.inode": lambda number: None,
     # The directory's number and the name under which the disk made the file: compared with where it stands, no more.
     "File.made_as": lambda made: None if made is None else made[1],
-    "Index.files": lambda rows: {path: (row.digest, row.language, row.lines, row.note) for path, row in rows.items()},
+    "FactIndex.files": lambda rows: {
+        path: (row.digest, row.language, row.lines, row.note) for path, row in rows.items()
+    },
     # Which is the oldest decides only what is forgotten first, beyond 100,000 files.
     "Freshness._seen": dict,
     # The names that are the keys of it, or of a cache.
