@@ -216,7 +216,7 @@ class Batch:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        await self._engine.leave(error)
+        await self._engine.leave(error)  # noqa: ASYNC102  it waits for the nursery, shields nothing and is cut short
         return False
 
     def __repr__(self) -> str:
