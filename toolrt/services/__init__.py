@@ -2,8 +2,8 @@
 
 The shell stands here and not among the plugins: it needs nothing but the core, and the laws name what it may do.  The
 search for text in files is a tool of `toolrt.workspace`.  Code intelligence with its search over symbols, language
-servers and telemetry are plugins (`toolrt.plugins`); their former paths, `toolrt.services.code`, `.lsp` and
-`.telemetry`, give the same names.
+servers and telemetry are plugins (`toolrt.plugins`); their former paths, `toolrt.services.code`,
+`toolrt.services.lsp` and `toolrt.services.telemetry`, give the same names.
 """
 
 import importlib
