@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-SERVER = Path(__file__).parents[1] / "interop" / "mcp_servers" / "rough.py"
+SERVER = Path(__file__).parents[1] / "plugins" / "mcp" / "servers" / "rough.py"
 ROUGH = shlex.join([sys.executable, "-I", "-S", str(SERVER)])
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="servers are started on POSIX systems")

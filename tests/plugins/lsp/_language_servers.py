@@ -104,8 +104,8 @@ def _by_completion(changes_of: Any) -> Any:
 
     keep = ToolContext._keep
 
-    def as_ended(lane: Any, owner: Any = None) -> Any:
-        changes = changes_of(lane, owner)
+    def as_ended(*given: Any) -> Any:
+        changes = changes_of(*given)
         if changes is None:
             return None
         order = {path: place for place, path in enumerate(ended)}
