@@ -40,7 +40,7 @@ LONG = "".join(f"line {number}\n" for number in range(1, 4001))
 
 
 def contents(outcome: toolrt.BatchOutcome) -> list[Any]:
-    """What the calls answered, each of which is OK."""
+    """The contents that the calls answered; each call ended OK."""
     assert [(result.outcome, result.error) for result in outcome.results] == [(Outcome.OK, None)] * len(outcome.results)
     return [result.content for result in outcome.results]
 

@@ -30,7 +30,7 @@ class PlainTool:
 
 
 class Recording:
-    """Verbs that write down what they are told to do; results are fixed at once, as they are no work."""
+    """Verbs that record each instruction; they fix results at once, because that takes no work."""
 
     def __init__(self) -> None:
         self.told: list[Instruction] = []

@@ -1,4 +1,4 @@
-"""Plugins: how they are found, what is said of one that is missing, and their former paths."""
+"""Plugins: how `load` finds them, the error for a missing one, and their former paths."""
 
 from __future__ import annotations
 

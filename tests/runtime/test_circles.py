@@ -28,7 +28,7 @@ def _goes(name: str, to: Callable[[], Runtime], what: str, **options: Any) -> to
 
 
 def _ring(size: int, **options: Any) -> list[Runtime]:
-    """Runtimes each of which has a tool `go` that runs `leaf` on the next one."""
+    """Runtimes in a row: the tool `go` of each runs `leaf` on the next one."""
     ring: list[Runtime] = []
     for place in range(size):
         following = lambda place=place: ring[(place + 1) % size]  # noqa: E731
@@ -109,7 +109,7 @@ def test_issue8_18_circle_through_sub_batches_is_refused(depth: int) -> None:
 
 
 def test_issue8_18_circle_over_a_slot_is_refused() -> None:
-    """A call that only lacks a slot keeps its ticket: who waits for it waits for whoever has the slot."""
+    """A call that only lacks a slot keeps its ticket: calls behind it wait for the calls that hold the slots."""
     first: list[Runtime] = []
     second = runtime(_goes("go", lambda: first[0], "leaf"), Diary().tool("leaf", claims=F))
     going = _goes("go", lambda: second, "leaf", claims=claims(("slot", WRITE)))

@@ -470,7 +470,7 @@ def test_issue8_22_state_keys_may_be_looked_at() -> None:
 
 
 def test_issue8_22_claims_that_come_to_look_elsewhere_wait_for_that_too() -> None:
-    """A dependent call whose look leads on, as a link to another link, waits for whoever changes the next one."""
+    """A dependent call whose look leads on, as a link to another link, waits for calls that change the next one."""
 
     class Chain(Bank):
         def looked_at(self, input: Any, state: State) -> list[Claim]:

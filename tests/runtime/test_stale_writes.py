@@ -244,7 +244,7 @@ def test_issue8_21_call_that_never_read_the_key_is_never_refused() -> None:
 
 
 def test_issue8_21_read_of_another_key_is_no_reason() -> None:
-    """Only the key that was read and is set counts, and one that nobody changed does not."""
+    """Only the key that was read and is set counts; an unchanged key does not."""
 
     @toolrt.tool(safe=True)
     async def derive(ctx: ToolContext, text: str) -> ToolOutput:

@@ -62,7 +62,7 @@ ASKED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("asked", sorted(ASKED))
 def test_issue8_13_exit_while_a_tool_submits_goes_out(asked: str, streaming: bool) -> None:
-    """A `safe`, `stops_batch` or `claims` that exits inside a sub-batch ends both batches, and nobody waits."""
+    """A `safe`, `stops_batch` or `claims` that exits inside a sub-batch ends both batches, and no task waits."""
     leaf = toolrt.tool(name="leaf", **ASKED[asked])(Diary().tool("leaf").function)
 
     @toolrt.tool(claims=claims(("f", WRITE)))
@@ -98,7 +98,7 @@ async def test_issue8_13_policy_that_exits_ends_the_batch(raised: Any, autojump_
 async def test_issue8_13_exit_that_is_caught_around_submit_hangs_no_reader(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """The call has its result at once, so whoever reads on is not left waiting; the exit goes out with the block."""
+    """The call has its result at once, so a reader does not wait for it; the exit goes out with the block."""
     given = runtime(Diary().tool("a", safe=_exits))
     read: list[str] = []
     with trio.fail_after(9), pytest.raises(SystemExit):

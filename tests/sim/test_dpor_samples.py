@@ -77,7 +77,7 @@ def test_issue8_27_rare_race_is_seen_with_few_samples() -> None:
 
 
 def test_issue8_27_sample_that_fails_is_a_failure() -> None:
-    """A schedule that breaks the check was found, whoever found it."""
+    """Some search found a schedule that breaks the check."""
     report = sim.explore(_hidden(), sim.DPOR(), lambda execution: execution.value == 2)
     assert report.verdict is sim.FAIL
     assert report.failures[0].reproduced

@@ -126,7 +126,7 @@ def test_issue8_32_calls_that_may_overlap_and_touch_one_cell_are_broken() -> Non
 
 
 def test_issue8_32_a_writer_beside_a_reader_is_broken() -> None:
-    """Two inputs of which one writes what the other reads must conflict; each alone is kept."""
+    """Two inputs must conflict if one writes what the other reads; each alone is kept."""
 
     def make(covered: bool) -> Any:
         cells = {name: sim.Cell(0, name=f"cell {name}") for name in "ab"}

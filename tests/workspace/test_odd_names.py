@@ -286,7 +286,7 @@ async def test_issue8_09_a_quoted_name_leads_nowhere_else_than_a_plain_one(shop:
 
 
 def test_issue8_09_plain_names_are_shown_as_they_are() -> None:
-    """Spaces, letters of any script, brackets and quotes inside of a name deceive nobody."""
+    """Spaces, letters of any script, brackets and quotes inside a name do not change what a tool reads."""
     for path in (
         "a b/c.txt",
         "日本語/é.py",

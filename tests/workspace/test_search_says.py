@@ -171,7 +171,7 @@ async def test_issue8_06_a_large_binary_file_is_named(planted: Any) -> None:
 
 
 async def test_issue8_06_a_large_file_of_one_line_is_bounded(planted: Any) -> None:
-    """What does not fit into memory as one line is said not to be searched."""
+    """The answer names a file whose one line does not fit into memory as not searched."""
     workspace = planted({"z/one.json": b"x" * (13 * MIB)})
     answer = await searched(workspace, pattern="needle")
     assert answer.startswith(

@@ -85,7 +85,7 @@ def command(*words: object) -> subprocess.CompletedProcess[str]:
 def test_issue8_05_undo_from_a_second_terminal_while_the_first_process_idles(
     root: Path, calls: Any, outcomes: list[str]
 ) -> None:
-    """What failed in a batch is known not to have happened, so the rest is put back and nobody is accused."""
+    """What failed in a batch is known not to have happened, so the rest is put back and no other program is named."""
     before = contents(root)
     with idle(root, *calls) as ended:
         assert ended == outcomes
@@ -104,7 +104,7 @@ def test_issue8_05_history_from_a_second_terminal_has_only_what_happened(root: P
 
 
 async def test_issue8_05_what_a_killed_idle_process_did_is_known_and_not_guessed(root: Path) -> None:
-    """The batch has ended, so a later start need not judge by what somebody made of the file since."""
+    """The batch has ended, so a later start need not judge by what other programs made of the file since."""
     with idle(root, WRITE):
         pass
     (root / "b").write_text("old")

@@ -135,7 +135,7 @@ async def test_issue8_07_a_pattern_counts_only_what_it_asks_for(tree: Any) -> No
 
 
 async def test_issue8_07_what_cannot_be_asked_for_is_left_out_too(tree: Any) -> None:
-    """A rule that asks about some files does not stop a walk where nobody can be asked."""
+    """A rule that asks about some files does not stop a walk in a workspace without an `ask`."""
     done = await tree({**TREE, **SECRETS}, [Rule("*", "**/.env", "ask")]).call("search", pattern="key")
     assert done.content == "no line matches\n(3 entries are left out: a rule keeps this tool from them)"
 

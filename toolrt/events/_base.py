@@ -2,7 +2,7 @@
 
 Rules.
     1. A record is built where the thing happens and holds the runtime's own values.  `EventRecord.to_json` gives JSON
-       values; whoever keeps an event keeps those, at once, because a value may change afterwards.
+       values; a listener that keeps an event copies those at once, because a value may change afterwards.
     2. A field without a default is always written.  A field whose default is None is left out while it is None.
     3. A field that this version does not know is ignored in a file, so that a newer file can be read.
 """

@@ -320,7 +320,7 @@ class Scripted(Brief):
 
     @property
     def follows(self) -> tuple[str, ...]:
-        """The cells of which it must know what they point at to know what it touches."""
+        """The cells that it must follow to know what it touches."""
         return tuple(dict.fromkeys(action.cell for action in self.does if isinstance(action, FollowCell)))
 
     @property

@@ -89,7 +89,7 @@ class WatchedState(State):
     #: The content.
     _plain: State
     _reads: StateReads
-    #: The parts that come from somebody else than `_base`: keys and fields.
+    #: The parts that other code than `_base` changed: keys and fields.
     _written: frozenset[Part]
 
     def __init__(self, plain: State, base: State, reads: StateReads, written: frozenset[Part]) -> None:

@@ -33,7 +33,7 @@ __all__ = ["changes_of", "tell_services"]
 
 
 class WithServices(Protocol):
-    """What services are told of: a batch's engine."""
+    """The part of a batch's engine that `tell_services` needs."""
 
     batch_id: str
     teller: Teller | None

@@ -10,7 +10,7 @@ Rules.
 Theory.  Trio decides by the innermost frame whose code is marked.  A function that is called from a marked one is
 protected with it, so it is enough to mark the ways in, and the ways out again.
 
-Limits.  Observers (`telemetry`) run protected: they are told in the middle of the bookkeeping.
+Limits.  Observers (`telemetry`) run protected, because the bookkeeping calls them half way through.
 """
 
 from __future__ import annotations

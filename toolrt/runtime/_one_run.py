@@ -6,8 +6,8 @@ Rules.
     2. A batch belongs to the run that it was made in.
     3. What a run that is over has left in a table is thrown away: nothing of it can go on.
 
-Theory.  Whoever grants a ticket starts the call that waited for it, synchronously, and Trio's objects work in their own
-run alone.
+Theory.  The code that grants a ticket starts the call that waited for it, synchronously, and Trio's objects work in
+their own run alone.
 
 Limits.  A sub-batch has tables of its own; it runs in its parent's run.
 """

@@ -420,7 +420,7 @@ def _unread(tree: SourceTree, below: str) -> list[str]:
     ]
 
 
-#: What is said of files by the note that the index has of them; so many of them are named.
+#: How many files an answer names with the note that the index has of each.
 _UNREAD = {"no text": "not searched, binary data", "not UTF-8": "searched as UTF-8, in another encoding"}
 _NAMED = 5
 
