@@ -5,6 +5,7 @@ Each content says its number and is as long as to be seen when it is cut; what w
 
 from __future__ import annotations
 
+import os
 from multiprocessing.connection import Connection
 from types import SimpleNamespace
 
@@ -20,6 +21,11 @@ SIZE = 40_000
 def content(number: int) -> bytes:
     """The content of this number."""
     return (b"%08d" % number) * (SIZE // 8)
+
+
+def tell_variable(name: str, told: Connection[str, str]) -> None:
+    """Send the value that a variable has in this process."""
+    told.send(os.environ[name])
 
 
 def edit_until_killed(root: str, state: str, start: int, ready: Connection[str, str]) -> None:

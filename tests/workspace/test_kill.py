@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests._forked import forked, pipe
-from tests.workspace._killed import SIZE, content, edit_until_killed
+from tests.workspace._killed import SIZE, content, edit_until_killed, tell_variable
 from toolrt.workspace import Workspace
 from toolrt.workspace.change._mutation import digest_of
 
@@ -43,6 +43,19 @@ def number_of(found: bytes | str) -> int:
     number = int(found[:8])
     assert found == content(number)
     return number
+
+
+def test_forked_process_has_the_environment_of_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of the test that started the fork server: names are signed with a key that a variable leads to."""
+    for value in ("one", "two"):
+        monkeypatch.setenv("TOOLRT_STATE_DIR", value)
+        ours, theirs = pipe()
+        child = forked(tell_variable, "TOOLRT_STATE_DIR", theirs)
+        theirs.close()
+        told = ours.recv()
+        child.join()
+        ours.close()
+        assert told == value
 
 
 @pytest.mark.slow
