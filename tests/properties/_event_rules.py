@@ -86,7 +86,7 @@ def _of_latest(emit: Any) -> Any:
         before, latest[0] = latest[0], self._call
         other = before or self._call
         told = {"call_index": other.call_index, "call_id": other.call_id, "batch_id": self.batch_id}
-        self._home.send(self._call, attrs.evolve(event, **told))
+        self._host.send(self._call, attrs.evolve(event, **told))
 
     return send
 

@@ -4,7 +4,7 @@ Rules.
     1. Code builds a record only while something listens, so that the cost is one look at a flag otherwise::
 
            if observer.listens:
-               observer.tell(CallStarted(...), batch.teller)
+               observer.tell(CallStarted(...), batch.telemetry)
 
     2. There are two audiences.  A recorder (a recording, a simulation) listens for the whole process and keeps traces.
        The telemetry of a batch listens to that batch alone, so code hands its own batch's telemetry to `tell`.  What

@@ -27,16 +27,16 @@ from toolrt.model import WRITE, AfterLane, FileChanged, LaneChanges
 from toolrt.order import CallRecord, LaneRecord
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._interrupts import asked, awaited
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["changes_of", "tell_services"]
 
 
-class WithServices(Protocol):
+class ServiceHost(Protocol):
     """The part of a batch's engine that `tell_services` needs."""
 
     batch_id: str
-    teller: Teller | None
+    telemetry: BatchTelemetry | None
     #: The scope of a service that is told what a lane changed, while it is.
     hook_scope: trio.CancelScope | None
 
@@ -89,7 +89,7 @@ def _claimed(call: CallRecord) -> list[str] | None:
     return found
 
 
-async def tell_services(batch: WithServices, lane: LaneRecord) -> None:
+async def tell_services(batch: ServiceHost, lane: LaneRecord) -> None:
     """Tell every service of the runtime that wants it what the lane changed.
 
     Raises:
@@ -106,7 +106,7 @@ async def tell_services(batch: WithServices, lane: LaneRecord) -> None:
         raise due
 
 
-async def _tell(batch: WithServices, hook: AfterLane, changes: LaneChanges) -> BaseException | None:
+async def _tell(batch: ServiceHost, hook: AfterLane, changes: LaneChanges) -> BaseException | None:
     """Tell one service; gives the cancellation that is due, for when all have been told."""
     if observer.records:
         observer.tell(ServicesTold(batch.batch_id, changes.lane, list(changes.paths), changes.unknown))
@@ -137,7 +137,7 @@ async def _tell(batch: WithServices, hook: AfterLane, changes: LaneChanges) -> B
     return None
 
 
-def _report(batch: WithServices, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
+def _report(batch: ServiceHost, hook: AfterLane, changes: LaneChanges, error: BaseException) -> None:
     if observer.listens:
         name = getattr(hook, "__qualname__", type(hook).__qualname__)
-        observer.tell(ServiceFailed(batch.batch_id, changes.lane, name, error), batch.teller)
+        observer.tell(ServiceFailed(batch.batch_id, changes.lane, name, error), batch.telemetry)

@@ -37,17 +37,17 @@ from toolrt.order import (
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._interrupts import asked, awaited, protected
 from toolrt.runtime._lease import Lease
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Approval"]
 
 
-class Approving(Protocol):
+class ApprovalHost(Protocol):
     """What an approval asks of the batch's engine."""
 
     machine: Machine
     lease: Lease | None
-    teller: Teller | None
+    telemetry: BatchTelemetry | None
     _nursery: trio.Nursery | None
 
     def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
@@ -69,7 +69,7 @@ class Approval:
         approve: the runtime's check.
     """
 
-    def __init__(self, engine: Approving, lane: LaneRecord, approve: Approve) -> None:
+    def __init__(self, engine: ApprovalHost, lane: LaneRecord, approve: Approve) -> None:
         self._engine = engine
         self.lane = lane
         self._approve = approve
@@ -119,7 +119,7 @@ class Approval:
         engine = self._engine
         verdict: Allow | Deny | Rewrite | None = None
         if observer.measures:
-            observer.tell(ApprovalAwaited(call.batch_id, call.call_index), engine.teller)
+            observer.tell(ApprovalAwaited(call.batch_id, call.call_index), engine.telemetry)
         try:
             with scope:
                 verdict = decision(await awaited(answer))
@@ -144,7 +144,7 @@ class Approval:
         engine, lane = self._engine, self.lane
         if observer.listens:
             word = type(verdict).__name__.lower()
-            observer.tell(ApprovalAnswered(call.batch_id, call.call_index, word), engine.teller)
+            observer.tell(ApprovalAnswered(call.batch_id, call.call_index, word), engine.telemetry)
         if call.state is not CallState.UNAPPROVED:
             return
         if not isinstance(verdict, Deny):

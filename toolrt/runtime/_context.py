@@ -31,23 +31,23 @@ from toolrt.model import (
 from toolrt.model._watched_state import StateReads, bare_state
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
-from toolrt.runtime._home import Alone, Home, OwnBudget, share_of
+from toolrt.runtime._host import BudgetedHost, CallHost, NoBatch, share_of
 from toolrt.runtime._interrupts import protected
-from toolrt.runtime._observer import desk_of
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._observer import observer_state
+from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["ToolContext"]
 
 
-class _Same:
-    """The wish to leave a value as it is."""
+class _Unchanged:
+    """Asks `ToolContext.isolate` to leave a value as it is."""
 
     def __repr__(self) -> str:
         return "SAME"
 
 
 #: The default of `ToolContext.isolate`.
-SAME = _Same()
+SAME = _Unchanged()
 
 
 class ToolContext:
@@ -56,11 +56,11 @@ class ToolContext:
     It belongs to the call: what it says stays the same while the call runs.
     """
 
-    __slots__ = ("_call", "_home", "_state")
+    __slots__ = ("_call", "_host", "_state")
 
-    def __init__(self, call: CallRecord, state: State, home: Home) -> None:
+    def __init__(self, call: CallRecord, state: State, host: CallHost) -> None:
         self._call = call
-        self._home = home
+        self._host = host
         self._state = state
 
     @property
@@ -116,11 +116,11 @@ class ToolContext:
         state = State(working_dir=working_dir, context_budget=context_budget)
         call = CallRecord(ToolCall("standalone", "standalone", {}), 0, session_id or "standalone", 0.0)
         call.claims = (EVERYTHING,)
-        teller = None
+        reports: BatchTelemetry | None = None
         if services.telemetry is not SILENT:
-            teller = Teller(services.telemetry, desk_of(services.telemetry), call.batch_id, ())
-            teller.alone(call)
-        return cls(call, state, Alone(registry, services, share_of(context_budget, 1), teller))
+            reports = BatchTelemetry(services.telemetry, observer_state(services.telemetry), call.batch_id, ())
+            reports.alone(call)
+        return cls(call, state, NoBatch(registry, services, share_of(context_budget, 1), reports))
 
     @property
     def call_id(self) -> str:
@@ -172,12 +172,12 @@ class ToolContext:
 
     @property
     def _services(self) -> Services:
-        return self._home.services_of(self._call.tool)
+        return self._host.services_of(self._call.tool)
 
     @property
     def registry(self) -> Registry | None:
         """The tools of the runtime; None outside a batch, unless some were given."""
-        return self._home.registry
+        return self._host.registry
 
     @property
     def files(self) -> Any:
@@ -213,8 +213,8 @@ class ToolContext:
             with ctx.telemetry.span("parse", {"files": len(files)}):
                 ctx.telemetry.event("cache.missed")
         """
-        teller = self._home.teller
-        return SILENT if teller is None else teller.of_call(self._call)
+        telemetry = self._host.telemetry
+        return SILENT if telemetry is None else telemetry.of_call(self._call)
 
     @property
     def read_budget(self) -> int | None:
@@ -222,7 +222,7 @@ class ToolContext:
 
         The same for all calls of the batch and all the time: it is fixed when the batch opens (RULES 23).
         """
-        return self._home.read_budget
+        return self._host.read_budget
 
     # Sub-batches
 
@@ -259,7 +259,7 @@ class ToolContext:
         """
         calls = list(calls)
         start = self.state if state is None else state
-        return await self._home.sub_batch(self._call, start, registry, None, calls, None).run(calls)
+        return await self._host.sub_batch(self._call, start, registry, None, calls, None).run(calls)
 
     @protected
     def open_batch(
@@ -297,10 +297,10 @@ class ToolContext:
         if not isinstance(events, bool):
             raise DefinitionRefused("open_batch(events)", "True or False", events)
         start = self.state if state is None else state
-        return self._home.sub_batch(self._call, start, registry, batch_id, expected_reads, events)
+        return self._host.sub_batch(self._call, start, registry, batch_id, expected_reads, events)
 
     def isolate(
-        self, *, working_dir: WorkingDir | _Same = SAME, context_budget: int | _Same | None = SAME
+        self, *, working_dir: WorkingDir | _Unchanged = SAME, context_budget: int | _Unchanged | None = SAME
     ) -> ToolContext:
         """The same call with a working directory and budgets of its own; files, services and claims are the same.
 
@@ -317,12 +317,12 @@ class ToolContext:
         Checkpoint: never.
         """
         fields: dict[str, Any] = {}
-        if not isinstance(working_dir, _Same):
+        if not isinstance(working_dir, _Unchanged):
             fields["working_dir"] = working_dir
-        if not isinstance(context_budget, _Same):
+        if not isinstance(context_budget, _Unchanged):
             fields["context_budget"] = context_budget
         state = self.state.replace(**fields)
-        return ToolContext(self._call, state, OwnBudget(self._home, share_of(bare_state(state).context_budget, 1)))
+        return ToolContext(self._call, state, BudgetedHost(self._host, share_of(bare_state(state).context_budget, 1)))
 
     # Telling
 
@@ -332,7 +332,7 @@ class ToolContext:
 
         For a tool that opens a sub-batch and hands on what its calls tell.
         """
-        return self._home.events
+        return self._host.events
 
     @protected
     def progress(self, message: Any) -> None:
@@ -343,7 +343,7 @@ class ToolContext:
 
         Checkpoint: never.  Ordering: messages of one call arrive in order and before its result.
         """
-        self._home.send(self._call, message)
+        self._host.send(self._call, message)
 
     @protected
     def emit(self, event: Event) -> None:
@@ -364,9 +364,9 @@ class ToolContext:
             ctx.emit(Cloned("https://example.org/repo"))
         """
         event = self._noted(event)
-        if self._home.teller is not None:
-            self._home.teller.emitted(self._call, event)
-        self._home.send(self._call, event)
+        if self._host.telemetry is not None:
+            self._host.telemetry.emitted(self._call, event)
+        self._host.send(self._call, event)
 
     @protected
     def note(self, kind: Callable[..., Event], *values: Any) -> None:
@@ -377,17 +377,17 @@ class ToolContext:
 
         Checkpoint: never.  Ordering: as `progress`.
         """
-        call, home = self._call, self._home
-        wanted = home.events or bool(home.services_of(call.tool).after_lane)
-        if not wanted and home.teller is None:
+        call, host = self._call, self._host
+        wanted = host.events or bool(host.services_of(call.tool).after_lane)
+        if not wanted and host.telemetry is None:
             return
         event = kind(*values, batch_id=call.batch_id, call_index=call.call_index, call_id=call.call_id)
-        if home.teller is not None:
-            home.teller.emitted(call, event)
+        if host.telemetry is not None:
+            host.telemetry.emitted(call, event)
         if wanted:
             self._keep(event)
-        if home.events:
-            home.send(call, event)
+        if host.events:
+            host.send(call, event)
 
     @protected
     def changes_no_file(self) -> None:

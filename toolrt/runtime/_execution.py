@@ -29,12 +29,12 @@ from toolrt.model import Claim, Outcome, Tool, ToolOutput
 from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, _footprints, may_go_stale
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
-from toolrt.runtime._home import Home
+from toolrt.runtime._host import CallHost
 from toolrt.runtime._interrupts import asked, awaited, protected
 from toolrt.runtime._left_open import check_answer, close_left_open, stands_of
 from toolrt.runtime._reader import Reader
 
-__all__ = ["RUNNING_CALL", "Executing", "execute", "execute_again"]
+__all__ = ["RUNNING_CALL", "ExecutionHost", "execute", "execute_again"]
 
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START, Outcome.OK
@@ -44,7 +44,7 @@ _SETTLED = (CallState.DROPPED, CallState.LINGERING)
 RUNNING_CALL: contextvars.ContextVar[CallRecord | None] = contextvars.ContextVar("toolrt running call", default=None)
 
 
-class Executing(Home, Protocol):
+class ExecutionHost(CallHost, Protocol):
     """What a call's task asks of the batch's engine."""
 
     machine: Machine
@@ -83,7 +83,7 @@ def _is_stepped() -> bool:
 
 
 @protected
-async def execute(run: Executing, lane: LaneRecord, call: CallRecord) -> None:
+async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> None:
     """The task of one call: run its tool, fix its result, give everything back.
 
     Checkpoint: as the tool does.
@@ -108,12 +108,12 @@ async def execute(run: Executing, lane: LaneRecord, call: CallRecord) -> None:
             run.stale_claims(lane, call, refused=False)
         threaded = not (tool.is_async or probe.threads_inline)
         started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, timeout, tool.interrupt)
-        observer.tell(started, run.teller)
+        observer.tell(started, run.telemetry)
     await _attempt(run, lane, call, tool, now, timeout)
 
 
 @protected
-async def execute_again(run: Executing, lane: LaneRecord, call: CallRecord) -> None:
+async def execute_again(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> None:
     """The task of one call of a pure tool that was stale: run it on the state that the earlier calls leave.
 
     Checkpoint: as the tool does.
@@ -135,7 +135,7 @@ async def execute_again(run: Executing, lane: LaneRecord, call: CallRecord) -> N
 
 
 async def _attempt(
-    run: Executing, lane: LaneRecord, call: CallRecord, tool: Tool, now: float, seconds: float | None
+    run: ExecutionHost, lane: LaneRecord, call: CallRecord, tool: Tool, now: float, seconds: float | None
 ) -> None:
     """Run the tool, fix the call's result as far as it is known, and give everything back."""
     if call.saw is not None and observer.records:
@@ -169,7 +169,7 @@ async def _attempt(
 
 
 async def _execute_guarded(
-    run: Executing,
+    run: ExecutionHost,
     lane: LaneRecord,
     call: CallRecord,
     tool: Tool,
@@ -255,7 +255,7 @@ def _close(coroutine: Any) -> None:
         close()
 
 
-def _returned(run: Executing, lane: LaneRecord, call: CallRecord, value: Any) -> None:
+def _returned(run: ExecutionHost, lane: LaneRecord, call: CallRecord, value: Any) -> None:
     call.ended_at = trio.current_time()
     if call.state in _SETTLED:
         return
@@ -275,7 +275,7 @@ def _returned(run: Executing, lane: LaneRecord, call: CallRecord, value: Any) ->
 
 
 async def _failed(
-    run: Executing,
+    run: ExecutionHost,
     lane: LaneRecord,
     call: CallRecord,
     error: BaseException | None,
@@ -292,7 +292,7 @@ async def _failed(
     also = "" if rest is None else f"; it raised {tool.describe_error(rest)}"
     call.ended_at = trio.current_time()
     if rest is not None and observer.measures:
-        observer.tell(CallFailed(call.batch_id, call.call_index, rest), run.teller)
+        observer.tell(CallFailed(call.batch_id, call.call_index, rest), run.telemetry)
     if cancelled is not None:
         run.cancelled_from_outside()
     dropped = call.state in _SETTLED

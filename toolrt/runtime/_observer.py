@@ -1,7 +1,7 @@
-"""What is kept of an observer for all that tell it something, and the time at which things are told.
+"""The state that all batches of one observer share (its lock and counts), and the clock that stamps its events.
 
-Rules.  One observer is told one thing at a time, whatever threads its runtimes and tools run in.  What it raises is
-counted, and said once.  Nothing here keeps an observer alive.
+Rules.  An observer handles one event at a time, whatever threads its runtimes and tools run in.  An exception that it
+raises is counted, and warned about once.  Nothing here keeps an observer alive.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import trio
 from toolrt import probe
 from toolrt.errors import ObserverWarning
 
-__all__ = ["Clock", "Desk", "desk_of"]
+__all__ = ["Clock", "ObserverState", "observer_state"]
 
 
-class Desk:
-    """What is kept of one observer for all that tell it something."""
+class ObserverState:
+    """What all batches of one observer share: its lock, its number of batches, its failures."""
 
     def __init__(self) -> None:
-        #: One thing is told at a time; a thread that is told may tell.
+        #: Held while the observer handles an event.  Reentrant: an observer may itself cause an event.
         self.lock = threading.RLock()
         #: How many batches were opened: each has its number, from 1.
         self.opened = 0
@@ -33,7 +33,7 @@ class Desk:
         self.failures = 0
 
     def failed(self, observer: object, kind: str, error: BaseException) -> None:
-        """Count what `observer` raised; say it, the first time."""
+        """Count an exception that `observer` raised; warn the first time."""
         self.failures += 1
         if self.failures == 1:
             # Where warnings are errors, this one would fail the call.
@@ -41,26 +41,26 @@ class Desk:
                 warnings.warn(ObserverWarning(type(observer).__name__, kind, type(error).__name__), stacklevel=2)
 
 
-_desks: dict[int, tuple[weakref.ref[Any], Desk]] = {}
+_states: dict[int, tuple[weakref.ref[Any], ObserverState]] = {}
 
 
-def desk_of(observer: object) -> Desk:
-    """The desk of `observer`: the same one for all runtimes that it observes."""
+def observer_state(observer: object) -> ObserverState:
+    """The state of `observer`: the same one for all runtimes that it observes."""
     key = id(observer)
-    known = _desks.get(key)
+    known = _states.get(key)
     if known is not None and known[0]() is observer:
         return known[1]
-    desk = Desk()
-    with contextlib.suppress(TypeError):  # nothing can refer to it weakly: then each runtime counts its batches alone
-        _desks[key] = (weakref.ref(observer, lambda _: _desks.pop(key, None)), desk)
-    return desk
+    state = ObserverState()
+    with contextlib.suppress(TypeError):  # without weak references each runtime counts its own batches
+        _states[key] = (weakref.ref(observer, lambda _: _states.pop(key, None)), state)
+    return state
 
 
 class Clock:
-    """Nanoseconds since the epoch, or virtual ones since the execution began; asked in any thread."""
+    """Nanoseconds since the epoch, or virtual ones since the execution began; any thread may call it."""
 
     def __init__(self) -> None:
-        self._clock = trio.lowlevel.current_clock() if trio.lowlevel.in_trio_run() else _Wall()
+        self._clock = trio.lowlevel.current_clock() if trio.lowlevel.in_trio_run() else _WallClock()
         self._epoch, self._zero = 0, 0.0
         if not probe.threads_inline:
             # Read between two looks at the other clock, and again if this thread was not running meanwhile.
@@ -72,8 +72,8 @@ class Clock:
         return self._epoch + round((self._clock.current_time() - self._zero) * 1e9)
 
 
-class _Wall:
-    """Stands for Trio's clock where Trio does not run."""
+class _WallClock:
+    """Replaces Trio's clock where Trio does not run."""
 
     def current_time(self) -> float:
         return time.perf_counter()

@@ -81,12 +81,12 @@ from toolrt.runtime._batch import Batch
 from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._decoding import decoded, refusal, unknown_tool
 from toolrt.runtime._execution import RUNNING_CALL, execute, execute_again
-from toolrt.runtime._home import share_of
+from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease, refuse_inside
 from toolrt.runtime._one_run import enter_tables, leave_tables, refuse_other_run
 from toolrt.runtime._reader import Reader
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["BatchRun", "Settings"]
 
@@ -112,7 +112,7 @@ class Settings:
     #: What calls of a tool are given.
     services_of: Callable[[Tool | None], Services]
     #: The telemetry of a new batch, by its id and its calls; None: it has none.
-    teller: Callable[[str, Sequence[CallRecord]], Teller | None]
+    telemetry: Callable[[str, Sequence[CallRecord]], BatchTelemetry | None]
     #: Makes a batch inside a call.
     sub_batch: Callable[..., Batch]
 
@@ -134,7 +134,7 @@ class BatchRun:
     # Few batches are observed or cut short, so most defaults stand on the class.
 
     #: The batch's telemetry; None where there is none, or before the batch is entered.
-    teller: Teller | None = None
+    telemetry: BatchTelemetry | None = None
     #: What the batch gave; None while it is not over.
     outcome: BatchOutcome | None = None
     #: The call whose tool opened it, as a sub-batch or otherwise; None where none did.
@@ -294,7 +294,7 @@ class BatchRun:
         tool = record.tool = self.registry.get(call.name)
         if observer.listens:
             submitted = CallSubmitted(self.batch_id, record.call_index, call.call_id, call.name, call.input)
-            observer.tell(submitted, self.teller)
+            observer.tell(submitted, self.telemetry)
         arguments = unknown_tool(self.registry, call) if tool is None else decoded(record, tool)
         if tool is not None and tool.stops_batch is not False:
             record.stops = tool.may_stop(record.input)
@@ -308,7 +308,7 @@ class BatchRun:
             record.arguments = arguments
             machine.place(record, shares_a_lane(self.settings.policy, tool, record.input))
             if observer.measures and not record.admitted and machine.is_behind_others(record):
-                observer.tell(LaneAwaited(self.batch_id, record.call_index), self.teller)
+                observer.tell(LaneAwaited(self.batch_id, record.call_index), self.telemetry)
 
     def seal(self) -> None:
         """Say that no further call will come: see `Batch.seal`."""
@@ -475,7 +475,7 @@ class BatchRun:
             reads = None if call.reads is None else parts_json(call.reads.parts)
             modifiers = len(call.modifiers)
             settled = CallSettled(self.batch_id, call.call_index, outcome.value, content, error, modifiers, reads)
-            observer.tell(settled, self.teller)
+            observer.tell(settled, self.telemetry)
         if self.reader.news is not None:
             self.reader.news.set()
 
@@ -675,7 +675,7 @@ class BatchRun:
             merge: Any = lane.merge
             rejected = [(one.call_index, one.position) for one in merge.rejected]
             told = LaneMerged(self.batch_id, lane.index, bare_state(self.state), merge.applied, rejected)
-            observer.tell(told, self.teller)
+            observer.tell(told, self.telemetry)
         self.reader.tell()
         return lane
 
@@ -744,14 +744,14 @@ class BatchRun:
     def _begin(self) -> None:
         """Tell that the batch is open."""
         settings = self.settings
-        self.teller = self.machine.telemetry = settings.teller(self.batch_id, self.records)
-        if self.teller is not None:
-            observer.measure_with(self.teller)
+        self.telemetry = self.machine.telemetry = settings.telemetry(self.batch_id, self.records)
+        if self.telemetry is not None:
+            observer.measure_with(self.telemetry)
         if observer.listens:
             policy = getattr(settings.policy, "__name__", "policy")
             parent = None if self.lease is None else [self.lease.call.batch_id, self.lease.call.call_index]
             opened = BatchOpened(self.batch_id, policy, settings.limit, parent, bare_state(self.state))
-            observer.tell(opened, self.teller)
+            observer.tell(opened, self.telemetry)
         if self.lease is not None and self.lease.is_cancelled:
             self.lease.cancel("was cancelled")
 
@@ -860,7 +860,7 @@ class BatchRun:
                 "progress": len(self.reader.unread),
             }
             dropped = [call.progress_dropped for call in self.records]
-            observer.tell(BatchLeft(self.batch_id, results, bare_state(state), left, dropped), self.teller)
-        if self.teller is not None:
-            observer.stop_measuring(self.teller)
+            observer.tell(BatchLeft(self.batch_id, results, bare_state(state), left, dropped), self.telemetry)
+        if self.telemetry is not None:
+            observer.stop_measuring(self.telemetry)
         self.reader.tell()

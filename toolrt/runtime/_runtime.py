@@ -24,9 +24,9 @@ from toolrt.order import CallRecord, ClaimTable, LanePolicy, by_claims, next_bat
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
-from toolrt.runtime._observer import desk_of
+from toolrt.runtime._observer import observer_state
 from toolrt.runtime._run import BatchRun, Settings
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Runtime"]
 
@@ -101,7 +101,7 @@ class Runtime:
                 if hook not in self.services.after_lane
             ),
         )
-        self._desk = desk_of(self.services.telemetry)
+        self._observer_state = observer_state(self.services.telemetry)
 
     @property
     def telemetry(self) -> Observer | None:
@@ -111,12 +111,12 @@ class Runtime:
     @property
     def telemetry_failures(self) -> int:
         """How often the observer raised; of one that other runtimes tell too, all of it."""
-        return desk_of(self.services.telemetry).failures
+        return observer_state(self.services.telemetry).failures
 
-    def _teller(self, batch_id: str, calls: Sequence[CallRecord]) -> Teller | None:
+    def _telemetry(self, batch_id: str, calls: Sequence[CallRecord]) -> BatchTelemetry | None:
         """What tells the observer of a new batch, by its `batch_id` and its `calls`; None: nothing observes."""
         telemetry = self.services.telemetry
-        return None if telemetry is SILENT else Teller(telemetry, self._desk, batch_id, calls)
+        return None if telemetry is SILENT else BatchTelemetry(telemetry, self._observer_state, batch_id, calls)
 
     def services_of(self, tool: Tool | None) -> Services:
         """What calls of `tool` are given.
@@ -192,7 +192,7 @@ class Runtime:
         reads: int | list[ToolCall],
         events: bool | None,
     ) -> Batch:
-        """A batch inside the call of `lease`; the other arguments are as of `Home.sub_batch`.
+        """A batch inside the call of `lease`; the other arguments are as of `CallHost.sub_batch`.
 
         Raises:
             DefinitionRefused: `registry` is neither a `Registry` nor None.
@@ -223,7 +223,7 @@ class Runtime:
             self.tables,
             self._hooks,
             self.services_of,
-            self._teller,
+            self._telemetry,
             self._sub_batch,
         )
 

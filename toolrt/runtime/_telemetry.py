@@ -1,18 +1,19 @@
-"""What an observer is told of one batch.
+"""Telemetry of one batch: turns the records of its events into what the user's observer hears.
 
 Rules.
-    1. An observer is told what has happened, where it happened: ``batch.opened`` in the task that opened the batch,
-       ``call.started`` and what a tool tells in the tool's own task or thread, ``wait.began`` for an approval in the
-       task of the check.  So a context variable that an observer sets at ``call.started`` is the tool's.
-    2. An observer decides nothing.  What it raises is counted, said once as a warning, and goes no further.
-    3. Of what a tool is given and gives, types and sizes are told: no input, no content, no text of an error.  What a
-       tool tells of its own accord (`CallTelemetry`) is told as it is, cut to a bound.
-    4. What is begun is ended, once, and after all that began inside it.  Times never go back within a batch.
-    5. One observer is told one thing at a time, whatever threads its runtimes and tools run in.
+    1. The observer hears an event in the task in which it happened: ``batch.opened`` in the task that opened the
+       batch, ``call.started`` and a tool's own events in the tool's own task or thread, ``wait.began`` for an approval
+       in the task of the check.  So a context variable that an observer sets at ``call.started`` is the tool's.
+    2. An observer decides nothing.  An exception that it raises is counted, warned about once, and goes no further.
+    3. The observer gets types and sizes of inputs and results: no input, no content, no text of an error.  A tool's
+       own events (`CallTelemetry`) are passed on as they are, cut to a bound.
+    4. Every wait, lane, call and span that begins ends once, after all that began inside it.  Times never go back
+       within a batch.
+    5. An observer handles one event at a time, whatever threads its runtimes and tools run in.
 
-Theory.  Nothing here touches what a simulation watches (no primitive of Trio's, no cell, no claim), so an execution
-that is observed has the same steps, accesses and schedule as one that is not; and nothing here asks whether it is
-simulated, but for the zero of its clock.
+Theory.  Telemetry touches nothing that a simulation watches (no primitive of Trio's, no cell, no claim), so an
+execution has the same steps, accesses and schedule with an observer and without.  Only the zero of its clock depends
+on whether it runs in a simulation.
 
 Limits.  An observer must not block: a call waits for it.
 """
@@ -28,26 +29,26 @@ from toolrt import events
 from toolrt.events import EventRecord
 from toolrt.model import WRITE, Diagnostics, DirectoryChanged, FileChanged, Observer, OutputChunk
 from toolrt.order import CallRecord, CallState, Status
-from toolrt.runtime._observer import Clock, Desk
-from toolrt.runtime._tool_telemetry import HERE, CallTelemetry, name_of, text_of
+from toolrt.runtime._observer import Clock, ObserverState
+from toolrt.runtime._tool_telemetry import CURRENT, CallTelemetry, name_of, text_of
 
-__all__ = ["Teller"]
+__all__ = ["BatchTelemetry"]
 
-#: A model's id for a call is told up to so many characters.
+#: A model's id for a call is cut to so many characters.
 _ID = 100
-#: What a content is called, by its type.
+#: The word for a content of each type.
 _KINDS: Mapping[str, Any] = {
     "text": str,
     "bytes": (bytes, bytearray, memoryview),
     "mapping": Mapping,
     "list": (list, tuple),
 }
-#: Of the calls that one waits for, so many are named.
+#: An event names at most so many of the calls that a call waits for.
 _BLOCKERS = 16
 
 
-class _Told:
-    """What was told of one call."""
+class _ReportedCall:
+    """What the observer has heard of one call."""
 
     __slots__ = ("ended", "error", "joined", "settled", "spans", "started", "waits")
 
@@ -55,57 +56,57 @@ class _Told:
         self.joined = self.started = self.settled = self.ended = False
         #: The waits that have begun and not ended.
         self.waits: dict[str, None] = {}
-        #: The type of what its tool raised.
+        #: The type of the exception that its tool raised.
         self.error: str | None = None
         #: The spans that its tool has begun: name by number; None once it has ended.
         self.spans: list[str | None] = []
 
 
-class Teller:
-    """Tells an observer of one batch.
+class BatchTelemetry:
+    """Listens to the events of one batch and reports them to the user's observer.
 
     Args:
-        observer: who is told.
-        desk: what is kept of it.
+        observer: the user's observer.
+        shared: the state that all batches of this observer share.
         batch_id: the batch.
-        calls: its calls, by call_index: those so far, and those that come.
+        calls: its calls, by call_index: the live sequence, which grows as calls are submitted.
     """
 
-    def __init__(self, observer: Observer, desk: Desk, batch_id: str, calls: Sequence[CallRecord]) -> None:
+    def __init__(self, observer: Observer, shared: ObserverState, batch_id: str, calls: Sequence[CallRecord]) -> None:
         self._observer = observer
-        self._desk = desk
+        self._shared = shared
         self._batch_id = batch_id
         self._tracked = calls
-        self._calls: dict[int, _Told] = {}
+        self._calls: dict[int, _ReportedCall] = {}
         # The lanes that have begun: True until they end.
         self._lanes: dict[int, bool] = {}
         self._over = False
         # Calls that became ready and have not got a slot yet; and whether one of the batch's own calls is giving back.
         self._ready: list[CallRecord] = []
         self._giving_back = False
-        above = HERE.get()
-        #: Inside which call the batch was opened, if the same observer is told of that.
-        self._above = above if above is not None and above[0]._desk is desk else None
+        above = CURRENT.get()
+        #: The call inside which the batch was opened, if the same observer hears of that call.
+        self._above = above if above is not None and above[0]._shared is shared else None
         self._clock: Clock = Clock() if self._above is None else self._above[0]._clock
-        with desk.lock:
-            desk.opened += 1
-            self._number = desk.opened
+        with shared.lock:
+            shared.opened += 1
+            self._number = shared.opened
 
     @trio.lowlevel.enable_ki_protection
     def _tell(self, kind: str, fields: Mapping[str, Any]) -> None:
-        desk = self._desk
-        with desk.lock:
-            told = {"time": self._clock.now(), "batch": self._batch_id, "number": self._number, **fields}
+        shared = self._shared
+        with shared.lock:
+            fields = {"time": self._clock.now(), "batch": self._batch_id, "number": self._number, **fields}
             try:
-                self._observer.event(kind, told)
+                self._observer.event(kind, fields)
             except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
                 # An exit, too: it comes up in the middle of the bookkeeping.  Ctrl-C itself waits.
-                desk.failed(self._observer, kind, error)
+                shared.failed(self._observer, kind, error)
 
     def tell(self, record: EventRecord) -> None:
-        """Tell the observer what of `record` it may know, unless the batch is over.  Checkpoint: never."""
+        """Report `record` to the observer, without contents, unless the batch is over.  Checkpoint: never."""
         if not self._over:
-            _TOLD_BY[type(record)](self, record)
+            _REPORTS[type(record)](self, record)
 
     def call(self, index: int) -> CallRecord:
         """The runtime's record of the call of that index."""
@@ -122,7 +123,7 @@ class Teller:
         self._tell("batch.opened", {"parent": parent, "policy": policy, "limit": limit})
 
     def cancelled(self, outside: bool) -> None:
-        """A cancel was asked; why is the caller's own affair."""
+        """A cancel was asked; the observer does not hear the reason, which is the caller's text."""
         self._tell("batch.cancelled", {"outside": outside})
 
     def stopped(self, by: int) -> None:
@@ -161,22 +162,22 @@ class Teller:
     # Calls
 
     def alone(self, call: CallRecord) -> None:
-        """The call is that of a tool outside a batch: what it tells is all there is."""
-        self._calls[call.call_index] = _Told()
+        """The call is that of a tool outside a batch: the observer hears only the tool's own events."""
+        self._calls[call.call_index] = _ReportedCall()
 
     def submitted(self, call: CallRecord) -> None:
         """A call has its place in the batch."""
         self._of(call)
 
-    def _of(self, call: CallRecord) -> _Told:
-        told = self._calls.get(call.call_index)
-        if told is None:
-            told = self._calls[call.call_index] = _Told()
-            # The name of a tool that is not there is what the model made up.
+    def _of(self, call: CallRecord) -> _ReportedCall:
+        reported = self._calls.get(call.call_index)
+        if reported is None:
+            reported = self._calls[call.call_index] = _ReportedCall()
+            # The model made up the name of a tool that does not exist, so the name is content.
             tool = None if call.tool is None else call.tool.name
             call_id = call.call_id if isinstance(call.call_id, str) else ""
             self._tell("call.submitted", {"call": call.call_index, "call_id": call_id[:_ID], "tool": tool})
-        return told
+        return reported
 
     def waits_for_lane(self, call: CallRecord) -> None:
         """The call's lane has to wait for those before it."""
@@ -185,11 +186,11 @@ class Teller:
 
     def joined(self, call: CallRecord) -> None:
         """The call's lane is open, and it has taken its tickets."""
-        told = self._of(call)
-        if told.settled or told.joined:
+        reported = self._of(call)
+        if reported.settled or reported.joined:
             return
-        self._end_wait(call, told, "lane")
-        told.joined = True
+        self._end_wait(call, reported, "lane")
+        reported.joined = True
         writes = sum(claim.mode is WRITE for claim in call.claims)
         counts = {"reads": len(call.claims) - writes, "writes": writes}
         self._tell("call.joined", {"call": call.call_index, "lane": call.lane, "shared": call.safe, **counts})
@@ -202,8 +203,8 @@ class Teller:
 
     def answered(self, call: CallRecord, answer: str) -> None:
         """The approval check has answered ``allow``, ``deny`` or ``rewrite``."""
-        told = self._of(call)
-        self._end_wait(call, told, "approval")
+        reported = self._of(call)
+        self._end_wait(call, reported, "approval")
         self._tell("approval.answered", {"call": call.call_index, "answer": answer})
 
     def granted(self, call: CallRecord) -> None:
@@ -226,11 +227,11 @@ class Teller:
 
     def started(self, call: CallRecord, lane: int, thread: bool, timeout: float | None) -> None:
         """The tool's first step is about to run; called in its task."""
-        told = self._of(call)
-        for why in tuple(told.waits):
-            self._end_wait(call, told, why)
-        told.started = True
-        HERE.set((self, call.call_index, None))
+        reported = self._of(call)
+        for why in tuple(reported.waits):
+            self._end_wait(call, reported, why)
+        reported.started = True
+        CURRENT.set((self, call.call_index, None))
         fields = {"call": call.call_index, "lane": lane, "thread": thread, "timeout": timeout}
         self._tell("call.started", fields)
 
@@ -240,52 +241,52 @@ class Teller:
 
     def settled(self, call: CallRecord) -> None:
         """The call's result is fixed, or replaced by a skip."""
-        told = self._of(call)
-        for why in tuple(told.waits):
-            self._end_wait(call, told, why)
-        told.settled = True
+        reported = self._of(call)
+        for why in tuple(reported.waits):
+            self._end_wait(call, reported, why)
+        reported.settled = True
         result: Any = call.result
         content, size = _measured(result.content)
         fields = {"call": call.call_index, "outcome": result.outcome.value, "content": content, "size": size}
-        fields |= {"error": told.error, "error_size": None if result.error is None else len(result.error)}
+        fields |= {"error": reported.error, "error_size": None if result.error is None else len(result.error)}
         self._tell("call.settled", fields | {"modifiers": len(call.modifiers)})
 
-    def gives_back(self, call: CallRecord) -> None:
+    def release_began(self, call: CallRecord) -> None:
         """The call's execution is over, or will never be; it is about to give back what it holds."""
-        told = self._of(call)
-        if not told.joined:
+        reported = self._of(call)
+        if not reported.joined:
             return
-        for number in reversed(range(len(told.spans))):
-            self.end_span(call.call_index, told, number, None, left_open=True)
-        if not told.ended:
-            told.ended = True
-            self._tell("call.ended", {"call": call.call_index, "ran": told.started})
+        for number in reversed(range(len(reported.spans))):
+            self.end_span(call.call_index, reported, number, None, left_open=True)
+        if not reported.ended:
+            reported.ended = True
+            self._tell("call.ended", {"call": call.call_index, "ran": reported.started})
         self._giving_back = True
 
-    def gave_back(self) -> None:
-        """Whoever could start in its place has."""
+    def release_ended(self) -> None:
+        """The calls that could start in its place have started."""
         self._giving_back = False
         self.slots()
 
     def _begin_wait(self, call: CallRecord, why: str, fields: Mapping[str, Any]) -> None:
-        told = self._of(call)
-        if why not in told.waits and not told.settled:
-            told.waits[why] = None
+        reported = self._of(call)
+        if why not in reported.waits and not reported.settled:
+            reported.waits[why] = None
             self._tell("wait.began", {"call": call.call_index, "why": why, **fields})
 
-    def _end_wait(self, call: CallRecord, told: _Told, why: str) -> None:
-        if why in told.waits:
-            del told.waits[why]
+    def _end_wait(self, call: CallRecord, reported: _ReportedCall, why: str) -> None:
+        if why in reported.waits:
+            del reported.waits[why]
             self._tell("wait.ended", {"call": call.call_index, "why": why})
 
-    # What tools tell
+    # Events of tools
 
     def of_call(self, call: CallRecord) -> CallTelemetry:
-        """What a tool is given to tell by."""
+        """The `CallTelemetry` that the tool of `call` gets."""
         return CallTelemetry(self, call.call_index)
 
     def emitted(self, call: CallRecord, event: object) -> None:
-        """A tool has told of its work in words that programs understand."""
+        """A tool has emitted one of toolrt's typed events."""
         try:
             kind, fields = _in_short(event)
         except Exception:  # its own fields are not what they must be
@@ -293,80 +294,82 @@ class Teller:
         self._tell_of_tool(call.call_index, kind, fields)
 
     def service_failed(self, lane: int, service: str, error: BaseException) -> None:
-        """A service that was told what a lane changed has raised."""
+        """A service (`Services.after_lane`) has raised."""
         self._tell("service.failed", {"lane": lane, "service": name_of(service), "error": type(error).__name__})
 
     def _tell_of_tool(self, call: int, kind: str, fields: Mapping[str, Any]) -> bool:
-        with self._desk.lock:
-            told = self._calls.get(call)
-            if told is None or told.ended or self._over:
+        with self._shared.lock:
+            reported = self._calls.get(call)
+            if reported is None or reported.ended or self._over:
                 return False
             self._tell(kind, {"call": call, **fields})
             return True
 
     def noted(self, call: int, name: str, fields: Mapping[str, Any]) -> None:
-        """A tool tells that something happened."""
+        """A tool has reported an event of its own."""
         self._tell_of_tool(call, "tool.event", {"span": self._innermost(call), "name": name, "fields": fields})
 
     def _innermost(self, call: int) -> int | None:
         """The number of the innermost block that the running code is in."""
-        here = HERE.get()
-        inside = here[2] if here is not None and here[0] is self and here[1] == call else None
-        told = self._calls.get(call)
-        return None if inside is None or told is None or told.spans[inside] is None else inside
+        current = CURRENT.get()
+        inside = current[2] if current is not None and current[0] is self and current[1] == call else None
+        reported = self._calls.get(call)
+        return None if inside is None or reported is None or reported.spans[inside] is None else inside
 
     def begin_span(self, call: int, name: str, fields: Mapping[str, Any]) -> int | None:
-        """Its number; None where nothing can be told any more."""
-        with self._desk.lock:
+        """Begin a span and give its number; None when the call has ended."""
+        with self._shared.lock:
             inside = self._innermost(call)
-            told = self._calls.get(call)
-            number = 0 if told is None else len(told.spans)
-            if told is not None:
-                told.spans.append(name)
+            reported = self._calls.get(call)
+            number = 0 if reported is None else len(reported.spans)
+            if reported is not None:
+                reported.spans.append(name)
             begun = {"span": number, "parent": inside, "name": name, "fields": fields}
             if not self._tell_of_tool(call, "span.began", begun):
                 return None
             return number
 
-    def end_span(self, call: int, told: _Told | None, number: int, error: str | None, left_open: bool = False) -> None:
-        with self._desk.lock:
-            told = self._calls.get(call) if told is None else told
-            if told is None or told.spans[number] is None:
+    def end_span(
+        self, call: int, reported: _ReportedCall | None, number: int, error: str | None, left_open: bool = False
+    ) -> None:
+        with self._shared.lock:
+            reported = self._calls.get(call) if reported is None else reported
+            if reported is None or reported.spans[number] is None:
                 return
-            name, told.spans[number] = told.spans[number], None
+            name, reported.spans[number] = reported.spans[number], None
             ended = {"span": number, "name": name, "error": error, "left_open": left_open}
             self._tell_of_tool(call, "span.ended", ended)
 
 
-#: What an observer is told of, and by which method; each looks the method up when it is called.
-_TOLD_BY: Mapping[type[EventRecord], Callable[[Teller, Any], object]] = {
-    events.BatchOpened: lambda teller, one: teller.opened(one.policy, one.limit),
-    events.BatchCancelled: lambda teller, one: teller.cancelled(one.outside),
-    events.BatchStopped: lambda teller, one: teller.stopped(one.by),
-    events.BatchLeft: lambda teller, one: teller.left(),
-    events.LaneStarted: lambda teller, one: teller.lane_began(one.lane, one.shared, len(one.calls)),
-    events.LaneMerged: lambda teller, one: teller.lane_ended(one.lane, len(one.applied), len(one.rejected)),
-    events.LaneAwaited: lambda teller, one: teller.waits_for_lane(teller.call(one.call)),
-    events.CallSubmitted: lambda teller, one: teller.submitted(teller.call(one.call)),
-    events.ClaimsAwaited: lambda teller, one: teller.waits_for_lane(teller.call(one.call)),
-    events.TicketTaken: lambda teller, one: teller.joined(teller.call(one.call)),
-    events.TicketGranted: lambda teller, one: teller.granted(teller.call(one.call)),
-    events.ApprovalAwaited: lambda teller, one: teller.waits_for_approval(teller.call(one.call)),
-    events.ApprovalAnswered: lambda teller, one: teller.answered(teller.call(one.call), one.answer),
-    events.CallReady: lambda teller, one: teller.ready(teller.call(one.call)),
-    events.SlotsGiven: lambda teller, one: teller.slots(),
-    events.CallStarted: lambda teller, one: teller.started(teller.call(one.call), one.lane, one.thread, one.timeout),
-    events.CallFailed: lambda teller, one: teller.raised(teller.call(one.call), one.error),
-    events.CallSettled: lambda teller, one: teller.settled(teller.call(one.call)),
-    events.CallEnded: lambda teller, one: teller.gives_back(teller.call(one.call)),
-    events.ReleaseBegan: lambda teller, one: teller.gives_back(teller.call(one.call)),
-    events.ReleaseEnded: lambda teller, one: teller.gave_back(),
-    events.ServiceFailed: lambda teller, one: teller.service_failed(one.lane, one.service, one.error),
+#: The method that reports each kind of record; a lambda looks the method up when it is called.
+_REPORTS: Mapping[type[EventRecord], Callable[[BatchTelemetry, Any], object]] = {
+    events.BatchOpened: lambda batch, one: batch.opened(one.policy, one.limit),
+    events.BatchCancelled: lambda batch, one: batch.cancelled(one.outside),
+    events.BatchStopped: lambda batch, one: batch.stopped(one.by),
+    events.BatchLeft: lambda batch, one: batch.left(),
+    events.LaneStarted: lambda batch, one: batch.lane_began(one.lane, one.shared, len(one.calls)),
+    events.LaneMerged: lambda batch, one: batch.lane_ended(one.lane, len(one.applied), len(one.rejected)),
+    events.LaneAwaited: lambda batch, one: batch.waits_for_lane(batch.call(one.call)),
+    events.CallSubmitted: lambda batch, one: batch.submitted(batch.call(one.call)),
+    events.ClaimsAwaited: lambda batch, one: batch.waits_for_lane(batch.call(one.call)),
+    events.TicketTaken: lambda batch, one: batch.joined(batch.call(one.call)),
+    events.TicketGranted: lambda batch, one: batch.granted(batch.call(one.call)),
+    events.ApprovalAwaited: lambda batch, one: batch.waits_for_approval(batch.call(one.call)),
+    events.ApprovalAnswered: lambda batch, one: batch.answered(batch.call(one.call), one.answer),
+    events.CallReady: lambda batch, one: batch.ready(batch.call(one.call)),
+    events.SlotsGiven: lambda batch, one: batch.slots(),
+    events.CallStarted: lambda batch, one: batch.started(batch.call(one.call), one.lane, one.thread, one.timeout),
+    events.CallFailed: lambda batch, one: batch.raised(batch.call(one.call), one.error),
+    events.CallSettled: lambda batch, one: batch.settled(batch.call(one.call)),
+    events.CallEnded: lambda batch, one: batch.release_began(batch.call(one.call)),
+    events.ReleaseBegan: lambda batch, one: batch.release_began(batch.call(one.call)),
+    events.ReleaseEnded: lambda batch, one: batch.release_ended(),
+    events.ServiceFailed: lambda batch, one: batch.service_failed(one.lane, one.service, one.error),
 }
 
 
 def _blockers(call: CallRecord) -> list[int | str]:
-    """Whose tickets are in the way, as `CallRecord.waits_for` names them."""
+    """The calls whose tickets are in the way, as `CallRecord.waits_for` names them."""
     return [one for one in call.waits_for if isinstance(one, int) or "#" in one][:_BLOCKERS]
 
 
@@ -379,7 +382,7 @@ def _measured(content: object) -> tuple[str | None, int | None]:
             if isinstance(content, kinds):
                 return name, len(content)
     except Exception:
-        return type(content).__name__, None  # it is asked what it is, and may not know
+        return type(content).__name__, None  # a content's own __class__ or __len__ may raise
     return type(content).__name__, None
 
 

@@ -1,7 +1,7 @@
-"""What a tool tells observers by: ``ctx.telemetry``.
+"""Telemetry that a tool sends itself: ``ctx.telemetry``.
 
-Rules.  It never blocks a tool, never makes it fail, and says nothing of a call that has ended.  A tool may hand over
-anything: what is no number and no text is told by its type, and nothing is told without a bound.
+Rules.  It never blocks a tool, never makes it fail, and sends nothing once the call has ended.  A tool may hand over
+anything: of a value that is neither a number nor a text the observer gets the type, and every text is cut to a bound.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolrt.runtime._telemetry import Teller
+    from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["HERE", "CallTelemetry", "name_of", "text_of"]
+__all__ = ["CURRENT", "CallTelemetry", "name_of", "text_of"]
 
-#: Of what a tool tells: names, keys and texts up to so many characters, and so many fields.
+#: Bounds of what a tool sends: characters of a name or key, characters of a text, number of fields.
 _NAME, _TEXT, _FIELDS = 100, 500, 32
 
-#: The call whose tool the running code belongs to, with who tells of it, and the innermost span it has begun.
-HERE: contextvars.ContextVar[tuple[Teller, int, int | None] | None] = contextvars.ContextVar(
+#: The call whose tool the running code belongs to: its batch's telemetry, its call_index, its innermost open span.
+CURRENT: contextvars.ContextVar[tuple[BatchTelemetry, int, int | None] | None] = contextvars.ContextVar(
     "toolrt telemetry", default=None
 )
 
 
 class CallTelemetry:
-    """What a tool tells observers by: ``ctx.telemetry``.
+    """Sends a tool's own events and spans to the observer: ``ctx.telemetry``.
 
-    It never blocks the tool, never makes it fail and says nothing once the call has ended.  May be used from the worker
-    thread of a sync tool.
+    It never blocks the tool, never makes it fail and sends nothing once the call has ended.  The worker thread of a
+    sync tool may use it.
     """
 
-    __slots__ = ("_call", "_teller")
+    __slots__ = ("_batch", "_call")
 
-    def __init__(self, teller: Teller, call: int) -> None:
-        self._teller = teller
+    def __init__(self, batch: BatchTelemetry, call: int) -> None:
+        self._batch = batch
         self._call = call
 
     def event(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
-        """Tell that `kind` happened.
+        """Tell the observer that `kind` happened.
 
         Args:
             kind: what happened, in a few words of your own that do not change: ``"cache.missed"``.
-            fields: the particulars: numbers, true or false, short texts.  Of anything else the type is told.
+            fields: the particulars: numbers, true or false, short texts.  Of anything else the observer gets the type.
 
         Checkpoint: never.
         """
-        self._teller.noted(self._call, name_of(kind), _shown(fields))
+        self._batch.noted(self._call, name_of(kind), _shown(fields))
 
     def span(self, name: str, fields: Mapping[str, Any] | None = None) -> contextlib.AbstractContextManager[None]:
         """A block of work with a beginning and an end; blocks may stand in each other.
@@ -62,16 +62,16 @@ class CallTelemetry:
 
         Checkpoint: never.
         """
-        return _Span(self._teller, self._call, name_of(name), _shown(fields))
+        return _Span(self._batch, self._call, name_of(name), _shown(fields))
 
 
 class _Span:
     """One block of a tool's work."""
 
-    __slots__ = ("_call", "_fields", "_name", "_number", "_teller", "_token")
+    __slots__ = ("_batch", "_call", "_fields", "_name", "_number", "_token")
 
-    def __init__(self, teller: Teller, call: int, name: str, fields: Mapping[str, Any]) -> None:
-        self._teller = teller
+    def __init__(self, batch: BatchTelemetry, call: int, name: str, fields: Mapping[str, Any]) -> None:
+        self._batch = batch
         self._call = call
         self._name = name
         self._fields = fields
@@ -79,20 +79,20 @@ class _Span:
         self._token: contextvars.Token[Any] | None = None
 
     def __enter__(self) -> None:
-        self._number = self._teller.begin_span(self._call, self._name, self._fields)
+        self._number = self._batch.begin_span(self._call, self._name, self._fields)
         if self._number is not None:
-            self._token = HERE.set((self._teller, self._call, self._number))
+            self._token = CURRENT.set((self._batch, self._call, self._number))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._token is not None:
             with contextlib.suppress(ValueError):  # it was left where it was not entered
-                HERE.reset(self._token)
+                CURRENT.reset(self._token)
             self._token = None
         if self._number is not None:
             raised = None if kind is None else kind.__name__
-            self._teller.end_span(self._call, None, self._number, raised)
+            self._batch.end_span(self._call, None, self._number, raised)
 
 
 def name_of(name: object) -> str:
@@ -100,7 +100,7 @@ def name_of(name: object) -> str:
 
 
 def _shown(fields: object) -> dict[str, Any]:
-    """A tool's own fields, as values that can be told."""
+    """A tool's own fields, bounded, as values that an observer may keep."""
     if not isinstance(fields, Mapping):
         return {} if fields is None else {"fields": type(fields).__name__}
     shown: dict[str, Any] = {}

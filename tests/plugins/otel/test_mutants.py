@@ -23,7 +23,7 @@ from toolrt.invariants.workloads import WORKLOADS
 from toolrt.plugins.otel import OtelSpans, Telemetry
 from toolrt.plugins.otel import _otel as otel
 from toolrt.runtime._observer import Clock
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._telemetry import BatchTelemetry
 
 
 class Raising:
@@ -76,18 +76,18 @@ def without_a_guard(monkeypatch: pytest.MonkeyPatch) -> None:
         told = {"time": self._clock.now(), "batch": self._batch_id, "number": self._number, **fields}
         self._observer.event(kind, told)
 
-    monkeypatch.setattr(Teller, "_tell", tell)
+    monkeypatch.setattr(BatchTelemetry, "_tell", tell)
 
 
 def touching(monkeypatch: pytest.MonkeyPatch) -> None:
     """Telling is an access that a simulation sees."""
-    honest = Teller._tell
+    honest = BatchTelemetry._tell
 
     def tell(self: Any, kind: str, fields: Mapping[str, Any]) -> None:
         probe.access(("telemetry",), True)
         honest(self, kind, fields)
 
-    monkeypatch.setattr(Teller, "_tell", tell)
+    monkeypatch.setattr(BatchTelemetry, "_tell", tell)
 
 
 def real_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,14 +100,14 @@ def without(name: str) -> Patch:
     """Something is not told."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Teller, name, lambda *args, **named: None)
+        monkeypatch.setattr(BatchTelemetry, name, lambda *args, **named: None)
 
     return patch
 
 
 def waits_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wait does not end when its call is answered before it could start."""
-    honest = Teller.settled
+    honest = BatchTelemetry.settled
 
     def settled(self: Any, call: Any) -> None:
         told = self._of(call)
@@ -115,18 +115,18 @@ def waits_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         honest(self, call)
         told.waits = waits
 
-    monkeypatch.setattr(Teller, "settled", settled)
+    monkeypatch.setattr(BatchTelemetry, "settled", settled)
 
 
 def calls_told_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """An end comes twice."""
-    honest = Teller.gives_back
+    honest = BatchTelemetry.release_began
 
-    def gives_back(self: Any, call: Any) -> None:
+    def release_began(self: Any, call: Any) -> None:
         honest(self, call)
         self._tell("call.ended", {"call": call.call_index, "ran": self._of(call).started})
 
-    monkeypatch.setattr(Teller, "gives_back", gives_back)
+    monkeypatch.setattr(BatchTelemetry, "release_began", release_began)
 
 
 def spans_that_end_when_answered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def lanes_that_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
         spans_without_parents,
         lanes_that_stay_open,
         *map(without, ["opened", "left", "lane_began", "lane_ended", "joined", "granted", "started", "settled"]),
-        *map(without, ["gives_back"]),
+        *map(without, ["release_began"]),
     ],
     ids=lambda patch: patch.__name__ if patch.__name__ != "patch" else f"without_{patch.__closure__[0].cell_contents}",
 )

@@ -104,13 +104,13 @@ def test_observer_is_kept_by_nobody() -> None:
     from toolrt.runtime import _observer
 
     gc.collect()
-    before = len(_observer._desks)
+    before = len(_observer._states)
     keeper = Keeper()
     run(Runtime(REGISTRY, telemetry=keeper), ("sleep", {}))
-    assert len(_observer._desks) == before + 1
+    assert len(_observer._states) == before + 1
     del keeper
     gc.collect()
-    assert len(_observer._desks) == before
+    assert len(_observer._states) == before
 
 
 @pytest.mark.parametrize("telemetry", [7, "text", Counts, object()])

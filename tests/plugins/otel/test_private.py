@@ -103,7 +103,7 @@ def test_no_text_of_an_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         if error is not None:
             self._of(call).error = str(error)
 
-    monkeypatch.setattr(_telemetry.Teller, "raised", told)
+    monkeypatch.setattr(_telemetry.BatchTelemetry, "raised", told)
     assert PLANTED in observed(leaky_run)
 
 

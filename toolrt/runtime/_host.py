@@ -1,4 +1,4 @@
-"""Where a call belongs: what its context asks of its batch, and what stands for a batch where there is none."""
+"""The host of a call: what a tool's context needs of its batch, and the host of a call that has no batch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from toolrt.errors import BatchClosed
 from toolrt.model import Registry, Services, State, Tool, ToolCall
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
-from toolrt.runtime._telemetry import Teller
+from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["Alone", "Home", "OwnBudget", "share_of"]
+__all__ = ["BudgetedHost", "CallHost", "NoBatch", "share_of"]
 
 
-class Home(Protocol):
-    """Where a call belongs: what a context asks of its batch."""
+class CallHost(Protocol):
+    """What a tool's context needs of the batch that its call belongs to."""
 
     @property
     def registry(self) -> Registry | None:
@@ -31,7 +31,7 @@ class Home(Protocol):
         """Whether the reader wants the events of toolrt's own tools."""
 
     @property
-    def teller(self) -> Teller | None:
+    def telemetry(self) -> BatchTelemetry | None:
         """The telemetry of the batch; None where it has none."""
 
     def services_of(self, tool: Tool | None) -> Services:
@@ -73,13 +73,13 @@ def share_of(context_budget: int | None, reads: int) -> int | None:
 
 
 @attrs.frozen
-class Alone:
-    """What stands for a batch where there is none."""
+class NoBatch:
+    """The host of a tool that runs outside a batch."""
 
     registry: Registry | None
     _services: Services
     read_budget: int | None
-    teller: Teller | None = None
+    telemetry: BatchTelemetry | None = None
     events: bool = False
 
     def services_of(self, tool: Tool | None) -> Services:
@@ -95,29 +95,29 @@ class Alone:
 
 
 @attrs.frozen
-class OwnBudget:
-    """A batch, for a part of a call's work that has a read budget of its own."""
+class BudgetedHost:
+    """The host of an isolated part of a call's work, which has a read budget of its own."""
 
-    _home: Home
+    _host: CallHost
     read_budget: int | None
 
     @property
     def registry(self) -> Registry | None:
-        return self._home.registry
+        return self._host.registry
 
     @property
     def events(self) -> bool:
-        return self._home.events
+        return self._host.events
 
     @property
-    def teller(self) -> Teller | None:
-        return self._home.teller
+    def telemetry(self) -> BatchTelemetry | None:
+        return self._host.telemetry
 
     def services_of(self, tool: Tool | None) -> Services:
-        return self._home.services_of(tool)
+        return self._host.services_of(tool)
 
     def send(self, call: CallRecord, message: Any) -> None:
-        self._home.send(call, message)
+        self._host.send(call, message)
 
     def sub_batch(self, call: CallRecord, *options: Any) -> Batch:
-        return self._home.sub_batch(call, *options)
+        return self._host.sub_batch(call, *options)
