@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from toolrt import invariants, sim
-from toolrt.trace import Event
+from toolrt.trace import TraceEvent
 from toolrt.view._words import told
 
 ROOT = Path(__file__).parents[1]
@@ -93,12 +93,12 @@ def _told(violations: list[invariants.Violation]) -> Iterator[str]:
         yield from wrap(violation.detail, _WIDTH, initial_indent="!!        ", subsequent_indent="          ")
 
 
-def _column(event: Event) -> int:
+def _column(event: TraceEvent) -> int:
     call = event.fields.get("call")
     return call + 1 if isinstance(call, int) and event.fields.get("batch") == "mix" else 0
 
 
-def _words(event: Event) -> str:
+def _words(event: TraceEvent) -> str:
     return re.sub(r"^\[\d+\] ", "", told(event))
 
 

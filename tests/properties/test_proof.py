@@ -21,7 +21,7 @@ from toolrt import testing
 from toolrt.invariants import Mix
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.model import READ, WRITE, Claim
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 PROOF = Path(__file__).parents[2] / "docs" / "proof" / "Ordering.v"
 
@@ -89,7 +89,7 @@ def refused(trace: Trace) -> str | None:
     return None
 
 
-def _follow(events: Iterable[Event]) -> None:
+def _follow(events: Iterable[TraceEvent]) -> None:
     relation = Relation(0)
     for event in events:
         fields = event.fields
@@ -108,7 +108,7 @@ def _declared(claims: Iterable[tuple[str, list[str], bool]]) -> Iterable[Tickete
         yield "workspace", Claim(tuple(resource), READ if how == READ.value else WRITE, subtree)
 
 
-def _control(event: Event) -> Iterable[Ticketed]:
+def _control(event: TraceEvent) -> Iterable[Ticketed]:
     """A call that may stop the batch writes the control claim; calls that may be stopped read it."""
     if event.fields["stops"]:
         yield "control", Claim((), WRITE)

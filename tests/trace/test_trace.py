@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
-from toolrt import probe, sim
+from toolrt import probe, sim, trace
 from toolrt.errors import InputRefused, InternalError
 from toolrt.events import BatchLeft
-from toolrt.trace import Access, Edge, Event, Recorder, Step, Trace, plain, recording, stable_text
+from toolrt.trace import Access, Edge, Recorder, Step, Trace, TraceEvent, plain, recording, stable_text
 
 
 def step(index: int, task: str, *accesses: Access, causes: tuple[int, ...] = ()) -> Step:
@@ -183,7 +183,7 @@ def test_events_know_their_step_time_and_task() -> None:
         probe.event("slept", seconds=2)
 
     (event,) = sim.run(program).trace.events
-    assert event == Event(0, 1, 2.0, "main", "slept", {"seconds": 2})
+    assert event == TraceEvent(0, 1, 2.0, "main", "slept", {"seconds": 2})
 
 
 def test_of_kind_gives_several_kinds_in_order() -> None:
@@ -411,3 +411,10 @@ def test_event_of_ones_own_or_with_wrong_fields_is_no_record() -> None:
     trace = Trace(raw)
     assert [event.record for event in trace.events] == [None, None]
     assert [event.fields for event in trace.events] == [fields for *_, fields in raw]
+
+
+def test_event_is_the_former_name_of_trace_event() -> None:
+    """Code that was written for `toolrt.trace.Event` goes on working."""
+    assert vars(trace)["__getattr__"]("Event") is TraceEvent
+    with pytest.raises(AttributeError, match="has no attribute 'Evnt'"):
+        vars(trace)["__getattr__"]("Evnt")

@@ -12,7 +12,7 @@ from toolrt.errors import InputRefused
 from toolrt.events import EventRecord, from_json
 from toolrt.probe import Resource
 
-__all__ = ["Access", "Event", "Step"]
+__all__ = ["Access", "Step", "TraceEvent"]
 
 
 @attrs.frozen
@@ -33,7 +33,7 @@ class Access:
 
 
 @attrs.frozen
-class Event:
+class TraceEvent:
     """Something happened."""
 
     #: Its place among the trace's events, from 0.

@@ -15,7 +15,7 @@ __all__ = ["Recorder", "recording"]
 
 
 class Recorder:
-    """A `probe.Sink` that keeps every event; one tuple each, made into an `Event` when the trace is read.
+    """A `probe.Sink` that keeps every event; one tuple each, made into a `TraceEvent` when the trace is read.
 
     Args:
         clock: gives the time in seconds.

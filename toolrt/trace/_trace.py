@@ -12,7 +12,7 @@ from toolrt.errors import InputRefused, InternalError
 from toolrt.events import SCHEMA, EventRecord
 from toolrt.trace._clocks import Clocks
 from toolrt.trace._edges import Edge, direct_of, edges_of
-from toolrt.trace._record import Access, Event, Step
+from toolrt.trace._record import Access, Step, TraceEvent
 
 __all__ = ["RawEvent", "Trace"]
 
@@ -52,10 +52,10 @@ class Trace:
         self.notes: dict[str, Any] = dict(notes or {})
 
     @cached_property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[TraceEvent, ...]:
         """The events, in the order they happened."""
         return tuple(
-            Event(seq, step, time, task, kind, fields.to_json() if isinstance(fields, EventRecord) else fields)
+            TraceEvent(seq, step, time, task, kind, fields.to_json() if isinstance(fields, EventRecord) else fields)
             for seq, (step, time, task, kind, fields) in enumerate(self._raw_events)
         )
 
@@ -93,12 +93,12 @@ class Trace:
         assert index is not None
         return self._clocks.of(index)
 
-    def of_kind(self, *kinds: str | type[EventRecord]) -> tuple[Event, ...]:
+    def of_kind(self, *kinds: str | type[EventRecord]) -> tuple[TraceEvent, ...]:
         """Give the events of any of `kinds`, named or given as classes of records, in the order they happened."""
         wanted = {kind if isinstance(kind, str) else kind.kind for kind in kinds}
         return tuple(event for event in self.events if event.kind in wanted)
 
-    def happens_before(self, first: Event | Step, second: Event | Step) -> bool:
+    def happens_before(self, first: TraceEvent | Step, second: TraceEvent | Step) -> bool:
         """Say whether `first` happened before `second` in every timing that keeps the causes.
 
         Without steps (a production run) only the order of one task's own events is known.
@@ -109,16 +109,16 @@ class Trace:
         a, b = self._step_of(first), self._step_of(second)
         if a is None or b is None:
             return (
-                isinstance(first, Event)
-                and isinstance(second, Event)
+                isinstance(first, TraceEvent)
+                and isinstance(second, TraceEvent)
                 and first.task == second.task
                 and first.seq < second.seq
             )
         if a == b:
-            return isinstance(first, Event) and isinstance(second, Event) and first.seq < second.seq
+            return isinstance(first, TraceEvent) and isinstance(second, TraceEvent) and first.seq < second.seq
         return self._clocks.before(a, b)
 
-    def concurrent(self, first: Event | Step, second: Event | Step) -> bool:
+    def concurrent(self, first: TraceEvent | Step, second: TraceEvent | Step) -> bool:
         """Say whether neither `first` nor `second` happened before the other: so they could have come the other way.
 
         Things of one step are never concurrent.
@@ -128,7 +128,7 @@ class Trace:
             return False
         return not self.happens_before(first, second) and not self.happens_before(second, first)
 
-    def _step_of(self, thing: Event | Step) -> int | None:
+    def _step_of(self, thing: TraceEvent | Step) -> int | None:
         index = thing.index if isinstance(thing, Step) else thing.step
         if index is not None and not 0 <= index < len(self.steps):
             raise InternalError(f"step {index} is not of this trace, which has {len(self.steps)}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 from toolrt.view._short import one_line
 
 __all__ = ["PHASES", "DrawnBatch", "DrawnCall", "DrawnLane", "Span", "batches_of", "calls_of"]
@@ -139,7 +139,7 @@ def batches_of(trace: Trace) -> list[DrawnBatch]:
     return list(batches.values())
 
 
-def _take(batch: DrawnBatch, event: Event) -> None:
+def _take(batch: DrawnBatch, event: TraceEvent) -> None:
     fields, seq = event.fields, event.seq
     match event.kind:
         case "batch.opened":
@@ -164,7 +164,7 @@ def _take(batch: DrawnBatch, event: Event) -> None:
                 _take_of_call(call, event)
 
 
-def _take_of_call(call: DrawnCall, event: Event) -> None:
+def _take_of_call(call: DrawnCall, event: TraceEvent) -> None:
     fields, seq = event.fields, event.seq
     match event.kind:
         case "ticket.taken":

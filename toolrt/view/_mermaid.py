@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, checked_by, label_of
 from toolrt.view._columns import column_of, columns_of, resource_text
@@ -77,7 +77,7 @@ def _calls(trace: Trace) -> tuple[list[str], list[str]]:
     return participants, messages
 
 
-def _message(event: Event, batch: str, name: str | None, call: DrawnCall | None) -> Iterator[str]:
+def _message(event: TraceEvent, batch: str, name: str | None, call: DrawnCall | None) -> Iterator[str]:
     fields = event.fields
     match event.kind:
         case "lane.started":

@@ -20,7 +20,7 @@ import attrs
 
 from toolrt._plain import compact
 from toolrt.errors import DefinitionRefused
-from toolrt.trace import Event, Trace, plain, stable_text
+from toolrt.trace import Trace, TraceEvent, plain, stable_text
 from toolrt.view._calls import DrawnCall, calls_of
 from toolrt.view._columns import preempts
 from toolrt.view._source import HasTrace, trace_of
@@ -259,7 +259,7 @@ def _runs(tasks: list[str]) -> Iterator[str]:
         yield task if count == 1 else f"{task}*{count}"
 
 
-def _call(place: int, call: DrawnCall, events: tuple[Event, ...]) -> Row:
+def _call(place: int, call: DrawnCall, events: tuple[TraceEvent, ...]) -> Row:
     def at(seq: int | None) -> float | None:
         return None if seq is None else float(events[seq].time)
 
@@ -292,7 +292,7 @@ def _call(place: int, call: DrawnCall, events: tuple[Event, ...]) -> Row:
     }
 
 
-def _event(place: int, event: Event) -> Row:
+def _event(place: int, event: TraceEvent) -> Row:
     batch, call = event.fields.get("batch"), event.fields.get("call")
     return {
         "execution": place,

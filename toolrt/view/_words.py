@@ -7,7 +7,7 @@ from typing import Any
 
 from toolrt import events
 from toolrt.events import EventRecord
-from toolrt.trace import Event
+from toolrt.trace import TraceEvent
 from toolrt.view._short import one_line
 
 __all__ = ["told"]
@@ -46,7 +46,7 @@ _TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
 }
 
 
-def told(event: Event) -> str:
+def told(event: TraceEvent) -> str:
     """Tell `event` in a line; one that is no record by its kind."""
     tell = _TOLD.get(type(event.record))
     text = event.kind if tell is None else tell(event.record)

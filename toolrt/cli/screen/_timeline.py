@@ -13,7 +13,7 @@ from toolrt.events import EventRecord
 from toolrt.invariants import Violation
 from toolrt.model import ToolCall
 from toolrt.sim import Execution
-from toolrt.trace import Event
+from toolrt.trace import TraceEvent
 
 __all__ = ["print_timeline", "print_violations"]
 
@@ -66,7 +66,7 @@ def print_timeline(
     screen.say()
 
 
-def _told(event: Event, calls: Sequence[ToolCall]) -> str:
+def _told(event: TraceEvent, calls: Sequence[ToolCall]) -> str:
     tell = _TOLD.get(type(event.record))
     text = event.kind if tell is None else tell(event.record)
     index = event.fields.get("call")

@@ -12,7 +12,7 @@ from typing import Any
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, TraceStory
 from toolrt.model import Outcome
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["answered_once", "modifiers_in_call_order", "results_in_call_order"]
 
@@ -49,7 +49,7 @@ def _settled_once(batch: BatchStory) -> Iterator[Breach]:
             yield Breach("expected no answer for a call nobody submitted", batch.id, call.index, event.seq)
 
 
-def _answers_of(batch: BatchStory, left: Event) -> Iterator[Breach]:
+def _answers_of(batch: BatchStory, left: TraceEvent) -> Iterator[Breach]:
     results: list[dict[str, Any]] = left.fields["results"]
     submitted = [call for call in batch.calls.values() if call.submitted is not None]
     if len(results) != len(submitted):
@@ -112,7 +112,7 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Breach]:
     before: LaneStory | None = None
     # Behind a lane that a thread outlives no merge is due: none of the lanes there can have started.
     passed = False
-    of_lane: dict[int | None, list[Event]] = {}
+    of_lane: dict[int | None, list[TraceEvent]] = {}
     for event in batch.delivered:
         if "call" in event.fields:
             of_lane.setdefault(batch.lane_of(event.fields["call"]), []).append(event)

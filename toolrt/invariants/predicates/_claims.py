@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import CallStory, TraceStory
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["claims_hold"]
 
@@ -32,7 +32,7 @@ def claims_hold(story: TraceStory, trace: Trace) -> Iterator[Breach]:
                 yield from _of_stale(story, trace, call, event)
 
 
-def _of_stale(story: TraceStory, trace: Trace, call: CallStory, event: Event) -> Iterator[Breach]:
+def _of_stale(story: TraceStory, trace: Trace, call: CallStory, event: TraceEvent) -> Iterator[Breach]:
     looked_at = [" ".join(map(str, resource)) for resource in event.fields["looked_at"]]
     looks = f"its claims look at {', '.join(looked_at)}" if looked_at else "its claims look at what reports nothing"
     held, now = (", ".join(event.fields[name]) or "nothing" for name in ("holds", "claims"))
@@ -50,7 +50,7 @@ def _of_stale(story: TraceStory, trace: Trace, call: CallStory, event: Event) ->
 
 
 def _changed_unordered(
-    story: TraceStory, trace: Trace, call: CallStory, event: Event
+    story: TraceStory, trace: Trace, call: CallStory, event: TraceEvent
 ) -> Iterator[tuple[tuple[object, ...], CallStory]]:
     """What the claims looked at and a call changed whose claims do not conflict."""
     looked_at = {tuple(resource) for resource in event.fields["looked_at"]}
@@ -63,7 +63,7 @@ def _changed_unordered(
                     yield resource, other
 
 
-def _written_by(trace: Trace, call: CallStory, before: Event) -> Iterator[tuple[object, ...]]:
+def _written_by(trace: Trace, call: CallStory, before: TraceEvent) -> Iterator[tuple[object, ...]]:
     """What the steps of a call wrote before an event."""
     assert call.started is not None
     first = call.started.step

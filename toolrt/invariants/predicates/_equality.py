@@ -14,7 +14,7 @@ from typing import Any
 
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import BatchStory, TraceStory
-from toolrt.trace import Event, Trace, plain
+from toolrt.trace import Trace, TraceEvent, plain
 
 __all__ = ["compared_results", "same_as_oracle", "same_schedule_same_trace", "trace_digest"]
 
@@ -46,7 +46,7 @@ def same_as_oracle(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         yield from _files(batch, files, oracle, exact)
 
 
-def compared_results(batch: BatchStory, left: Event, expected: Any, exact: bool, who: str) -> Iterator[Breach]:
+def compared_results(batch: BatchStory, left: TraceEvent, expected: Any, exact: bool, who: str) -> Iterator[Breach]:
     """Where the results in `left` are not those `expected` by `who`; unless `exact`, of finished calls alone."""
     got = {result["call_index"]: result for result in left.fields["results"]}
     for want in plain(expected):
@@ -102,5 +102,5 @@ def trace_digest(trace: Trace) -> str:
     return hashlib.sha256(bare.to_json().encode()).hexdigest()[:16]
 
 
-def _raw(event: Event) -> tuple[int | None, float, str, str, Mapping[str, Any]]:
+def _raw(event: TraceEvent) -> tuple[int | None, float, str, str, Mapping[str, Any]]:
     return event.step, event.time, event.task, event.kind, event.fields

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
 
@@ -39,7 +39,7 @@ def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             yield from _skip(batch, call, outcome)
 
 
-def _stop(batch: BatchStory, event: Event) -> Iterator[Breach]:
+def _stop(batch: BatchStory, event: TraceEvent) -> Iterator[Breach]:
     stopper = batch.calls.get(event.fields["by"])
     if stopper is None:
         yield Breach("stopped by a call nobody submitted", batch.id, event.fields["by"], event.seq)
@@ -126,7 +126,7 @@ def _takes_its_time(call: CallStory) -> bool:
     )
 
 
-def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterator[Breach]:
+def _after_cancel(batch: BatchStory, cancelled: TraceEvent, virtual: bool) -> Iterator[Breach]:
     for call in batch.calls.values():
         settled = call.settled[0] if call.settled else None
         if call.started is not None and call.started.seq > cancelled.seq:
@@ -150,7 +150,7 @@ def _after_cancel(batch: BatchStory, cancelled: Event, virtual: bool) -> Iterato
                 yield Breach(text, batch.id, call.index, settled.seq)
 
 
-def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: Event) -> Iterator[Breach]:
+def _slow_to_end(batch: BatchStory, call: CallStory, cancelled: TraceEvent) -> Iterator[Breach]:
     """A call that ran on, in virtual time, though nothing says that it may."""
     if call.started is None or call.started.fields.get("interrupt") != "cancel" or not call.settled:
         return
@@ -213,7 +213,7 @@ def timeout_own_time(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     yield from _held_by_threads(story)
 
 
-def _timed_out(batch: BatchStory, call: CallStory, settled: Event, slack: float) -> Iterator[Breach]:
+def _timed_out(batch: BatchStory, call: CallStory, settled: TraceEvent, slack: float) -> Iterator[Breach]:
     if call.started is None:
         yield Breach("timed out, although it never started", batch.id, call.index, settled.seq)
         return

@@ -12,12 +12,12 @@ import attrs
 
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["exclusive_alone", "same_file_in_call_order"]
 
 
-def _seq(event: Event) -> int:
+def _seq(event: TraceEvent) -> int:
     return event.seq
 
 
@@ -26,13 +26,13 @@ class _FileHistory:
     """What is known of one file while the trace is read."""
 
     #: The calls whose mutation has begun and not ended, by batch and call.
-    open: dict[tuple[str, int], Event] = attrs.field(factory=dict)
+    open: dict[tuple[str, int], TraceEvent] = attrs.field(factory=dict)
     #: For each batch the highest call whose mutation has begun.
     highest: dict[str, int] = attrs.field(factory=dict)
     #: What the last mutation left, and the event that says so; None before the first one.
-    landed: Event | None = None
+    landed: TraceEvent | None = None
     #: The first read before any mutation.
-    first_read: Event | None = None
+    first_read: TraceEvent | None = None
 
 
 @told(4, "same_file_in_call_order", "Mutations of one file happen in call_index order, and never overlap.")
@@ -47,11 +47,11 @@ def same_file_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]
     yield from _missed(story)
 
 
-def _where(event: Event) -> tuple[str, int]:
+def _where(event: TraceEvent) -> tuple[str, int]:
     return str(event.fields["batch"]), int(event.fields["call"])
 
 
-def _began(name: str, file: _FileHistory, event: Event, story: TraceStory) -> Iterator[Breach]:
+def _began(name: str, file: _FileHistory, event: TraceEvent, story: TraceStory) -> Iterator[Breach]:
     batch, call = _where(event)
     for _, other in file.open:
         text = f"{name}: expected mutations one at a time; that of call {other} had not ended"
@@ -65,14 +65,14 @@ def _began(name: str, file: _FileHistory, event: Event, story: TraceStory) -> It
     file.open[batch, call] = event
 
 
-def _ended(name: str, file: _FileHistory, event: Event, story: TraceStory) -> Iterator[Breach]:
+def _ended(name: str, file: _FileHistory, event: TraceEvent, story: TraceStory) -> Iterator[Breach]:
     file.open.pop(_where(event), None)
     if event.fields["ok"]:
         file.landed = event
     yield from ()
 
 
-def _read(name: str, file: _FileHistory, event: Event, story: TraceStory) -> Iterator[Breach]:
+def _read(name: str, file: _FileHistory, event: TraceEvent, story: TraceStory) -> Iterator[Breach]:
     batch, call = _where(event)
     for where, index in story.levels(event):
         if file.highest.get(where, -1) > index:
@@ -130,7 +130,7 @@ def exclusive_alone(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         yield from _outside_of(parent)
 
 
-def _overlaps(batches: list[BatchStory], events: list[Event]) -> Iterator[Breach]:
+def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[Breach]:
     by_id = {batch.id: batch for batch in batches}
     running: dict[tuple[str, int], CallStory] = {}
     #: Those of them that may exclude others.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.order import PROGRESS_BOUND
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["progress_at_once"]
 
@@ -90,7 +90,7 @@ def _dropped_in_need(batch: BatchStory) -> Iterator[Breach]:
                 yield Breach(text, batch.id, event.fields["call"], event.seq)
 
 
-def _unwanted(batch: BatchStory, event: Event) -> bool:
+def _unwanted(batch: BatchStory, event: TraceEvent) -> bool:
     call = batch.calls[event.fields["call"]]
     if call.settled and call.settled[0].seq < event.seq:
         return True

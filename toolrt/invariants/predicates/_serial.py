@@ -26,7 +26,7 @@ from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import BatchStory, CallStory, LaneStory, TraceStory
 from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import STATE_KEY
-from toolrt.trace import Event, Trace, plain
+from toolrt.trace import Trace, TraceEvent, plain
 
 __all__ = ["no_write_lost", "same_as_serial"]
 
@@ -73,7 +73,7 @@ def _refuses_children(batch: BatchStory) -> bool:
     )
 
 
-def _states(batch: BatchStory, left: Event, want: Any, meant: _Meant) -> Iterator[Breach]:
+def _states(batch: BatchStory, left: TraceEvent, want: Any, meant: _Meant) -> Iterator[Breach]:
     got = left.fields["state"]
     for kind, of in (("value", "values"), ("field", "fields")):
         here, there = got.get(of, {}), want.get(of, {})
@@ -171,14 +171,14 @@ def _differs_inside(call: CallStory) -> bool:
     return _meet(_reads_of(call), sets)
 
 
-def _applied_of(batch: BatchStory, call: CallStory) -> Iterator[Event]:
+def _applied_of(batch: BatchStory, call: CallStory) -> Iterator[TraceEvent]:
     lane = batch.lanes.get(-1 if call.lane is None else call.lane)
     for event in () if lane is None else lane.applied:
         if event.fields["call"] == call.index:
             yield event
 
 
-def _touches(event: Event, parts: set[_Part]) -> bool:
+def _touches(event: TraceEvent, parts: set[_Part]) -> bool:
     return _meet({_part(part) for part in event.fields.get("reads", ())}, parts)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import attrs
 
 from toolrt.model import EVERYTHING, Claim, Mode
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["NEVER", "BatchStory", "CallStory", "LaneStory", "TraceStory", "story_of"]
 
@@ -35,27 +35,27 @@ class CallStory:
 
     batch: BatchStory = attrs.field(repr=False)
     index: int
-    submitted: Event | None = None
-    ticket: Event | None = None
+    submitted: TraceEvent | None = None
+    ticket: TraceEvent | None = None
     #: That it took tickets for what its claims look at, before these were known.
-    awaited: Event | None = None
+    awaited: TraceEvent | None = None
     #: Where its claims turned out not to be those it holds.
-    stale: list[Event] = attrs.field(factory=list)
-    asked: Event | None = None
-    answered: Event | None = None
-    started: Event | None = None
-    ended: Event | None = None
-    settled: list[Event] = attrs.field(factory=list)
-    sent: list[Event] = attrs.field(factory=list)
-    progress_delivered: list[Event] = attrs.field(factory=list)
-    result_delivered: list[Event] = attrs.field(factory=list)
+    stale: list[TraceEvent] = attrs.field(factory=list)
+    asked: TraceEvent | None = None
+    answered: TraceEvent | None = None
+    started: TraceEvent | None = None
+    ended: TraceEvent | None = None
+    settled: list[TraceEvent] = attrs.field(factory=list)
+    sent: list[TraceEvent] = attrs.field(factory=list)
+    progress_delivered: list[TraceEvent] = attrs.field(factory=list)
+    result_delivered: list[TraceEvent] = attrs.field(factory=list)
     #: Effects and file events the tool reported.
-    touched: list[Event] = attrs.field(factory=list)
+    touched: list[TraceEvent] = attrs.field(factory=list)
     #: Why its modifiers were refused: one of them set an old value.
-    refused: Event | None = None
+    refused: TraceEvent | None = None
     #: When its tool ran again, because the call was stale and the tool is pure; `first_end`: when it had ended before.
-    again: Event | None = None
-    first_end: Event | None = None
+    again: TraceEvent | None = None
+    first_end: TraceEvent | None = None
     #: The sub-batches that its tool opened.
     sub_batches: list[BatchStory] = attrs.field(factory=list, repr=False)
     _claims: tuple[Claim, ...] | None = None
@@ -77,7 +77,7 @@ class CallStory:
         return self._claims
 
     @property
-    def placed(self) -> Event | None:
+    def placed(self) -> TraceEvent | None:
         """The event that shows its place in the order of tickets."""
         return self.ticket if self.awaited is None else self.awaited
 
@@ -134,7 +134,7 @@ class CallStory:
             yield self.again.seq, ended
 
     @property
-    def over(self) -> Event | None:
+    def over(self) -> TraceEvent | None:
         """When it was answered, or had ended and waited for earlier calls to be answered; None if neither."""
         known = [event for event in (*self.settled[:1], self.ended) if event is not None]
         return min(known, key=_seq_of, default=None)
@@ -172,10 +172,10 @@ class LaneStory:
     """What happened to one lane."""
 
     index: int
-    started: Event | None = None
-    merged: Event | None = None
-    applied: list[Event] = attrs.field(factory=list)
-    delivered: list[Event] = attrs.field(factory=list)
+    started: TraceEvent | None = None
+    merged: TraceEvent | None = None
+    applied: list[TraceEvent] = attrs.field(factory=list)
+    delivered: list[TraceEvent] = attrs.field(factory=list)
     #: The calls that took their tickets in it, and those `lane.started` named.
     calls: dict[int, None] = attrs.field(factory=dict)
 
@@ -190,18 +190,18 @@ class BatchStory:
     """What happened to one batch."""
 
     id: str
-    opened: Event | None = None
-    sealed: Event | None = None
-    left: Event | None = None
-    cancelled: Event | None = None
-    stopped: list[Event] = attrs.field(factory=list)
-    asks: list[Event] = attrs.field(factory=list)
+    opened: TraceEvent | None = None
+    sealed: TraceEvent | None = None
+    left: TraceEvent | None = None
+    cancelled: TraceEvent | None = None
+    stopped: list[TraceEvent] = attrs.field(factory=list)
+    asks: list[TraceEvent] = attrs.field(factory=list)
     calls: dict[int, CallStory] = attrs.field(factory=dict)
     lanes: dict[int, LaneStory] = attrs.field(factory=dict)
     #: What the reader was handed, in that order.
-    delivered: list[Event] = attrs.field(factory=list)
+    delivered: list[TraceEvent] = attrs.field(factory=list)
     #: Everything that happened in it, in order.
-    events: list[Event] = attrs.field(factory=list)
+    events: list[TraceEvent] = attrs.field(factory=list)
     #: When services were told what a lane changed, and when they had heard.
     hearings: list[tuple[int, int]] = attrs.field(factory=list)
     #: The lowest call that stops the batch, or None.
@@ -257,11 +257,11 @@ class BatchStory:
         """The place in the trace at which it was over, or NEVER."""
         return NEVER if self.left is None else self.left.seq
 
-    def stopped_by(self, index: int) -> Event | None:
+    def stopped_by(self, index: int) -> TraceEvent | None:
         """The first stop that reaches the call of that index, or None."""
         return next((event for event in self.stopped if event.fields["by"] < index), None)
 
-    def ask_before(self, seq: int) -> Event | None:
+    def ask_before(self, seq: int) -> TraceEvent | None:
         """The last time before `seq` that the reader asked, or None."""
         at = bisect_left(self.asks, seq, key=_seq_of)
         return self.asks[at - 1] if at else None
@@ -273,7 +273,7 @@ class BatchStory:
                 yield call, call.outcome
 
 
-def _seq_of(event: Event) -> int:
+def _seq_of(event: TraceEvent) -> int:
     return event.seq
 
 
@@ -293,7 +293,7 @@ class TraceStory:
             if "batch" in event.fields:
                 self._tell(event)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: TraceEvent) -> None:
         name = event.fields["batch"]
         batch = self._open.get(name)
         if batch is None or (event.kind == "batch.opened" and batch.opened is not None):
@@ -304,7 +304,7 @@ class TraceStory:
         batch.events.append(event)
         _TELLERS.get(event.kind, _nothing)(batch, event)
 
-    def _place_inside(self, batch: BatchStory, opened: Event) -> None:
+    def _place_inside(self, batch: BatchStory, opened: TraceEvent) -> None:
         """A sub-batch names its parent as it is opened."""
         parent = opened.fields.get("parent")
         if parent is not None:
@@ -322,7 +322,7 @@ class TraceStory:
         found = [batch.parent for batch in self.batches if batch.parent is not None]
         return [call for at, call in enumerate(found) if not any(call is other for other in found[:at])]
 
-    def levels(self, event: Event) -> Iterator[tuple[str, int]]:
+    def levels(self, event: TraceEvent) -> Iterator[tuple[str, int]]:
         """The call that an event is of, and those around it, as batch and call: what it does they do."""
         name = str(event.fields["batch"])
         yield name, int(event.fields["call"])
@@ -336,36 +336,36 @@ class TraceStory:
         return [at for at, time in enumerate(times) if at + 1 == len(times) or times[at + 1] > time]
 
 
-def _nothing(batch: BatchStory, event: Event) -> None:
+def _nothing(batch: BatchStory, event: TraceEvent) -> None:
     pass
 
 
-def _opened(batch: BatchStory, event: Event) -> None:
+def _opened(batch: BatchStory, event: TraceEvent) -> None:
     batch.opened = event
 
 
-def _sealed(batch: BatchStory, event: Event) -> None:
+def _sealed(batch: BatchStory, event: TraceEvent) -> None:
     batch.sealed = event
 
 
-def _left(batch: BatchStory, event: Event) -> None:
+def _left(batch: BatchStory, event: TraceEvent) -> None:
     batch.left = event
 
 
-def _cancelled(batch: BatchStory, event: Event) -> None:
+def _cancelled(batch: BatchStory, event: TraceEvent) -> None:
     if batch.cancelled is None:
         batch.cancelled = event
 
 
-def _stopped(batch: BatchStory, event: Event) -> None:
+def _stopped(batch: BatchStory, event: TraceEvent) -> None:
     batch.stopped.append(event)
 
 
-def _reader_asked(batch: BatchStory, event: Event) -> None:
+def _reader_asked(batch: BatchStory, event: TraceEvent) -> None:
     batch.asks.append(event)
 
 
-def _ticket(batch: BatchStory, event: Event) -> None:
+def _ticket(batch: BatchStory, event: TraceEvent) -> None:
     call = batch.call(event.fields["call"])
     call.ticket = event
     batch.lane(event.fields["lane"]).calls[call.index] = None
@@ -373,58 +373,58 @@ def _ticket(batch: BatchStory, event: Event) -> None:
         batch.stops_from = call.index
 
 
-def _awaited(batch: BatchStory, event: Event) -> None:
+def _awaited(batch: BatchStory, event: TraceEvent) -> None:
     call = batch.call(event.fields["call"])
     if call.awaited is None:
         call.awaited = event
     batch.lane(event.fields["lane"]).calls[call.index] = None
 
 
-def _lane_started(batch: BatchStory, event: Event) -> None:
+def _lane_started(batch: BatchStory, event: TraceEvent) -> None:
     lane = batch.lane(event.fields["lane"])
     lane.started = event
     lane.calls.update(dict.fromkeys(event.fields.get("calls", ())))
 
 
-def _lane_merged(batch: BatchStory, event: Event) -> None:
+def _lane_merged(batch: BatchStory, event: TraceEvent) -> None:
     batch.lane(event.fields["lane"]).merged = event
 
 
-def _services_told(batch: BatchStory, event: Event) -> None:
+def _services_told(batch: BatchStory, event: TraceEvent) -> None:
     batch.hearings.append((event.seq, NEVER))
 
 
-def _services_heard(batch: BatchStory, event: Event) -> None:
+def _services_heard(batch: BatchStory, event: TraceEvent) -> None:
     batch.hearings[-1] = (batch.hearings[-1][0], event.seq)
 
 
-def _applied(batch: BatchStory, event: Event) -> None:
+def _applied(batch: BatchStory, event: TraceEvent) -> None:
     batch.lane(event.fields["lane"]).applied.append(event)
 
 
-def _merge_delivered(batch: BatchStory, event: Event) -> None:
+def _merge_delivered(batch: BatchStory, event: TraceEvent) -> None:
     batch.lane(event.fields["lane"]).delivered.append(event)
     batch.delivered.append(event)
 
 
-def _ended(batch: BatchStory, event: Event) -> None:
+def _ended(batch: BatchStory, event: TraceEvent) -> None:
     call = batch.call(event.fields["call"])
     if call.ended is not None:
         call.first_end = call.ended
     call.ended = event
 
 
-def _refused(batch: BatchStory, event: Event) -> None:
+def _refused(batch: BatchStory, event: TraceEvent) -> None:
     batch.call(event.fields["call"]).refused = event
 
 
-def _of_call(batch: BatchStory, event: Event) -> None:
+def _of_call(batch: BatchStory, event: TraceEvent) -> None:
     """Events that happen once to a call: the field of its story is the last word of the kind."""
     setattr(batch.call(event.fields["call"]), event.kind.split(".")[1], event)
 
 
 def _listed(name: str, delivered: bool = False) -> Any:
-    def tell(batch: BatchStory, event: Event) -> None:
+    def tell(batch: BatchStory, event: TraceEvent) -> None:
         getattr(batch.call(event.fields["call"]), name).append(event)
         if delivered:
             batch.delivered.append(event)

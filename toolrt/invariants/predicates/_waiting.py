@@ -21,7 +21,7 @@ from typing import Any
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.model import EVERYTHING, WRITE, Claim
-from toolrt.trace import Event, Trace
+from toolrt.trace import Trace, TraceEvent
 
 __all__ = ["no_needless_wait"]
 
@@ -231,7 +231,7 @@ def _ready_times(calls: list[CallStory]) -> dict[int, int]:
     return ready
 
 
-def _seq(event: Event | None) -> int:
+def _seq(event: TraceEvent | None) -> int:
     return NEVER if event is None else event.seq
 
 
