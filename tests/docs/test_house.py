@@ -15,6 +15,7 @@ import pytest
 import trio
 
 import toolrt
+from toolrt import events
 
 ROOT = Path(__file__).parents[2]
 HOUSE = runpy.run_path(str(ROOT / ".ci" / "measure_house.py"), run_name="house")
@@ -107,3 +108,15 @@ def test_page_has_the_measured_figures() -> None:
         if abs(int(told.replace(",", "")) - figures[name]) > max(2, figures[name] / 20)
     }
     assert not wrong, f"on the page, and measured: {wrong}; renew it: python .ci/measure_house.py --write"
+
+
+@pytest.mark.parametrize("room", ["invariants", "view", "teaching", "cli"])
+def test_readers_of_traces_name_events_by_class(room: str) -> None:
+    """A literal kind would survive a renamed record unseen."""
+    kinds = "|".join(kind.replace(".", r"\.") for kind in events.kinds())
+    found = {
+        path.relative_to(ROOT).as_posix(): literals
+        for path in (PACKAGE / room).rglob("*.py")
+        if (literals := re.findall(rf'"({kinds})"', path.read_text(encoding="utf-8")))
+    }
+    assert found == {}

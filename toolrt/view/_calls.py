@@ -15,6 +15,21 @@ from typing import Any
 
 import attrs
 
+from toolrt.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    BatchLeft,
+    BatchOpened,
+    CallEnded,
+    CallSettled,
+    CallStarted,
+    CallSubmitted,
+    LaneMerged,
+    LaneStarted,
+    ProgressSent,
+    ResultDelivered,
+    TicketTaken,
+)
 from toolrt.trace import Trace, TraceEvent
 from toolrt.view._short import one_line
 
@@ -142,18 +157,18 @@ def batches_of(trace: Trace) -> list[DrawnBatch]:
 def _take(batch: DrawnBatch, event: TraceEvent) -> None:
     fields, seq = event.fields, event.seq
     match event.kind:
-        case "batch.opened":
+        case BatchOpened.kind:
             batch.limit = fields["limit"] if isinstance(fields.get("limit"), int) else None
             match fields.get("parent"):
                 case [str() as parent, int() as opener]:
                     batch.inside = (parent, opener)
-        case "batch.left":
+        case BatchLeft.kind:
             batch.left = seq
-        case "lane.started" if isinstance(fields.get("lane"), int):
+        case LaneStarted.kind if isinstance(fields.get("lane"), int):
             batch.lanes[fields["lane"]] = DrawnLane(batch.batch, fields["lane"], bool(fields.get("shared", True)), seq)
-        case "lane.merged" if isinstance(fields.get("lane"), int) and fields["lane"] in batch.lanes:
+        case LaneMerged.kind if isinstance(fields.get("lane"), int) and fields["lane"] in batch.lanes:
             batch.lanes[fields["lane"]].merged = seq
-        case "call.submitted" if isinstance(fields.get("call"), int):
+        case CallSubmitted.kind if isinstance(fields.get("call"), int):
             index = fields["call"]
             call_id, name = str(fields.get("call_id", "")), str(fields.get("name", ""))
             batch.calls[index] = DrawnCall(batch.batch, index, call_id, name, fields.get("input"), seq)
@@ -167,28 +182,28 @@ def _take(batch: DrawnBatch, event: TraceEvent) -> None:
 def _take_of_call(call: DrawnCall, event: TraceEvent) -> None:
     fields, seq = event.fields, event.seq
     match event.kind:
-        case "ticket.taken":
+        case TicketTaken.kind:
             call.ticket = seq
             call.lane = fields["lane"] if isinstance(fields.get("lane"), int) else None
             call.shared = bool(fields.get("shared", True))
             claims = fields.get("claims")
             call.claims = claims if isinstance(claims, list) else []
             call.stops, call.reads_only = bool(fields.get("stops")), bool(fields.get("reads_only"))
-        case "approval.asked":
+        case ApprovalAsked.kind:
             call.asked = seq
-        case "approval.answered":
+        case ApprovalAnswered.kind:
             call.answered = seq
-        case "call.started":
+        case CallStarted.kind:
             call.started = seq
-        case "call.settled":
+        case CallSettled.kind:
             call.settled = seq if call.settled is None else call.settled
             call.outcome, call.content = one_line(str(fields.get("outcome")), 30), fields.get("content")
             call.error = None if fields.get("error") is None else str(fields["error"])
-        case "call.ended":
+        case CallEnded.kind:
             call.ended = seq
-        case "result.delivered":
+        case ResultDelivered.kind:
             call.delivered = seq
-        case "progress.sent":
+        case ProgressSent.kind:
             call.progress.append((seq, bool(fields.get("accepted", True))))
 
 

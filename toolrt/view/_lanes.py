@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from textwrap import wrap
 
+from toolrt.events import ModifierApplied
 from toolrt.trace import Trace
 from toolrt.view._calls import DrawnBatch, DrawnCall, batches_of
 from toolrt.view._chart import CallGroup, direct_waits, groups_of, label_of
@@ -75,7 +76,7 @@ def lanes(source: Trace | HasTrace, *, width: int = 100) -> str:
 
 def _applied(trace: Trace) -> _Applied:
     applied: _Applied = {}
-    for event in trace.of_kind("state.applied"):
+    for event in trace.of_kind(ModifierApplied):
         place = f"[{event.fields['call']}].{event.fields['position']}{'' if event.fields['ok'] else ' raised'}"
         applied.setdefault((str(event.fields["batch"]), event.fields["lane"]), []).append(place)
     return applied

@@ -11,6 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolrt.events import (
+    BatchCancelled,
+    CallSettled,
+    CallStarted,
+    CallSubmitted,
+    FileRead,
+    LaneMerged,
+    LaneStarted,
+    MutationEnded,
+    ProgressSent,
+    ResultDelivered,
+)
 from toolrt.trace import Trace, TraceEvent
 from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, checked_by, label_of
@@ -41,7 +53,7 @@ def mermaid(source: Trace | HasTrace, *, by: By | None = None) -> str:
     Checkpoint: never.
     """
     trace = trace_of(source, "mermaid(source)")
-    has_calls = bool(trace.of_kind("call.submitted"))
+    has_calls = bool(trace.of_kind(CallSubmitted))
     by_calls = checked_by(by, trace, has_calls) == "calls"
     participants, messages = _calls(trace) if by_calls else _tasks(trace)
     left_out = len(messages) - _MOST_MESSAGES
@@ -80,24 +92,24 @@ def _calls(trace: Trace) -> tuple[list[str], list[str]]:
 def _message(event: TraceEvent, batch: str, name: str | None, call: DrawnCall | None) -> Iterator[str]:
     fields = event.fields
     match event.kind:
-        case "lane.started":
+        case LaneStarted.kind:
             yield f"note over {batch}: lane {_safe(str(fields.get('lane')))} starts"
-        case "lane.merged":
+        case LaneMerged.kind:
             yield f"note over {batch}: lane {_safe(str(fields.get('lane')))} is merged"
-        case "batch.cancelled":
+        case BatchCancelled.kind:
             yield f"note over {batch}: cancelled"
-        case "call.started" if name:
+        case CallStarted.kind if name:
             yield f"{batch}->>{name}: start"
-        case "progress.sent" if name:
+        case ProgressSent.kind if name:
             yield f"{name}-){batch}: progress {_safe(str(fields.get('number')))}"
-        case "file.read" if name:
+        case FileRead.kind if name:
             yield f"note over {name}: reads {_safe(str(fields.get('file')))}"
-        case "file.mutation_ended" if name:
+        case MutationEnded.kind if name:
             verb = "changes" if fields.get("ok") else "leaves"
             yield f"note over {name}: {verb} {_safe(str(fields.get('file')))}"
-        case "call.settled" if name and call is not None and call.started is not None:
+        case CallSettled.kind if name and call is not None and call.started is not None:
             yield f"{name}-->>{batch}: {_safe(str(fields.get('outcome')))}"
-        case "result.delivered" if name and call is not None:
+        case ResultDelivered.kind if name and call is not None:
             yield f"{batch}->>reader: result {call.index}, {_safe(str(fields.get('outcome')))}"
 
 

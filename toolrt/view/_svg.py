@@ -12,6 +12,7 @@ import base64
 from collections.abc import Iterator
 from html import escape
 
+from toolrt.events import CallSubmitted
 from toolrt.trace import Trace
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._chart import By, CallGroup, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
@@ -81,7 +82,7 @@ def svg(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "order
     Checkpoint: never.
     """
     trace = trace_of(source, "svg(source)")
-    has_calls = bool(trace.of_kind("call.submitted"))
+    has_calls = bool(trace.of_kind(CallSubmitted))
     drawing = _calls(trace, scale) if checked_by(by, trace, has_calls) == "calls" else _tasks(trace)
     width, height, *lines = drawing
     title = one_line(title, 200)

@@ -20,6 +20,7 @@ import attrs
 
 from toolrt._plain import compact
 from toolrt.errors import DefinitionRefused
+from toolrt.events import CallSubmitted
 from toolrt.trace import Trace, TraceEvent, plain, stable_text
 from toolrt.view._calls import DrawnCall, calls_of
 from toolrt.view._columns import preempts
@@ -248,7 +249,7 @@ def _execution(place: int, trace: Trace, one: Any) -> Row:
         "preemptions": sum(preempts(trace.steps, index) for index in range(len(tasks))),
         "seconds": float(max(times, default=0.0)),
         "events": len(trace.events),
-        "calls": len(trace.of_kind("call.submitted")),
+        "calls": len(trace.of_kind(CallSubmitted)),
         "schedule": " ".join([*_runs(tasks), *stopped]) or None,
     }
 

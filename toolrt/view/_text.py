@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
+from toolrt.events import CallSubmitted
 from toolrt.trace import Trace
 from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
@@ -56,7 +57,7 @@ def text(source: Trace | HasTrace, *, by: By | None = None, scale: Scale = "orde
     """
     trace = trace_of(source, "text(source)")
     width = max(_NARROWEST, width)
-    has_calls = bool(trace.of_kind("call.submitted"))
+    has_calls = bool(trace.of_kind(CallSubmitted))
     lines = _by_calls(trace, scale, width) if checked_by(by, trace, has_calls) == "calls" else _by_tasks(trace, width)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from toolrt.events import MergeDelivered, ResultDelivered
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, TraceStory
 from toolrt.model import Outcome
@@ -94,7 +95,7 @@ def results_in_call_order(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 def _order_of_results(batch: BatchStory) -> Iterator[Breach]:
     expected = 0
     for event in batch.delivered:
-        if event.kind != "result.delivered":
+        if event.kind != ResultDelivered.kind:
             continue
         index = event.fields["call"]
         call = batch.calls[index]
@@ -127,10 +128,10 @@ def _order_of_merges(batch: BatchStory) -> Iterator[Breach]:
             if late:
                 text = f"expected all of lane {lane.index} before its merge, got {late[0].kind} after it"
                 yield Breach(text, batch.id, late[0].fields["call"], late[0].seq)
-            results = [event for event in mine if event.kind == "result.delivered"]
+            results = [event for event in mine if event.kind == ResultDelivered.kind]
             if not lane.shared and results:
                 between = batch.delivered[place[results[-1].seq] + 1 : place[merge.seq]]
-                if any(event.kind == "result.delivered" for event in between) and not (
+                if any(event.kind == ResultDelivered.kind for event in between) and not (
                     passed or _outlived(batch, lane)
                 ):
                     text = f"expected the merge of lane {lane.index} right after the result of its only call"
@@ -158,14 +159,14 @@ def _promptness(batch: BatchStory) -> Iterator[Breach]:
     if batch.cancelled is not None and batch.cancelled.fields.get("outside"):
         return
     for event in batch.delivered:
-        if event.kind == "result.delivered":
+        if event.kind == ResultDelivered.kind:
             index = event.fields["call"]
             call = batch.calls[index]
             if not call.settled:
                 continue
             ready = max(ready, call.settled[-1].time if call.settled[-1].seq < event.seq else call.settled[0].time)
             text = f"the result of call {index}"
-        elif event.kind == "merge.delivered":
+        elif event.kind == MergeDelivered.kind:
             lane = batch.lanes[event.fields["lane"]]
             if lane.merged is None:
                 continue

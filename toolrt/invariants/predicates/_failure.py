@@ -8,6 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolrt.events import (
+    ApprovalAsked,
+    CallEnded,
+    CallSettled,
+    CallStarted,
+    FileRead,
+    MutationBegan,
+    MutationEnded,
+    ProgressSent,
+    ToolEffect,
+)
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
@@ -175,8 +186,8 @@ def _after_leaving(batch: BatchStory) -> Iterator[Breach]:
     for call in batch.calls.values():
         began: dict[str, int] = {}
         for event in call.touched:
-            if event.kind in ("file.mutation_began", "file.mutation_ended"):
-                step = 1 if event.kind == "file.mutation_began" else -1
+            if event.kind in (MutationBegan.kind, MutationEnded.kind):
+                step = 1 if event.kind == MutationBegan.kind else -1
                 began[event.fields["file"]] = began.get(event.fields["file"], 0) + step
         for file, open_mutations in began.items():
             if open_mutations > 0:
@@ -186,15 +197,15 @@ def _after_leaving(batch: BatchStory) -> Iterator[Breach]:
 #: What only running code of a batch does.
 _RUNNING = frozenset(
     {
-        "approval.asked",
-        "call.ended",
-        "call.settled",
-        "call.started",
-        "file.mutation_began",
-        "file.mutation_ended",
-        "file.read",
-        "progress.sent",
-        "tool.effect",
+        ApprovalAsked.kind,
+        CallEnded.kind,
+        CallSettled.kind,
+        CallStarted.kind,
+        MutationBegan.kind,
+        MutationEnded.kind,
+        FileRead.kind,
+        ProgressSent.kind,
+        ToolEffect.kind,
     }
 )
 

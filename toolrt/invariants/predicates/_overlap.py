@@ -10,6 +10,7 @@ from itertools import chain
 
 import attrs
 
+from toolrt.events import CallEnded, CallStarted, FileRead, MutationBegan, MutationEnded
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
@@ -93,7 +94,7 @@ def _read(name: str, file: _FileHistory, event: TraceEvent, story: TraceStory) -
         yield Breach(f"{name}: expected version {expected}, read {version}", batch, call, event.seq)
 
 
-_FILE_EVENTS = {"file.mutation_began": _began, "file.mutation_ended": _ended, "file.read": _read}
+_FILE_EVENTS = {MutationBegan.kind: _began, MutationEnded.kind: _ended, FileRead.kind: _read}
 
 
 def _missed(story: TraceStory) -> Iterator[Breach]:
@@ -106,9 +107,9 @@ def _missed(story: TraceStory) -> Iterator[Breach]:
             continue
         for batch, call in story.levels(event):
             key = str(event.fields.get("file")), batch
-            if event.kind == "file.mutation_ended":
+            if event.kind == MutationEnded.kind:
                 later[key] = min(call, later.get(key, call))
-            elif event.kind == "file.read" and later.get(key, call) < call:
+            elif event.kind == FileRead.kind and later.get(key, call) < call:
                 text = f"{key[0]}: expected to see the mutation by call {later[key]}, read before it had ended"
                 found.append(Breach(text, batch, call, event.seq))
     yield from reversed(found)
@@ -136,7 +137,7 @@ def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[B
     #: Those of them that may exclude others.
     lonely: dict[tuple[str, int], CallStory] = {}
     for event in events:
-        if event.kind == "call.started":
+        if event.kind == CallStarted.kind:
             batch = by_id[event.fields["batch"]]
             call = batch.calls[event.fields["call"]]
             for other in (running if call.may_exclude else lonely).values():
@@ -147,7 +148,7 @@ def _overlaps(batches: list[BatchStory], events: list[TraceEvent]) -> Iterator[B
             running[_where(event)] = call
             if call.may_exclude:
                 lonely[_where(event)] = call
-        elif event.kind == "call.ended":
+        elif event.kind == CallEnded.kind:
             running.pop(_where(event), None)
             lonely.pop(_where(event), None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolrt.events import ProgressDelivered, ProgressSent
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.order import PROGRESS_BOUND
@@ -80,9 +81,9 @@ def _dropped_in_need(batch: BatchStory) -> Iterator[Breach]:
         return
     waiting = 0
     for event in batch.events:
-        if event.kind == "progress.delivered":
+        if event.kind == ProgressDelivered.kind:
             waiting -= 1
-        elif event.kind == "progress.sent":
+        elif event.kind == ProgressSent.kind:
             if event.fields["accepted"]:
                 waiting += 1
             elif waiting < PROGRESS_BOUND and not _unwanted(batch, event):

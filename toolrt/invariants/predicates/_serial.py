@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from toolrt.events import BatchOpened, ModifierApplied
 from toolrt.invariants.predicates._equality import compared_results
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import BatchStory, CallStory, LaneStory, TraceStory
@@ -37,7 +38,7 @@ _ALL_KEYS: _Part = ("keys", "")
 
 
 def _has_serial(trace: Trace) -> bool:
-    opened = next((event for event in trace.events if event.kind == "batch.opened"), None)
+    opened = next((event for event in trace.events if event.kind == BatchOpened.kind), None)
     by_claims = opened is not None and opened.fields.get("policy") == "by_claims"
     return by_claims and isinstance(trace.notes.get("serial"), Mapping)
 
@@ -209,7 +210,7 @@ def _kept_apart(call: CallStory, earlier: CallStory, part: _Part) -> bool:
 
 
 def _tells_of_state(trace: Trace) -> bool:
-    return all("sets" in event.fields for event in trace.events if event.kind == "state.applied")
+    return all("sets" in event.fields for event in trace.events if event.kind == ModifierApplied.kind)
 
 
 @told(16, "no_write_lost", "No write of state is lost in silence.", _tells_of_state)

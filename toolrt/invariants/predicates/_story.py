@@ -1,4 +1,4 @@
-"""A trace told by batch, lane and call: what the laws look at.
+"""A trace ordered by batch, lane and call: the form in which the laws read it.
 
 Rules.  This module judges nothing.  An event of a batch that was never opened, or of a call that was never submitted,
 still gets its place, so that a law can see it.  A batch id that is opened again begins another batch.
@@ -11,12 +11,44 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
 
 import attrs
 
+from toolrt.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    BatchCancelled,
+    BatchLeft,
+    BatchOpened,
+    BatchSealed,
+    BatchStopped,
+    CallEnded,
+    CallSettled,
+    CallStarted,
+    CallStartedAgain,
+    CallSubmitted,
+    ClaimsAwaited,
+    ClaimsStale,
+    EventRecord,
+    FileRead,
+    LaneMerged,
+    LaneStarted,
+    MergeDelivered,
+    ModifierApplied,
+    ModifiersRefused,
+    MutationBegan,
+    MutationEnded,
+    ProgressDelivered,
+    ProgressSent,
+    ReaderAsked,
+    ResultDelivered,
+    ServicesHeard,
+    ServicesTold,
+    TicketTaken,
+    ToolEffect,
+)
 from toolrt.model import EVERYTHING, Claim, Mode
 from toolrt.trace import Trace, TraceEvent
 
@@ -278,7 +310,7 @@ def _seq_of(event: TraceEvent) -> int:
 
 
 class TraceStory:
-    """One trace, told."""
+    """One trace, by batch, lane and call."""
 
     def __init__(self, trace: Trace) -> None:
         #: The batches, in the order they were opened.
@@ -291,18 +323,18 @@ class TraceStory:
         self._open: dict[str, BatchStory] = {}
         for event in self.events:
             if "batch" in event.fields:
-                self._tell(event)
+                self._add(event)
 
-    def _tell(self, event: TraceEvent) -> None:
+    def _add(self, event: TraceEvent) -> None:
         name = event.fields["batch"]
         batch = self._open.get(name)
-        if batch is None or (event.kind == "batch.opened" and batch.opened is not None):
+        if batch is None or (event.kind == BatchOpened.kind and batch.opened is not None):
             batch = self._open[name] = BatchStory(name)
             self.batches.append(batch)
-        if event.kind == "batch.opened":
+        if event.kind == BatchOpened.kind:
             self._place_inside(batch, event)
         batch.events.append(event)
-        _TELLERS.get(event.kind, _nothing)(batch, event)
+        _BY_KIND.get(event.kind, _nothing)(batch, event)
 
     def _place_inside(self, batch: BatchStory, opened: TraceEvent) -> None:
         """A sub-batch names its parent as it is opened."""
@@ -418,59 +450,67 @@ def _refused(batch: BatchStory, event: TraceEvent) -> None:
     batch.call(event.fields["call"]).refused = event
 
 
-def _of_call(batch: BatchStory, event: TraceEvent) -> None:
-    """Events that happen once to a call: the field of its story is the last word of the kind."""
-    setattr(batch.call(event.fields["call"]), event.kind.split(".")[1], event)
+def _once(name: str) -> Callable[[BatchStory, TraceEvent], None]:
+    """Keep an event that happens once to a call in the field `name` of its story."""
+
+    def keep(batch: BatchStory, event: TraceEvent) -> None:
+        setattr(batch.call(event.fields["call"]), name, event)
+
+    return keep
 
 
-def _listed(name: str, delivered: bool = False) -> Any:
-    def tell(batch: BatchStory, event: TraceEvent) -> None:
+def _listed(name: str, delivered: bool = False) -> Callable[[BatchStory, TraceEvent], None]:
+    """Add an event that may happen often to a call to the list `name` of its story."""
+
+    def keep(batch: BatchStory, event: TraceEvent) -> None:
         getattr(batch.call(event.fields["call"]), name).append(event)
         if delivered:
             batch.delivered.append(event)
 
-    return tell
+    return keep
 
 
-_TELLERS: dict[str, Any] = {
-    "batch.opened": _opened,
-    "batch.sealed": _sealed,
-    "batch.left": _left,
-    "batch.cancelled": _cancelled,
-    "batch.stopped": _stopped,
-    "reader.asked": _reader_asked,
-    "ticket.taken": _ticket,
-    "claims.awaited": _awaited,
-    "claims.stale": _listed("stale"),
-    "lane.started": _lane_started,
-    "lane.merged": _lane_merged,
-    "services.told": _services_told,
-    "services.heard": _services_heard,
-    "state.applied": _applied,
-    "state.refused": _refused,
-    "merge.delivered": _merge_delivered,
-    "call.submitted": _of_call,
-    "approval.asked": _of_call,
-    "approval.answered": _of_call,
-    "call.started": _of_call,
-    "call.ended": _ended,
-    "call.again": _of_call,
-    "call.settled": _listed("settled"),
-    "progress.sent": _listed("sent"),
-    "progress.delivered": _listed("progress_delivered", delivered=True),
-    "result.delivered": _listed("result_delivered", delivered=True),
-    "tool.effect": _listed("touched"),
-    "file.read": _listed("touched"),
-    "file.mutation_began": _listed("touched"),
-    "file.mutation_ended": _listed("touched"),
+_HANDLERS: Mapping[type[EventRecord], Callable[[BatchStory, TraceEvent], None]] = {
+    BatchOpened: _opened,
+    BatchSealed: _sealed,
+    BatchLeft: _left,
+    BatchCancelled: _cancelled,
+    BatchStopped: _stopped,
+    ReaderAsked: _reader_asked,
+    TicketTaken: _ticket,
+    ClaimsAwaited: _awaited,
+    ClaimsStale: _listed("stale"),
+    LaneStarted: _lane_started,
+    LaneMerged: _lane_merged,
+    ServicesTold: _services_told,
+    ServicesHeard: _services_heard,
+    ModifierApplied: _applied,
+    ModifiersRefused: _refused,
+    MergeDelivered: _merge_delivered,
+    CallSubmitted: _once("submitted"),
+    ApprovalAsked: _once("asked"),
+    ApprovalAnswered: _once("answered"),
+    CallStarted: _once("started"),
+    CallEnded: _ended,
+    CallStartedAgain: _once("again"),
+    CallSettled: _listed("settled"),
+    ProgressSent: _listed("sent"),
+    ProgressDelivered: _listed("progress_delivered", delivered=True),
+    ResultDelivered: _listed("result_delivered", delivered=True),
+    ToolEffect: _listed("touched"),
+    FileRead: _listed("touched"),
+    MutationBegan: _listed("touched"),
+    MutationEnded: _listed("touched"),
 }
+#: By kind and not by record: a law also judges traces of other programs, whose events may lack fields.
+_BY_KIND = {record.kind: handler for record, handler in _HANDLERS.items()}
 
-#: The story told last: every law of one `check` looks at the same trace.
+#: The newest story: every law of one `check` looks at the same trace.
 _last: tuple[weakref.ref[Trace], TraceStory] | None = None
 
 
 def story_of(trace: Trace) -> TraceStory:
-    """The story of `trace`; the last one told is remembered for as long as its trace lives."""
+    """The story of `trace`; the newest one is remembered for as long as its trace lives."""
     global _last
     if _last is not None and _last[0]() is trace:
         return _last[1]

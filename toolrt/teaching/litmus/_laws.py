@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from toolrt import sim
+from toolrt.events import BatchLeft, ResultDelivered
 from toolrt.invariants.mixes._mix import Mix, MixEnding, judged
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.predicates._check import LAWS as ALL_LAWS
@@ -37,12 +38,12 @@ def _file(mix: Mix, execution: sim.Execution) -> Any:
 
 def _results(mix: Mix, execution: sim.Execution) -> Any:
     """The calls in the order in which their results reached the reader."""
-    return " ".join(str(event.fields["call"]) for event in execution.trace.of_kind("result.delivered"))
+    return " ".join(str(event.fields["call"]) for event in execution.trace.of_kind(ResultDelivered))
 
 
 def _state(mix: Mix, execution: sim.Execution) -> Any:
     """What the state's key x holds in the end."""
-    left = execution.trace.of_kind("batch.left")
+    left = execution.trace.of_kind(BatchLeft)
     return left[-1].fields["state"]["values"].get("x") if left else outcome_of(execution)
 
 
