@@ -126,7 +126,7 @@ def streaming_call() -> list[str]:
 
     import toolrt
 
-    @toolrt.tool(schema=None, claims=lambda input: [toolrt.Claim(("note",), toolrt.WRITE)])
+    @toolrt.tool(schema=None, claims=lambda input, state: [toolrt.Claim(("note",), toolrt.WRITE)])
     async def note(ctx: Any) -> str:
         return "hello"
 
@@ -139,7 +139,8 @@ def streaming_call() -> list[str]:
             results = [update.result async for update in batch if isinstance(update, toolrt.ResultReady)]
         assert [result.content for result in results] == ["hello"]
 
-    return _entered(lambda: trio.run(stream))
+    # Trio shuffles the tasks that can run, so the reader may look before or after the call: the longest way counts.
+    return max((_entered(lambda: trio.run(stream)) for _ in range(8)), key=moves)
 
 
 def lost_update() -> list[str]:

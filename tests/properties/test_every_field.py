@@ -99,7 +99,7 @@ def survey_of(workspace: Workspace) -> Tool:
 
 PARTS = [
     {"path": "toolrt/model/_update.py", "edits": [{"old": "A call says what it is doing.", "new": "A call tells."}]},
-    {"path": "toolrt/model/_registry.py", "edits": [{"old": "The tools a model may call", "new": "Tools"}]},
+    {"path": "toolrt/model/_services.py", "edits": [{"old": "The telemetry that does nothing.", "new": "Silence."}]},
     {"path": "toolrt/model/_claim.py", "edits": [{"old": "no such text is there", "new": "x"}]},
 ]
 

@@ -13,11 +13,10 @@ from toolrt.model._event import (
     OutputChunk,
     Severity,
 )
-from toolrt.model._registry import Registry
 from toolrt.model._schema import Mismatch
 from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Observer, Services, ToolTelemetry
 from toolrt.model._state import State, WorkingDir
-from toolrt.model._tool import Arguments, Tool, reads_only, tool
+from toolrt.model._tool import Arguments, Registry, Tool, reads_only, tool
 from toolrt.model._update import BatchOutcome, Progress, RejectedModifier, ResultReady, StateMerged, Update
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Tools: a function, and what its author promises about it.
+"""Tools: a function, and what its author promises about it; and the registry that holds tools by name.
 
 "Safe", claims and "modifiers are pure" are promises; the laws hold for tools that keep them.  What a tool does
 not promise is assumed to be the worst: undeclared is exclusive, a failing ``safe`` is not safe, failing
@@ -8,15 +8,17 @@ not promise is assumed to be the worst: undeclared is exclusive, a failing ``saf
 from __future__ import annotations
 
 import copy
+import difflib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, overload
 
 import attrs
 
-from toolrt._plain import at_once
+from toolrt._plain import at_once, json_copy, stable_text
 from toolrt.errors import DefinitionRefused, asks_to_exit, error_text
+from toolrt.model._call import ToolCall
 from toolrt.model._claim import EVERYTHING, READ, Claim
 from toolrt.model._schema import (
     BareValidator,
@@ -29,7 +31,7 @@ from toolrt.model._schema import (
 )
 from toolrt.model._state import State
 
-__all__ = ["DERIVED", "Arguments", "Tool", "tool"]
+__all__ = ["DERIVED", "Arguments", "Registry", "Tool", "decoded", "invalid_call_text", "tool"]
 
 T = TypeVar("T")
 
@@ -404,3 +406,98 @@ def tool(
         )
 
     return decorate if function is None else decorate(function)
+
+
+class Registry:
+    """An immutable collection of tools with distinct names, in the order given.
+
+    Raises:
+        DefinitionRefused: something is not a tool, two tools share a name, or a tool's type hints have no schema.
+        MissingExtra: a tool's schema must be derived and the ``schema`` extra is not installed.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        if not isinstance(tools, Iterable):
+            raise DefinitionRefused("a registry", "a list of tools", tools)
+        for tool in tools:
+            if not isinstance(tool, Tool):
+                raise DefinitionRefused("a registry's tool", "a function decorated with @toolrt.tool", tool)
+            if tool.name in self._tools:
+                raise DefinitionRefused("a registry", "tools with distinct names", f"two tools named {tool.name!r}")
+            tool.validator  # noqa: B018  a definition that cannot work is refused here, not at the first call
+            self._tools[tool.name] = tool
+        #: The owners of the resources that the tools claim, each once, in the tools' order.
+        self.owners: tuple[Any, ...] = tuple(
+            {id(tool.owner): tool.owner for tool in self._tools.values() if tool.owner is not None}.values()
+        )
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def get(self, name: object) -> Tool | None:
+        """The tool of that name, or None."""
+        # A kind of text may have a hash of its own.
+        return self._tools.get(str.__str__(name)) if isinstance(name, str) else None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools' names, in order."""
+        return tuple(self._tools)
+
+    def reads_in(self, calls: Iterable[ToolCall]) -> int:
+        """How many of `calls` share the batch's read budget; at least 1 (``open_batch(expected_reads=...)``)."""
+        tools = (self.get(call.name) for call in calls)
+        return max(1, sum(1 for tool in tools if tool is not None and tool.shares_read_budget))
+
+    def nearest(self, name: object) -> list[str]:
+        """Up to three names that look most like `name`, best first."""
+        return difflib.get_close_matches(stable_text(name, str), self._tools, n=3, cutoff=0.5)
+
+    def __repr__(self) -> str:
+        return f"Registry({', '.join(self._tools)})"
+
+
+#: Where no name is near, so many of a registry's are named.
+_NAMED = 20
+
+
+def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any, Arguments | list[Mismatch]]:
+    """A copy of the call's input, and the arguments of `tool`, or what is wrong in words that a model can act on.
+
+    The input is the model's, and its author may go on to change it.
+
+    Args:
+        tool: the one that the call names; None: there is none of that name in `registry`.
+    """
+    if tool is None:
+        return call.input, [_unknown_tool(registry, call.name)]
+    try:
+        input = json_copy(call.input)
+    except RecursionError:
+        return call.input, [Mismatch("input", "JSON values", "a value nested too deeply")]
+    except Exception as error:
+        return call.input, [Mismatch("input", "JSON values", f"a mapping that cannot be read ({error_text(error)})")]
+    return input, tool.decode(input)
+
+
+def _unknown_tool(registry: Registry, name: object) -> Mismatch:
+    nearest = registry.nearest(name)
+    names = nearest or list(registry.names[:_NAMED])
+    more = "" if nearest or len(registry) <= _NAMED else f" and {len(registry) - _NAMED} more"
+    hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}{more}" if names else "there are none"
+    return Mismatch("name", f"the name of a tool ({hint})", repr(name))
+
+
+def invalid_call_text(call: ToolCall, mismatches: list[Mismatch]) -> str:
+    """The error of a `call` with these `mismatches`."""
+    return f"invalid call of tool {call.name!r}: {'; '.join(map(str, mismatches))}"

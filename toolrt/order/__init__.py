@@ -1,7 +1,9 @@
 """The order of everything: claims, tickets, lanes, result slots.  Pure; knows neither Trio nor time."""
 
+from typing import Any
+
+from toolrt._alias import forward_to
 from toolrt.order._circle import circle_through
-from toolrt.order._cursor import PROGRESS_BOUND, Cursor
 from toolrt.order._lanes import (
     STATE_KEY,
     Lane,
@@ -21,7 +23,15 @@ from toolrt.order._lanes import (
 )
 from toolrt.order._machine import Machine
 from toolrt.order._merge import MergedCall, applied, has_changed, merged, stale_part
-from toolrt.order._record import CallRecord, LanePlace, LaneRecord, Siblings
+from toolrt.order._record import (
+    PROGRESS_BOUND,
+    CallRecord,
+    LanePlace,
+    LaneRecord,
+    Siblings,
+    TrackedCall,
+    TrackedCalls,
+)
 from toolrt.order._slots import LentSlot, Slots
 from toolrt.order._stale import stale_text
 from toolrt.order._states import (
@@ -37,9 +47,8 @@ from toolrt.order._states import (
     LaneState,
     Status,
 )
-from toolrt.order._tickets import ClaimTable, Ticket, give_back, next_batch
+from toolrt.order._tickets import ClaimTable, Ticket, enter_tables, give_back, leave_tables, next_batch
 from toolrt.order._verbs import Verbs
-from toolrt.order._view import TrackedCall, TrackedCalls
 
 __all__ = [
     "BATCH",
@@ -53,7 +62,6 @@ __all__ = [
     "CallRecord",
     "CallState",
     "ClaimTable",
-    "Cursor",
     "Holds",
     "Lane",
     "LaneMove",
@@ -77,8 +85,10 @@ __all__ = [
     "by_safety",
     "circle_through",
     "claims_of",
+    "enter_tables",
     "give_back",
     "has_changed",
+    "leave_tables",
     "looked_at_by",
     "may_go_stale",
     "merged",
@@ -92,3 +102,12 @@ __all__ = [
     "stale_text",
     "touched_by",
 ]
+
+_find = forward_to("toolrt.order", "toolrt.runtime._reader")
+
+
+def __getattr__(name: str) -> Any:
+    """Give `Cursor`, which stands beside the reader now."""
+    if name == "Cursor":
+        return _find(name)
+    raise AttributeError(f"module 'toolrt.order' has no attribute {name!r}")

@@ -25,7 +25,7 @@ __all__ = ["Admission"]
 
 _STOPS = (Claim("control", WRITE),)
 _MAY_BE_STOPPED = (Claim("control", READ),)
-_TAKE = CallMove.TAKE
+_TAKE = CallMove.TAKE.leads
 
 
 class Admission:
@@ -86,7 +86,7 @@ class Admission:
         if held and lane.shared and not self.fits(lane, held):
             return False
         self._note(lane, call, claims)
-        call.happen(_TAKE)
+        call.state = _TAKE[call.state]
         lane.unfinished += 1
         if held:
             if len(self.tables) == 1:
@@ -94,7 +94,8 @@ class Admission:
             else:
                 for table, mine in self.by_table(_owner(call), held).items():
                     self._take(call, table, mine)
-        self._take_the_rest(lane, call)
+        if call.stops or lane.control is not None or self._approves:
+            self._take_the_rest(lane, call)
         return True
 
     def _note(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> None:
@@ -121,7 +122,7 @@ class Admission:
     def _take(self, call: CallRecord, table: ClaimTable, claims: tuple[Claim, ...], is_open: bool = False) -> None:
         ticket = table.take(claims, call, self._granted, is_open)
         call.tickets = (*call.tickets, ticket)
-        if not ticket.ready:
+        if ticket.missing:
             call.missing += 1
             call.asks_again = True
 
@@ -153,7 +154,7 @@ class Admission:
         """Let the open tickets hold the call's claims, which are known now, and let others enter behind it."""
         call.after = looked_at
         self._note(lane, call, claims)
-        call.happen(_TAKE)
+        call.state = _TAKE[call.state]
         self.close(call, (*claims, *looked_at), still_open=False)
         self._take_the_rest(lane, call)
         for table in self.tables:

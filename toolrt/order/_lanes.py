@@ -55,7 +55,7 @@ def by_safety(tool: Tool, input: Mapping[str, Any]) -> bool:
 
 def by_claims(tool: Tool, input: Mapping[str, Any]) -> bool:
     """Calls share a lane whose `tool` declares what they touch, or is safe for this `input`; all others run alone."""
-    return not tool.alone and (tool.declares or tool.is_safe(input))
+    return not tool.alone and (tool.claims is not None or tool.is_safe(input))
 
 
 def parallel(tool: Tool, input: Mapping[str, Any]) -> bool:
@@ -71,7 +71,8 @@ def serial(tool: Tool, input: Mapping[str, Any]) -> bool:
 def shares_a_lane(policy: LanePolicy, tool: Tool, input: Mapping[str, Any]) -> bool:
     """Whether `policy` lets a call of `tool` with this `input` share a lane; False when the policy fails."""
     try:
-        return bool(at_once(policy(tool, input)))
+        shared = policy(tool, input)
+        return shared if type(shared) is bool else bool(at_once(shared))
     except Exception:
         return False
 

@@ -81,7 +81,8 @@ _APART = "apart"
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _PLACED, _ASKING, _WAITING, _READY = CallState.PLACED, CallState.ASKING, CallState.WAITING, CallState.READY
 _AGAIN, _QUEUED, _SLOT, _NOTHING = CallState.AGAIN, Status.QUEUED, Holds.SLOT, Holds.NOTHING
-_TAKE, _GRANT, _SPAWN, _END = CallMove.TAKE, CallMove.GRANT, CallMove.SPAWN, CallMove.END
+_GRANT, _SPAWN, _END = CallMove.GRANT.leads, CallMove.SPAWN.leads, CallMove.END.leads
+_CLOSE, _START, _MERGE = LaneMove.CLOSE.leads, LaneMove.START.leads, LaneMove.MERGE.leads
 
 
 class Letting:
@@ -216,7 +217,7 @@ class Machine:
         self.verbs.wake()
 
     def _close_lane(self, lane: LaneRecord) -> None:
-        lane.happen(LaneMove.CLOSE)
+        lane.state = _CLOSE[lane.state]
         if lane.unfinished == 0:
             self.verbs.wake()
 
@@ -265,7 +266,8 @@ class Machine:
         if probe.implied is not None:
             _footprints.starts_lane(self.batch_id, self.lent is None and not self.approves)
         lane.start = state
-        lane.happen(LaneMove.START)
+        lane.bare = state if type(state) is State else bare_state(state)
+        lane.state = _START[lane.state]
         self._letting = Letting(True, 0)
         self._let_next_in(lane)
 
@@ -338,7 +340,7 @@ class Machine:
         if refusal is not None:
             letting.refused.append((call, refusal))
         elif letting.at_start and call.state is _WAITING and not call.missing:
-            call.happen(_GRANT)
+            call.state = _GRANT[call.state]
             lane.ready.append(call.call_index)
             if observer.measures:
                 observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
@@ -407,9 +409,7 @@ class Machine:
 
     def _tell_start(self, lane: LaneRecord) -> None:
         calls = [call.call_index for call in lane.calls]
-        observer.tell(
-            LaneStarted(self.batch_id, lane.index, lane.shared, calls, bare_state(lane.start)), self.telemetry
-        )
+        observer.tell(LaneStarted(self.batch_id, lane.index, lane.shared, calls, lane.bare), self.telemetry)
         for call in lane.calls:
             if call.admitted and call.state is not _ASKING:
                 self._tell_tickets(lane, call)
@@ -463,7 +463,7 @@ class Machine:
 
     def holds(self, lane: LaneRecord, call: CallRecord) -> None:
         """The call of `lane` holds what it claims."""
-        call.happen(_GRANT)
+        call.state = _GRANT[call.state]
         heappush(lane.ready, call.call_index)
         if observer.measures:
             observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
@@ -486,7 +486,7 @@ class Machine:
             call = calls[heappop(ready)]
             if call.state is not _READY and call.state is not _AGAIN:
                 continue
-            call.happen(_SPAWN)
+            call.state = _SPAWN[call.state]
             lane.running += 1
             if lent is not None:
                 lent.take()
@@ -604,7 +604,7 @@ class Machine:
         if observer.measures:
             observer.tell(ReleaseBegan(call.batch_id, call.call_index), self.telemetry)
         tickets, call.tickets = call.tickets, ()
-        call.happen(_END)
+        call.state = _END[call.state]
         for ticket in tickets:
             ticket.release()
         if observer.measures:
@@ -639,7 +639,7 @@ class Machine:
         """The lane's modifiers are applied, and leave `state`; its calls have all ended, or will never start."""
         if lane.state is LaneState.GATHERING or lane.state is LaneState.OPEN:
             lane.happen(LaneMove.CLOSE)  # where it is driven an error came up
-        lane.happen(LaneMove.MERGE)
+        lane.state = _MERGE[lane.state]
         lane.start = state
 
     # The end of a call
@@ -649,7 +649,7 @@ class Machine:
         if observer.listens:
             observer.tell(CallEnded(call.batch_id, call.call_index), self.telemetry)
         waits, holds, tool = call.state is CallState.RETURNED, call.state.holds, call.tool
-        call.happen(_END)
+        call.state = _END[call.state]
         tickets, call.tickets = call.tickets, ()
         if waits and tool is not None and tool.pure:
             # If it has to run again, what it reads must be as its place in the order has it.
@@ -669,7 +669,7 @@ class Machine:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
         if lane.undecided:
             self.decide(lane)
-        if lane.is_over:
+        if lane.unfinished == 0:
             self.verbs.wake()
 
     def _finish_all(self, lane: LaneRecord, calls: Iterable[CallRecord]) -> None:
@@ -679,7 +679,7 @@ class Machine:
             if observer.listens:
                 observer.tell(CallEnded(call.batch_id, call.call_index), self.telemetry)
             holds = call.state.holds
-            call.happen(_END)
+            call.state = _END[call.state]
             tickets += call.tickets
             call.tickets = ()
             self._free(lane, holds)

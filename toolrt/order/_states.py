@@ -3,6 +3,9 @@
 Rules.
     1. There is one table for each of the three: ``(state, event) -> state``.
     2. A pair that is not in the table is a bug of toolrt.  It raises before anything is written.
+    3. A record changes its state by ``happen(event)``.  Code that every call goes through looks the row up in place,
+       ``call.state = _TAKE[call.state]`` with ``_TAKE = CallMove.TAKE.leads``, because a method costs as much as the
+       rest of such a step.
 
 Theory.  A state of a call says two things at once.  Its *status* is what a user sees: queued, executing, completed or
 yielded.  What it *holds* is what it still has to give back: nothing, its tickets, or its tickets and a slot.  The two
@@ -58,6 +61,20 @@ class Holds(enum.Enum):
     TICKETS = "tickets"
     #: Its tickets and a slot.
     SLOT = "slot"
+
+
+class Rows(dict[Any, Any]):
+    """The rows of one event, by the state before; a look-up of another state raises.
+
+    Args:
+        event: its word.
+    """
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+
+    def __missing__(self, state: Any) -> Any:
+        raise InternalError(f"{self._event} is impossible in the state {state.name.lower()}")
 
 
 _QUEUED, _EXECUTING, _COMPLETED, _YIELDED = Status
@@ -149,7 +166,7 @@ class CallMove(enum.Enum):
 
     def __init__(self, word: str) -> None:
         #: Where it leads to, by where the call is: one look-up a step.
-        self.leads: dict[CallState, CallState] = {}
+        self.leads: dict[CallState, CallState] = Rows(word)
 
     # Members are singletons; the inherited hash goes through the name, in Python, and is felt in every call.
     __hash__ = object.__hash__
@@ -184,7 +201,7 @@ class LaneMove(enum.Enum):
 
     def __init__(self, word: str) -> None:
         #: Where it leads to, by where the lane is: one look-up a step.
-        self.leads: dict[LaneState, LaneState] = {}
+        self.leads: dict[LaneState, LaneState] = Rows(word)
 
     __hash__ = object.__hash__
 
@@ -222,7 +239,7 @@ class BatchMove(enum.Enum):
 
     def __init__(self, word: str) -> None:
         #: Where it leads to, by where the batch is: one look-up a step.
-        self.leads: dict[BatchState, BatchState] = {}
+        self.leads: dict[BatchState, BatchState] = Rows(word)
 
     __hash__ = object.__hash__
 

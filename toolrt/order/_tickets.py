@@ -32,7 +32,7 @@ from toolrt.errors import InternalError
 from toolrt.model import READ, WRITE, Claim
 from toolrt.order._claim_tree import ClaimTree, Group, by_serial
 
-__all__ = ["ClaimTable", "Ticket", "give_back", "next_batch"]
+__all__ = ["ClaimTable", "Ticket", "enter_tables", "give_back", "leave_tables", "next_batch"]
 
 
 class Ticket:
@@ -41,14 +41,15 @@ class Ticket:
     Make one with `ClaimTable.take`; give it back with `release`, exactly once.
     """
 
-    __slots__ = ("_groups", "_missing", "_on_ready", "_outside", "_serial", "open", "owner", "released", "table")
+    __slots__ = ("_groups", "_on_ready", "_outside", "_serial", "missing", "open", "owner", "released", "table")
 
     def __init__(self, table: ClaimTable, serial: int, owner: Any, on_ready: Callable[[Any], None] | None) -> None:
         #: The table it belongs to.
         self.table = table
         self._serial = serial
         self._groups: tuple[Group, ...] = ()
-        self._missing = 0
+        #: How many of its claims something earlier still stands in the way of.
+        self.missing = 0
         self._on_ready = on_ready
         #: Whoever took it.
         self.owner = owner
@@ -62,7 +63,7 @@ class Ticket:
     @property
     def ready(self) -> bool:
         """Whether nothing earlier stands in its way any more."""
-        return self._missing == 0
+        return self.missing == 0
 
     def release(self) -> None:
         """Give the ticket back; whoever waited only for it is told before this returns, in the order they asked.
@@ -70,7 +71,9 @@ class Ticket:
         Raises:
             InternalError: it was given back before.
         """
-        _tell(self.table._end((self,)))
+        ready = self.table._end((self,))
+        if ready:
+            _tell(ready)
 
     def implies(self) -> None:
         """Tell an explorer that what happens now comes after all that the ticket waited for."""
@@ -113,8 +116,8 @@ class ClaimTable:
         #: The ticket whose claims are not known yet, and those that wait for it outside the order.
         self._open: Ticket | None = None
         self._outside: dict[Ticket, None] = {}
-        #: Whose batches take tickets here now; the runtime's own affair.
-        self.tenure: Any = None
+        #: The run of an event loop whose batches take tickets here, and how many of them are open; None: no run.
+        self.tenure: tuple[object, int] | None = None
 
     def clear(self) -> None:
         """Forget every ticket: those who took them are gone, and will give none back."""
@@ -171,7 +174,7 @@ class ClaimTable:
         ticket.open = is_open
         if self._open is not None:
             ticket._outside = claims
-            ticket._missing = 1
+            ticket.missing = 1
             self._outside[ticket] = None
         else:
             self._enter(ticket, claims)
@@ -202,9 +205,9 @@ class ClaimTable:
             ticket = next(iter(self._outside))
             del self._outside[ticket]
             claims, ticket._outside = ticket._outside or (), None
-            ticket._serial, ticket._missing = self._tree.serial, 0
+            ticket._serial, ticket.missing = self._tree.serial, 0
             self._enter(ticket, claims)
-            if ticket._missing == 0:
+            if ticket.missing == 0:
                 ready.append(ticket)
 
     def _enter(self, ticket: Ticket, claims: Sequence[Claim]) -> None:
@@ -221,7 +224,7 @@ class ClaimTable:
             group.tickets[ticket] = None
             ticket._groups = (group,)
             if group.predecessors:
-                ticket._missing = 1
+                ticket.missing = 1
         else:
             # All predecessors are looked up before anything is entered, so that a ticket never waits for itself.
             look = self._predecessors if self._ghosts else tree.predecessors
@@ -235,7 +238,7 @@ class ClaimTable:
                 group.tickets[ticket] = None
                 groups.append(group)
                 if group.predecessors:
-                    ticket._missing += 1
+                    ticket.missing += 1
             ticket._groups = tuple(groups)
         if probe.sink is not None:
             self._report(ticket)
@@ -297,8 +300,8 @@ class ClaimTable:
             ended.append(group)
             return
         for ticket in group.tickets:
-            ticket._missing -= 1
-            if ticket._missing == 0:
+            ticket.missing -= 1
+            if ticket.missing == 0:
                 ready.append(ticket)
 
     # Ghosts
@@ -400,6 +403,38 @@ def next_batch(tables: Sequence[ClaimTable]) -> int:
     for table in tables:
         table._batches = number
     return number
+
+
+def enter_tables(tables: Sequence[ClaimTable], run: object, is_over: Callable[[Any], bool]) -> ClaimTable | None:
+    """Let a batch of `run` take tickets in `tables` until `leave_tables`.
+
+    One run at a time, because the code that gives a ticket back starts the call that waited for it.  The caller keeps
+    other threads out meanwhile.
+
+    Args:
+        run: stands for the run of an event loop, by its identity.
+        is_over: whether another run has ended.  What that has left in a table is thrown away.
+
+    Returns: a table that belongs to another run, and nothing was changed; None: the batch may take tickets.
+    """
+    for table in tables:
+        if table.tenure is not None and table.tenure[0] is not run and not is_over(table.tenure[0]):
+            return table
+    for table in tables:
+        holder, batches = table.tenure or (run, 0)
+        if holder is not run:
+            table.clear()
+            batches = 0
+        table.tenure = run, batches + 1
+    return None
+
+
+def leave_tables(tables: Sequence[ClaimTable], run: object) -> None:
+    """Give back the `tables` that `enter_tables` took for a batch of `run`; the caller keeps other threads out."""
+    for table in tables:
+        holder, batches = table.tenure or (None, 0)
+        if holder is run:
+            table.tenure = (run, batches - 1) if batches > 1 else None
 
 
 def give_back(tickets: Sequence[Ticket], order: Callable[[Any], int]) -> None:

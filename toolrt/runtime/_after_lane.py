@@ -26,7 +26,7 @@ from toolrt.events import ServiceFailed, ServicesHeard, ServicesTold, observer
 from toolrt.model import WRITE, AfterLane, FileChanged, LaneChanges
 from toolrt.order import CallRecord, LaneRecord
 from toolrt.runtime._cancellation import split_cancelled
-from toolrt.runtime._interrupts import asked, awaited
+from toolrt.runtime._execution import asked, awaited
 from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["changes_of", "tell_services"]

@@ -22,7 +22,6 @@ from toolrt._plain import json_copy
 from toolrt.errors import asks_to_exit
 from toolrt.events import ApprovalAnswered, ApprovalAsked, ApprovalAwaited, observer
 from toolrt.model import Allow, ApprovalRequest, Approve, Claim, Deny, Outcome, Rewrite, Tool, covers, decision
-from toolrt.model._watched_state import bare_state
 from toolrt.order import (
     CallRecord,
     CallState,
@@ -35,7 +34,8 @@ from toolrt.order import (
     touched_by,
 )
 from toolrt.runtime._cancellation import split_cancelled
-from toolrt.runtime._interrupts import asked, awaited, protected
+from toolrt.runtime._execution import asked, awaited
+from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._telemetry import BatchTelemetry
 
@@ -91,7 +91,7 @@ class Approval:
             shown,
             call.call_index,
             call.batch_id,
-            bare_state(lane.start),
+            lane.bare,
             call.claims if call.allowed is None else call.allowed,
             call.tool,
             None if engine.lease is None else engine.lease.asked_as,
@@ -188,7 +188,7 @@ class Approval:
         if isinstance(arguments, list):
             return f"the rewritten input does not fit: {'; '.join(map(str, arguments))}"
         lane = self.lane
-        state = bare_state(lane.start)
+        state = lane.bare
         if may_go_stale(tool, lane.shared):
             # Asked for when the call is granted: what its claims look at may change until then.
             wanted: tuple[Claim, ...] = ()

@@ -10,7 +10,7 @@ What it does is done by an engine (`toolrt.runtime._run.BatchRun`), which stays 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -30,6 +30,8 @@ class Engine(Protocol):
     @property
     def records(self) -> Sequence[CallRecord]: ...
     @property
+    def reader(self) -> AsyncIterator[Update]: ...
+    @property
     def state(self) -> State: ...
     @property
     def outcome(self) -> BatchOutcome | None: ...
@@ -47,7 +49,6 @@ class Engine(Protocol):
     def seal(self) -> None: ...
     def cancel_by_user(self, reason: str) -> None: ...
     async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome: ...
-    async def next(self) -> Update: ...
     async def enter(self) -> None: ...
     async def leave(self, error: BaseException | None) -> None: ...
 
@@ -182,8 +183,8 @@ class Batch:
             raise BatchClosed(self.batch_id, "give its outcome", "it is not over: leave its block first")
         return outcome
 
-    def __aiter__(self) -> Batch:
-        return self
+    def __aiter__(self) -> AsyncIterator[Update]:
+        return self._engine.reader
 
     @protected
     async def __anext__(self) -> Update:
@@ -198,7 +199,7 @@ class Batch:
         Ordering: results by call_index, the progress of a call in its order and before its result, and a lane's
         `StateMerged` after its last result.
         """
-        return await self._engine.next()
+        return await self._engine.reader.__anext__()
 
     @protected
     async def __aenter__(self) -> Batch:

@@ -14,10 +14,9 @@ Rules.
 
 from __future__ import annotations
 
-import contextvars
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import attrs
 import trio
@@ -27,21 +26,21 @@ from toolrt.errors import asks_to_exit
 from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
 from toolrt.model import Claim, Outcome, Tool, ToolOutput
 from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, _footprints, may_go_stale
+from toolrt.runtime._caller import RUNNING_CALL
 from toolrt.runtime._cancellation import split_cancelled
 from toolrt.runtime._context import ToolContext
 from toolrt.runtime._host import CallHost
-from toolrt.runtime._interrupts import asked, awaited, protected
-from toolrt.runtime._left_open import check_answer, close_left_open, stands_of
+from toolrt.runtime._interrupts import protected
+from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stands_of
 from toolrt.runtime._reader import Reader
 
-__all__ = ["RUNNING_CALL", "ExecutionHost", "execute", "execute_again"]
+__all__ = ["ExecutionHost", "asked", "awaited", "execute", "execute_again"]
+
+T = TypeVar("T")
 
 # Looked up once: an attribute of an enumeration costs as much as a call.
-_SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START, Outcome.OK
+_SPAWNED, _RUNNING, _START, _OK = CallState.SPAWNED, CallState.RUNNING, CallMove.START.leads, Outcome.OK
 _SETTLED = (CallState.DROPPED, CallState.LINGERING)
-
-#: The call whose tool the running code belongs to.
-RUNNING_CALL: contextvars.ContextVar[CallRecord | None] = contextvars.ContextVar("toolrt running call", default=None)
 
 
 class ExecutionHost(CallHost, Protocol):
@@ -75,6 +74,21 @@ class ExecutionHost(CallHost, Protocol):
         """Take note that an enclosing scope was cancelled, if one was."""
 
 
+@trio.lowlevel.disable_ki_protection
+def asked(function: Callable[..., T], *args: Any) -> T:
+    """What the author's `function` answers to `args`."""
+    return function(*args)
+
+
+@trio.lowlevel.disable_ki_protection
+async def awaited(awaitable: Awaitable[T]) -> T:
+    """What the author's `awaitable` gives.
+
+    Checkpoint: as it does.
+    """
+    return await awaitable
+
+
 def _is_stepped() -> bool:
     """Whether Trio steps a call's task now; it does not when a coroutine is closed from elsewhere."""
     if not trio.lowlevel.in_trio_task():
@@ -99,7 +113,7 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
         raise
     tool: Any = call.tool
     RUNNING_CALL.set(call)
-    call.happen(_START)
+    call.state = _START[call.state]
     now = call.started_at = trio.current_time()
     timeout = run.timeout if tool.timeout is None else tool.timeout
     if observer.listens:
@@ -129,7 +143,7 @@ async def execute_again(run: ExecutionHost, lane: LaneRecord, call: CallRecord) 
         return
     tool: Any = call.tool
     RUNNING_CALL.set(call)
-    call.happen(_START)
+    call.state = _START[call.state]
     timeout = run.timeout if tool.timeout is None else tool.timeout
     await _attempt(run, lane, call, tool, trio.current_time(), timeout)
 
@@ -154,7 +168,8 @@ async def _attempt(
         value = await awaited(coroutine)
         if task._cancel_status is not status or task._child_nurseries:
             raise await close_left_open(call, task, status, None)
-        check_answer(value.content if isinstance(value, ToolOutput) else value)
+        if type(value) not in PLAIN:
+            check_answer(value.content if isinstance(value, ToolOutput) else value)
     except BaseException as error:  # noqa: ASYNC103  _failed re-raises a Cancelled that is due
         error = await _tidied(call, task, status, coroutine, error)  # noqa: ASYNC102  what was left open ends
         await _failed(run, lane, call, error, None, None)  # noqa: ASYNC102  shielded, and it waits for a thread only

@@ -5,7 +5,8 @@ Rules.
        there waits for the main task's next checkpoint.
     2. A tool, its `safe`, `stops_batch` and `claims`, its modifiers, the lane policy, the approval check and the
        services that hear of changes run without it, so that one that does not end can be interrupted.
-    3. What runs without it is called from one place each, and what comes up there is handled like an exit in a call.
+    3. What runs without it is called from one place each, named below or `asked` and `awaited` in
+       `toolrt.runtime._execution`, and what comes up there is handled like an exit in a call.
 
 Theory.  Trio decides by the innermost frame whose code is marked.  A function that is called from a marked one is
 protected with it, so it is enough to mark the ways in, and the ways out again.
@@ -15,17 +16,12 @@ Limits.  Observers (`telemetry`) run protected, because the bookkeeping calls th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-
 import trio
 
 from toolrt.model import Tool
 from toolrt.order import _merge, shares_a_lane
 
-__all__ = ["asked", "awaited", "protected"]
-
-T = TypeVar("T")
+__all__ = ["protected"]
 
 #: Marks a way into the runtime, or the function of one of its tasks.
 protected = trio.lowlevel.enable_ki_protection
@@ -33,18 +29,3 @@ protected = trio.lowlevel.enable_ki_protection
 # The rooms below know no Trio; these are the places where they call functions of a tool's author.
 for _asks in (Tool._asked, _merge._result, shares_a_lane):
     trio.lowlevel.disable_ki_protection(_asks)
-
-
-@trio.lowlevel.disable_ki_protection
-def asked(function: Callable[..., T], *args: Any) -> T:
-    """What the author's `function` answers to `args`."""
-    return function(*args)
-
-
-@trio.lowlevel.disable_ki_protection
-async def awaited(awaitable: Awaitable[T]) -> T:
-    """What the author's `awaitable` gives.
-
-    Checkpoint: as it does.
-    """
-    return await awaitable

@@ -20,7 +20,7 @@ import trio
 from toolrt.errors import BatchClosed
 from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
 from toolrt.order import CallRecord, CallState, ClaimTable, LaneRecord, LentSlot, Machine, Slots, Status
-from toolrt.runtime._one_run import refuse_other_run
+from toolrt.runtime._caller import refuse_other_run
 
 __all__ = ["DEEPEST", "Lease", "refuse_inside"]
 

@@ -27,7 +27,7 @@ import trio
 from toolrt.order import CallRecord
 from toolrt.runtime._batch import Batch
 
-__all__ = ["TRIO_NAMES", "check_answer", "close_left_open", "stands_of"]
+__all__ = ["PLAIN", "TRIO_NAMES", "check_answer", "close_left_open", "stands_of"]
 
 #: The private names of Trio that are used here, by their holder.
 TRIO_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +40,8 @@ TRIO_NAMES: Mapping[str, tuple[str, ...]] = {
 _DEEPEST = 5
 _MOST = 1_000
 
-_PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
+#: The types of values that hold nothing else.
+PLAIN = frozenset((str, int, float, bool, bytes, type(None)))
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 _UNAWAITED = (types.GeneratorType, types.AsyncGeneratorType, Awaitable)
 
@@ -146,7 +147,7 @@ def check_answer(value: Any) -> None:
     Raises:
         TypeError: `value` is a function, or there is a coroutine, a generator or another awaitable in it.
     """
-    if type(value) in _PLAIN:
+    if type(value) in PLAIN:
         return
     if isinstance(value, _FUNCTIONS):
         raise TypeError(
@@ -165,7 +166,7 @@ def check_answer(value: Any) -> None:
 
 def _unawaited(value: Any, depth: int, room: list[int]) -> list[Any]:
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return []
     if isinstance(value, _UNAWAITED):
         return [value]
@@ -176,6 +177,6 @@ def _unawaited(value: Any, depth: int, room: list[int]) -> list[Any]:
             room[0] -= 1
             if room[0] < 0:
                 break
-            if type(item) not in _PLAIN:
+            if type(item) not in PLAIN:
                 found += _unawaited(item, depth + 1, room)
     return found

@@ -45,9 +45,9 @@ from toolrt.model import (
     ToolCall,
     ToolOutput,
     ToolResult,
-    Update,
     covers,
 )
+from toolrt.model._tool import decoded, invalid_call_text
 from toolrt.model._watched_state import bare_state, parts_json
 from toolrt.order import (
     BatchMove,
@@ -65,7 +65,9 @@ from toolrt.order import (
     _footprints,
     applied,
     claims_of,
+    enter_tables,
     give_back,
+    leave_tables,
     looked_at_by,
     merged,
     parallel,
@@ -78,20 +80,27 @@ from toolrt.order import (
 from toolrt.runtime._after_lane import tell_services
 from toolrt.runtime._approval import Approval
 from toolrt.runtime._batch import Batch
+from toolrt.runtime._caller import (
+    RUNNING_CALL,
+    TABLES_LOCK,
+    is_over,
+    refuse_other_run,
+    refuse_own_tools,
+    refuse_shared_table,
+)
 from toolrt.runtime._cancellation import bare, split_cancelled
-from toolrt.runtime._decoding import decoded, refusal, unknown_tool
-from toolrt.runtime._execution import RUNNING_CALL, execute, execute_again
+from toolrt.runtime._execution import execute, execute_again
 from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease, refuse_inside
-from toolrt.runtime._one_run import enter_tables, leave_tables, refuse_other_run
 from toolrt.runtime._reader import Reader
 from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["BatchRun", "Settings"]
 
 # Looked up once: an attribute of an enumeration costs as much as a call.
-_SETTLE, _SKIP, _PLACED, _EXECUTING = CallMove.SETTLE, CallMove.SKIP, CallState.PLACED, Status.EXECUTING
+_SETTLE, _SKIP, _EXECUTING = CallMove.SETTLE, CallMove.SKIP, Status.EXECUTING
+_CLOSE, _SUBMIT = CallMove.CLOSE.leads, BatchMove.SUBMIT.leads
 
 
 @attrs.frozen
@@ -111,8 +120,8 @@ class Settings:
     hooks: tuple[tuple[Any, AfterLane], ...]
     #: What calls of a tool are given.
     services_of: Callable[[Tool | None], Services]
-    #: The telemetry of a new batch, by its id and its calls; None: it has none.
-    telemetry: Callable[[str, Sequence[CallRecord]], BatchTelemetry | None]
+    #: The telemetry of a new batch, by its id and its calls; None: nothing observes the runtime.
+    telemetry: Callable[[str, Sequence[CallRecord]], BatchTelemetry] | None
     #: Makes a batch inside a call.
     sub_batch: Callable[..., Batch]
 
@@ -178,7 +187,7 @@ class BatchRun:
         self.registry = settings.registry
         self.services_of = settings.services_of
         self.timeout = settings.timeout
-        budget = bare_state(state).context_budget
+        budget = (state if type(state) is State else bare_state(state)).context_budget
         #: How many tokens one read may answer; None is any number.  Fixed here (RULES 23).
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
         tables = settings.tables
@@ -196,7 +205,7 @@ class BatchRun:
         self.records = self.machine.calls
         #: The Trio run that the batch belongs to.
         self.token = trio.lowlevel.current_trio_token()
-        self.reader = Reader(batch_id, self.records, self.machine.lanes, self.token, listens)
+        self.reader = Reader(self.machine, self.token, listens)
         #: Hands on a call's progress, or drops and counts it.
         self.send = self.reader.send
         #: The context variables at the place where the batch was opened: what every call of it sees.
@@ -241,15 +250,6 @@ class BatchRun:
         if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not self.token:
             refuse_other_run(self.token, self.batch_id, action)
 
-    def _refuse_own_tools(self, action: str) -> None:
-        """Refuse what would wait for the very call that asks for it."""
-        call = RUNNING_CALL.get()
-        while call is not None:
-            if call.siblings is self.records and call.status is _EXECUTING:
-                why = f"call {call.call_index} ({call.name}) asks for it, and it waits for that call to end"
-                raise BatchClosed(self.batch_id, action, f"{why}: do it outside the batch's own tools")
-            call = call.parent
-
     # Submitting
 
     def submit(self, call: ToolCall) -> CallRecord:
@@ -270,7 +270,7 @@ class BatchRun:
             record.parent = self.opener
             if self.lease is not None:
                 record.outermost = self.opener.outermost or self.opener
-        self.machine.happen(BatchMove.SUBMIT)
+        self.machine.state = _SUBMIT[self.machine.state]
         self.records.append(record)
         try:
             self._place(record, call)
@@ -295,13 +295,13 @@ class BatchRun:
         if observer.listens:
             submitted = CallSubmitted(self.batch_id, record.call_index, call.call_id, call.name, call.input)
             observer.tell(submitted, self.telemetry)
-        arguments = unknown_tool(self.registry, call) if tool is None else decoded(record, tool)
+        record.input, arguments = decoded(call, tool, self.registry)
         if tool is not None and tool.stops_batch is not False:
             record.stops = tool.may_stop(record.input)
         if machine.stopped_by is not None or machine.cancel_reason is not None:
             machine.answer_late(record)
         elif isinstance(arguments, list):
-            self.settle(record, Outcome.INVALID, None, refusal(call, arguments))
+            self.settle(record, Outcome.INVALID, None, invalid_call_text(call, arguments))
             if record.stops:
                 machine.stop(record)
         elif tool is not None:
@@ -317,7 +317,7 @@ class BatchRun:
         self._refuse_other_run("be sealed")
         if self.outcome is None:
             self.machine.seal()
-        self.reader.tell()
+        self._wake_reader()
 
     # What tools, their authors and approval checks are asked
 
@@ -381,15 +381,15 @@ class BatchRun:
         self.machine.failed(lane, call)
 
     def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        return claims_of(cast(Tool, call.tool), call.input, bare_state(lane.start), lane.shared)
+        return claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
 
     def _looked_at_by(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        return looked_at_by(cast(Tool, call.tool), call.input, bare_state(lane.start), lane.shared)
+        return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
 
     def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
         """Why a child may not have these claims; None if its parent covers them."""
         tool = cast(Tool, call.tool)
-        touched = call.allowed = touched_by(tool, call.input, bare_state(lane.start))
+        touched = call.allowed = touched_by(tool, call.input, lane.bare)
         wanted = self.machine.admission.by_owner(tool.owner, claims if touched is None else touched)
         return cast(Lease, self.lease).refusal(wanted)
 
@@ -462,7 +462,7 @@ class BatchRun:
         self, call: CallRecord, outcome: Outcome, content: Any, error: str | None, event: CallMove = _SETTLE
     ) -> None:
         """Fix the call's result: its `outcome`, the `content` or the `error`; `event` is `SETTLE` or `SKIP`."""
-        call.happen(event)
+        call.state = event.leads[call.state]
         if event is _SKIP:
             call.modifiers = ()
         if probe.implied is not None:
@@ -476,8 +476,7 @@ class BatchRun:
             modifiers = len(call.modifiers)
             settled = CallSettled(self.batch_id, call.call_index, outcome.value, content, error, modifiers, reads)
             observer.tell(settled, self.telemetry)
-        if self.reader.news is not None:
-            self.reader.news.set()
+        self._wake_reader()
 
     def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
         """Fix the result of a call that the machine answers."""
@@ -527,6 +526,11 @@ class BatchRun:
         if self._news is not None and (machine.current + 1 < len(machine.lanes) or self.is_complete):
             self._news.set()
 
+    def _wake_reader(self) -> None:
+        """Let the reader look for an update, if it waits for one."""
+        if self.reader.news is not None:
+            self.reader.news.set()
+
     # Cut short
 
     def cancel_by_user(self, reason: str) -> None:
@@ -548,7 +552,7 @@ class BatchRun:
         self.machine.cancel(reason, outside)
         if self.hook_scope is not None:
             self.hook_scope.cancel()
-        self.reader.tell()
+        self._wake_reader()
 
     def cancelled_from_outside(self) -> None:
         """Take note that an enclosing scope was cancelled, if one was."""
@@ -676,7 +680,7 @@ class BatchRun:
             rejected = [(one.call_index, one.position) for one in merge.rejected]
             told = LaneMerged(self.batch_id, lane.index, bare_state(self.state), merge.applied, rejected)
             observer.tell(told, self.telemetry)
-        self.reader.tell()
+        self._wake_reader()
         return lane
 
     def _apply(self, lane: LaneRecord) -> None:
@@ -692,14 +696,6 @@ class BatchRun:
             call.modifiers = ()
             call.merged = None
         lane.modified = []
-
-    # Reading
-
-    async def next(self) -> Update:
-        """The next update: see `Batch.__anext__`."""
-        self._refuse_other_run("hand out its updates")
-        self._refuse_own_tools("hand out its updates")
-        return await self.reader.next(self.machine)
 
     # Sub-batches
 
@@ -736,7 +732,10 @@ class BatchRun:
             self.opener = RUNNING_CALL.get()
             if self.opener is not None:
                 refuse_inside(self.opener, self.batch_id, self.settings.tables)
-            enter_tables(self.settings.tables, self.batch_id)
+            with TABLES_LOCK:
+                taken = enter_tables(self.settings.tables, self.token, is_over)
+            if taken is not None:
+                refuse_shared_table(self.batch_id, taken.name)
         if self.opener is not None:
             self.opener.opened += (self,)
         self._entered = True
@@ -744,8 +743,8 @@ class BatchRun:
     def _begin(self) -> None:
         """Tell that the batch is open."""
         settings = self.settings
-        self.telemetry = self.machine.telemetry = settings.telemetry(self.batch_id, self.records)
-        if self.telemetry is not None:
+        if settings.telemetry is not None:
+            self.telemetry = self.machine.telemetry = settings.telemetry(self.batch_id, self.records)
             observer.measure_with(self.telemetry)
         if observer.listens:
             policy = getattr(settings.policy, "__name__", "policy")
@@ -801,7 +800,8 @@ class BatchRun:
         """Leave the block, which `error` ended, if one did: see `Batch`."""
         if not isinstance(error, GeneratorExit):  # that one comes where the whole Trio run is torn down
             self._refuse_other_run("be left")
-            self._refuse_own_tools("be left")
+            if RUNNING_CALL.get() is not None:
+                refuse_own_tools(self.records, self.batch_id, "be left")
         if error is None:
             self.seal()
         else:
@@ -831,8 +831,10 @@ class BatchRun:
         if self.lease is not None:
             self.lease.ended(self)
         else:
-            leave_tables(self.settings.tables, self.token)
-        self.reader.drop_unread()
+            with TABLES_LOCK:
+                leave_tables(self.settings.tables, self.token)
+        if self.reader.unread:
+            self.reader.drop_unread()
         results = []
         tickets: list[Ticket] = []
         for call in self.records:
@@ -843,7 +845,7 @@ class BatchRun:
             result = cast(ToolResult, call.result)
             if result.progress_dropped != call.progress_dropped:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
-            call.happen(CallMove.CLOSE)
+            call.state = _CLOSE[call.state]
             results.append(result)
         kept = [ticket for ticket in tickets if not ticket.released]
         if kept:
@@ -863,4 +865,4 @@ class BatchRun:
             observer.tell(BatchLeft(self.batch_id, results, bare_state(state), left, dropped), self.telemetry)
         if self.telemetry is not None:
             observer.stop_measuring(self.telemetry)
-        self.reader.tell()
+        self._wake_reader()

@@ -30,6 +30,8 @@ from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Runtime"]
 
+_EMPTY = State()
+
 
 class Runtime:
     """Runs batches of tool calls on Trio, by rules that hold under every schedule.
@@ -113,10 +115,9 @@ class Runtime:
         """How often the observer raised; of one that other runtimes tell too, all of it."""
         return observer_state(self.services.telemetry).failures
 
-    def _telemetry(self, batch_id: str, calls: Sequence[CallRecord]) -> BatchTelemetry | None:
-        """What tells the observer of a new batch, by its `batch_id` and its `calls`; None: nothing observes."""
-        telemetry = self.services.telemetry
-        return None if telemetry is SILENT else BatchTelemetry(telemetry, self._observer_state, batch_id, calls)
+    def _telemetry(self, batch_id: str, calls: Sequence[CallRecord]) -> BatchTelemetry:
+        """What tells the observer of a new batch, by its `batch_id` and its `calls`."""
+        return BatchTelemetry(self.services.telemetry, self._observer_state, batch_id, calls)
 
     def services_of(self, tool: Tool | None) -> Services:
         """What calls of `tool` are given.
@@ -212,21 +213,6 @@ class Runtime:
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
         return other
 
-    def _settings(self) -> Settings:
-        """What each batch is given."""
-        return Settings(
-            self.registry,
-            self.lanes,
-            self.limit,
-            self.approve,
-            self.timeout,
-            self.tables,
-            self._hooks,
-            self.services_of,
-            self._telemetry,
-            self._sub_batch,
-        )
-
     def _new_batch(
         self,
         state: State | None,
@@ -241,7 +227,7 @@ class Runtime:
         if not isinstance(events, bool):
             raise DefinitionRefused("open_batch(events)", "True or False", events)
         if state is None:
-            state = State()
+            state = _EMPTY
         if not isinstance(state, State):
             raise DefinitionRefused("a batch's state", "a toolrt.State", state)
         if batch_id is not None and not isinstance(batch_id, str):
@@ -252,7 +238,19 @@ class Runtime:
         else:
             number = next_batch(self.tables)
             batch_id = batch_id or f"batch-{number}"
-        return BatchRun(self._settings(), state, batch_id, expected_reads, listens, events, lease, path)
+        settings = Settings(
+            self.registry,
+            self.lanes,
+            self.limit,
+            self.approve,
+            self.timeout,
+            self.tables,
+            self._hooks,
+            self.services_of,
+            None if self.services.telemetry is SILENT else self._telemetry,
+            self._sub_batch,
+        )
+        return BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path)
 
     def __repr__(self) -> str:
         policy = getattr(self.lanes, "__name__", repr(self.lanes))
