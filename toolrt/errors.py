@@ -12,6 +12,7 @@ got, where, and what to do next.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "BatchClosed",
@@ -24,6 +25,7 @@ __all__ = [
     "MisuseError",
     "NotSimulated",
     "ObserverWarning",
+    "PolicyRefused",
     "ReplayDiverged",
     "ScheduleRefused",
     "SimulationStopped",
@@ -195,6 +197,58 @@ class ScheduleRefused(MisuseError):
         self.text = text if len(text) <= 80 else text[:77] + "..."
         self.why = why
         super().__init__(f"not a schedule: {self.text!r}: {why}")
+
+
+class PolicyRefused(MisuseError):
+    """A lane policy or a slot policy failed, gave no answer that there is, or was not the same when asked twice.
+
+    A batch goes on without it: a call whose lane rule fails runs alone, and ready calls take slots in call order where
+    the slot policy fails.  The error is raised when the batch is left, so nothing is lost.
+
+    Attributes:
+        kind: "lane" or "slot".
+        policy: its name.
+        expected: what it had to do.
+        got: what it gave, or the exception it raised.
+        batch_id: the batch; None where nothing was run.
+        call_index: the call it was asked about, or None.
+        outcome: the `BatchOutcome`, complete, once the batch is over; None where nothing was run.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        policy: str,
+        expected: str,
+        got: object,
+        batch_id: str | None = None,
+        call_index: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.kind = kind
+        self.policy = policy
+        self.expected = expected
+        self.got = got
+        self.batch_id = batch_id
+        self.call_index = call_index
+        self.outcome: Any = None
+        parts = [f"{kind} policy {policy}"]
+        parts += [] if batch_id is None else [f"batch {batch_id}"]
+        parts += [] if call_index is None else [f"call {call_index}"]
+        seen = f"{type(got).__name__} raised: {got}" if isinstance(got, BaseException) else repr(got)
+        if batch_id is None:
+            instead = "Nothing was run."
+        else:
+            what = "the call runs alone" if kind == "lane" else "ready calls take slots in call order"
+            instead = f"Instead {what}; `outcome` of this error has every result."
+        remedy = remedy or _POLICY_REMEDIES.get(kind, "")
+        super().__init__(f"{', '.join(parts)}: expected {expected}, got {seen}. {instead} {remedy}")
+
+
+_POLICY_REMEDIES = {
+    "lane": "Let place(call, lane) return LaneChoice.JOIN, OPEN or ALONE for each call.",
+    "slot": "Let it return one of the calls that it is given, and none again and again before an older one.",
+}
 
 
 class ReplayDiverged(ToolrtError):

@@ -68,6 +68,9 @@ class Recording:
     def decide(self, lane: LaneRecord, call: CallRecord) -> None:
         self.told.append(("decide", call.call_index))
 
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+        self.told.append(("prefer", lane.index))
+
     def interrupt(self, call: CallRecord) -> None:
         self.told.append(("interrupt", call.call_index))
 
@@ -88,12 +91,15 @@ class Steps:
         limit: how many calls run at once.
         approves: whether each call is to be approved.
         tables: where tickets are taken; one of its own by default.
+        prefers: whether there is a slot policy.
     """
 
-    def __init__(self, limit: float, approves: bool = False, tables: tuple[ClaimTable, ...] = ()) -> None:
+    def __init__(
+        self, limit: float, approves: bool = False, tables: tuple[ClaimTable, ...] = (), prefers: bool = False
+    ) -> None:
         self._verbs = Recording()
         tables = tables or (ClaimTable(),)
-        self.machine = Machine("batch", self._verbs, [(one, one) for one in tables], limit, approves)
+        self.machine = Machine("batch", self._verbs, [(one, one) for one in tables], limit, approves, prefers=prefers)
 
     def new_call(self, tool: PlainTool, stops: bool = False) -> CallRecord:
         """A call that was submitted: its record, which has no lane yet."""

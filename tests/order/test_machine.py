@@ -59,14 +59,15 @@ class BatchMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.outstanding: list[Instruction] = []
+        self.preferring: list[tuple[Any, list[int]]] = []
         self.spawned: list[int] = []
         self.answered: set[int] = set()
         self.cancelled = False
 
-    @initialize(limit=st.sampled_from([1, 2, 9]), approves=st.booleans())
-    def begin(self, limit: int, approves: bool) -> None:
+    @initialize(limit=st.sampled_from([1, 2, 9]), approves=st.booleans(), prefers=st.booleans())
+    def begin(self, limit: int, approves: bool, prefers: bool) -> None:
         self.limit, self.approves = limit, approves
-        self.steps = Steps(limit, approves)
+        self.steps = Steps(limit, approves, prefers=prefers)
         self.machine = self.steps.machine
 
     # What follows
@@ -77,6 +78,11 @@ class BatchMachine(RuleBasedStateMachine):
         while queue:
             verb, index = queue.pop(0)
             if verb == "wake" or verb.startswith("interrupt"):
+                continue
+            if verb == "prefer":
+                lane = self.machine.lanes[index]
+                assert len(lane.ready) > self.limit - lane.running > 0, "the slot policy has nothing to choose"
+                self.preferring.append((lane, list(lane.ready)))
                 continue
             call = self.machine.calls[index]
             lane = self.machine.lanes[call.lane if call.lane is not None else self.machine.current]
@@ -145,7 +151,8 @@ class BatchMachine(RuleBasedStateMachine):
         if self.machine.stopped_by is not None or self.cancelled:
             self.follow(self.steps.step("answer_late", call), data)
         else:
-            self.follow(self.steps.step("place", call, tool.claims is not None), data)
+            opens = data.draw(st.sampled_from([False, False, False, True]))
+            self.follow(self.steps.step("place", call, tool.claims is not None, opens), data)
 
     @precondition(lambda self: self.machine.running is None and self.machine.current + 1 < len(self.machine.lanes))
     @rule(data=st.data())
@@ -168,6 +175,14 @@ class BatchMachine(RuleBasedStateMachine):
             self.follow(self.steps.step("allowed", lane, call) + self.steps.step("dispatch", lane), data)
         else:
             self.follow(self.end_unstarted(lane, call, Outcome.DENIED), data)
+
+    @precondition(lambda self: self.preferring)
+    @rule(which=st.integers(0, 5), data=st.data())
+    def slot_policy_answers(self, which: int, data: Any) -> None:
+        """It names a call that was ready when it was asked, and may not be any more."""
+        lane, ready = self.preferring.pop(0)
+        call = self.machine.calls[ready[which % len(ready)]]
+        self.follow(self.steps.step("preferred", lane, call), data)
 
     @precondition(lambda self: self.spawned)
     @rule(which=st.integers(0, 5))
@@ -260,7 +275,12 @@ class BatchMachine(RuleBasedStateMachine):
     def goes_on(self) -> None:
         """Where nothing runs and nothing is to be answered, no call of the lane that runs waits."""
         lane = self.machine.running
-        if lane is None or self.outstanding or any(call.state.holds is Holds.SLOT for call in lane.calls):
+        if (
+            lane is None
+            or self.outstanding
+            or self.preferring
+            or any(call.state.holds is Holds.SLOT for call in lane.calls)
+        ):
             return
         stuck = [call for call in lane.calls if call.status in (Status.QUEUED, Status.EXECUTING)]
         assert not stuck, f"{stuck} wait and nothing will wake them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -47,7 +48,8 @@ class BatchOpened(BatchEvent):
 
     `policy` is the lane policy's name, `limit` how many calls run at once (that of the outermost batch; null is any
     number), `state` the first state as JSON. `parent` is null, or `[batch, call]` of the call that a sub-batch runs
-    inside.
+    inside. `gives_up` has the laws that the lane policy gives up; it is left out where the policy is a function that
+    declares nothing. `slots` is the slot policy's name; it is left out where ready calls take slots in call order.
     """
 
     kind: ClassVar[str] = "batch.opened"
@@ -55,6 +57,8 @@ class BatchOpened(BatchEvent):
     limit: int | None
     parent: list[Any] | None
     state: Any = attrs.field(metadata=AS_JSON)
+    gives_up: Sequence[str] | None = attrs.field(default=None, metadata=AS_JSON)
+    slots: str | None = None
 
 
 @attrs.frozen(slots=False)

@@ -13,7 +13,7 @@ from toolrt.errors import DefinitionRefused
 from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.mutants._mutant import Mutant
-from toolrt.invariants.predicates._check import LAWS
+from toolrt.invariants.predicates._check import LAWS, found_by_law
 from toolrt.invariants.predicates._equality import trace_digest
 from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.workloads import WORKLOADS
@@ -193,5 +193,4 @@ def _executions(
         execution = judged(mix, sim.run(mix.program(), policy, step_limit=_STEP_LIMIT))
         again = sim.run(mix.program(), sim.Choices(execution.choices), step_limit=_STEP_LIMIT)
         execution.trace.notes["replay_digest"] = trace_digest(again.trace)
-        found = {name: law(execution.trace) for name, law in laws.items()}
-        yield execution, {name: violations for name, violations in found.items() if violations}
+        yield execution, found_by_law(execution.trace, laws)

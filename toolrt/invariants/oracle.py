@@ -49,15 +49,17 @@ from toolrt.model import (
 )
 from toolrt.model._watched_state import Part, StateReads, bare_state
 from toolrt.order import (
+    LaneChoice,
+    LanePlacing,
     LanePolicy,
     MergedCall,
+    PolicyCall,
     StateKeys,
     applied,
     by_claims,
     claims_of,
     looked_at_by,
     may_go_stale,
-    shares_a_lane,
     stale_claims_text,
     stale_part,
     stale_text,
@@ -230,7 +232,8 @@ class _SerialRun:
         self, calls: Sequence[ToolCall], state: State, batch_id: str, held: tuple[Claim, ...] | None
     ) -> Sequential:
         """Run `calls` one by one; in a sub-batch each must be covered by what its parent `held`."""
-        waiting = [_looked_up(index, call, self.registry, self.lanes) for index, call in enumerate(calls)]
+        placing = LanePlacing(self.lanes)
+        waiting = [_looked_up(index, call, self.registry, placing) for index, call in enumerate(calls)]
         results: dict[int, ToolResult] = {}
         handed_on: list[Modifier] = []
         sets: dict[int, frozenset[Part]] = {}
@@ -239,7 +242,7 @@ class _SerialRun:
         while at < len(waiting):
             known = bare_state(state)
             for call in waiting[at:]:
-                if not _asked_first(call, known):
+                if (call.opens and call is not waiting[at]) or not _asked_first(call, known):
                     break
             keys, so_far = StateKeys(), state
             merges: list[tuple[int, str, MergedCall]] = []
@@ -247,7 +250,7 @@ class _SerialRun:
             while at < len(waiting):
                 call = waiting[at]
                 if call.tool is not None and call.arguments is not None:
-                    if shared is not None and not (shared and call.shared):
+                    if shared is not None and not (shared and call.shared and not call.opens):
                         break
                     if not _enters(call, call.tool, known, held, keys):
                         break
@@ -291,6 +294,8 @@ class _SerialCall:
     arguments: Arguments | None = None
     input: Any = None
     shared: bool = False
+    #: Whether it begins another lane, though it shares that.
+    opens: bool = False
     stops: bool = False
     claims: tuple[Claim, ...] = ()
     #: What these look at, as declared.
@@ -335,7 +340,7 @@ async def run_one_by_one(
     return await plan.run(calls, state, batch_id, None)
 
 
-def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy) -> _SerialCall:
+def _looked_up(index: int, call: ToolCall, registry: Registry, placing: LanePlacing) -> _SerialCall:
     tool = registry.get(call.name)
     known = _SerialCall(index, call, tool, input=call.input)
     if tool is not None:
@@ -343,7 +348,8 @@ def _looked_up(index: int, call: ToolCall, registry: Registry, lanes: LanePolicy
         arguments = tool.decode(call.input)
         if not isinstance(arguments, list):
             known.arguments = arguments
-            known.shared = shares_a_lane(lanes, tool, call.input)
+            choice = placing.place(PolicyCall(index, call.name, call.input, tool))
+            known.shared, known.opens = choice is not LaneChoice.ALONE, choice is LaneChoice.OPEN
     return known
 
 

@@ -9,24 +9,20 @@ Rules.
        with an earlier call of its lane opens a new lane then, and takes along what was behind it: it must see
        the state that the earlier call leaves.  Only under `parallel` it stays where it is.
 
-A policy is a function ``(tool, input) -> bool``: whether the call may share a lane.  The four here are the ones
-with a name; one that raises means no.
+The four policies here are functions ``(tool, input) -> bool``: whether the call may share a lane.  A policy of your
+own may also see the lane as it stands: see `toolrt.order.LaneRule`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from toolrt._plain import at_once
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, Registry, State, Tool, ToolCall
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool
 
 __all__ = [
     "STATE_KEY",
-    "Lane",
-    "LanePolicy",
     "StateKeys",
     "by_claims",
     "by_safety",
@@ -34,15 +30,11 @@ __all__ = [
     "looked_at_by",
     "may_go_stale",
     "parallel",
-    "partition",
     "serial",
     "shares_a_lane",
     "stale_claims_text",
     "touched_by",
 ]
-
-#: Whether a call of this tool with this input shares a lane with its neighbours.
-LanePolicy = Callable[[Tool, Mapping[str, Any]], bool]
 
 #: The first part of a resource that is a key of the state: ``Claim((STATE_KEY, "total"), WRITE)``.
 STATE_KEY = "state"
@@ -68,8 +60,8 @@ def serial(tool: Tool, input: Mapping[str, Any]) -> bool:
     return False
 
 
-def shares_a_lane(policy: LanePolicy, tool: Tool, input: Mapping[str, Any]) -> bool:
-    """Whether `policy` lets a call of `tool` with this `input` share a lane; False when the policy fails."""
+def shares_a_lane(policy: Any, tool: Tool, input: Mapping[str, Any]) -> bool:
+    """Whether `policy`, a function, lets a call of `tool` with this `input` share a lane; False when it fails."""
     try:
         shared = policy(tool, input)
         return shared if type(shared) is bool else bool(at_once(shared))
@@ -162,50 +154,3 @@ class StateKeys:
             if known is not None and WRITE in (known, claim.mode):
                 return True
         return any(claim.conflicts_with(one) for one in self._subtrees)
-
-
-@attrs.frozen
-class Lane:
-    """One lane of a plan."""
-
-    #: Its place among the batch's lanes, from 0.
-    index: int
-    #: Whether its calls may overlap; False for one exclusive call.
-    safe: bool
-    #: Its calls, in call order.
-    calls: tuple[ToolCall, ...]
-
-
-def partition(
-    calls: Sequence[ToolCall],
-    registry: Registry,
-    state: State | None = None,
-    policy: LanePolicy = by_claims,
-) -> list[Lane]:
-    """The lanes in which a runtime would run `calls`, without running them.
-
-    Invalid calls belong to no lane.  Claims on state keys are looked up with `state`, as if no earlier lane
-    changed it.
-
-    Args:
-        registry: the tools.
-        policy: who shares a lane: `by_claims`, `by_safety`, `parallel`, `serial`, or one of your own.
-
-    Ordering: lanes come in the order in which they would run, and calls in a lane by call_index.
-    """
-    state = State() if state is None else state
-    lanes: list[tuple[bool, list[ToolCall]]] = []
-    apart = policy is not parallel
-    keys = StateKeys(apart)
-    for call in calls:
-        tool = registry.get(call.name)
-        if tool is None or isinstance(tool.decode(call.input), list):
-            continue
-        shared = shares_a_lane(policy, tool, call.input)
-        claims = (*claims_of(tool, call.input, state, shared), *looked_at_by(tool, call.input, state, shared))
-        if not (lanes and shared and lanes[-1][0] and keys.admits(claims)):
-            lanes.append((shared, []))
-            keys = StateKeys(apart)
-            keys.admits(claims)
-        lanes[-1][1].append(call)
-    return [Lane(index, shared, tuple(members)) for index, (shared, members) in enumerate(lanes)]

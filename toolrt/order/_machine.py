@@ -7,7 +7,8 @@ Rules.
     2. All tickets of a lane are taken at once, in call order, before any of its calls starts; a call that joins the
        lane later takes its own then.
     3. A call is spawned when tickets, approval and slot are all its own.  The event that brings the last of them spawns
-       it.  A waiting call is a record, and holds no slot.  Ready calls take slots in call_index order.
+       it.  A waiting call is a record, and holds no slot.  Ready calls take slots in call_index order, or as a slot
+       policy answers where more are ready than there are free slots.
     4. A lane has ended when all its calls have and it is closed.  Lanes run one after the other.
     5. A call whose claims look at what an earlier call may change takes tickets for what they look at, and asks for its
        claims when these are granted.  Until then its lane stands still at it: later calls take no tickets.
@@ -27,7 +28,7 @@ that record, it is a function from an event to a list of instructions: see `step
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from toolrt import probe
@@ -113,6 +114,7 @@ class Machine:
         apart: whether calls whose claims on one key of the state conflict are kept in lanes of their own.
         lent: the slot of the parent call; None outside a sub-batch.
         path: the batch's place among the sub-batches of its outermost batch.
+        prefers: whether there is a slot policy to be asked.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class Machine:
         apart: bool = True,
         lent: LentSlot | None = None,
         path: tuple[int, ...] = (),
+        prefers: bool = False,
     ) -> None:
         self.batch_id = batch_id
         self.verbs = verbs
@@ -132,6 +135,7 @@ class Machine:
         self.approves = approves
         self.lent = lent
         self.path = path
+        self.prefers = prefers
         #: Takes their tickets.
         self.admission = Admission(tables, apart, approves, self.granted)
         #: The batch's telemetry; None: it has none.
@@ -151,6 +155,7 @@ class Machine:
         # The call that is about to join the running lane, and those that are let in as their claims become known.
         self._joining: CallRecord | None = None
         self._letting: Letting | None = None
+        self._preferring = False
 
     def happen(self, event: BatchMove) -> None:
         """Go to the next state, because of `event`.
@@ -189,15 +194,16 @@ class Machine:
 
     # Submitting
 
-    def place(self, call: CallRecord, shared: bool) -> None:
-        """A valid call came; `shared`: the policy lets it share a lane."""
+    def place(self, call: CallRecord, shared: bool, opens: bool = False) -> None:
+        """A valid call came; `shared`: the policy lets it share a lane, `opens`: one that begins with it."""
         call.safe = shared
         last = self.lanes[-1] if self.lanes else None
         if last is not None:
-            if shared and last.state is LaneState.GATHERING:
+            joins = shared and not opens
+            if joins and last.state is LaneState.GATHERING:
                 last.add(call)
                 return
-            if shared and last.state is LaneState.OPEN:
+            if joins and last.state is LaneState.OPEN:
                 if last.stands_at is not None:
                     last.add(call)
                     self._ask_early(last, call)
@@ -469,7 +475,7 @@ class Machine:
             observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
 
     def dispatch(self, lane: LaneRecord) -> None:
-        """Spawn ready calls of `lane` while there are slots, lowest call_index first."""
+        """Spawn ready calls of `lane` while there are slots, lowest call_index first or as the slot policy says."""
         ready = lane.ready
         if not ready:
             if observer.measures:
@@ -482,6 +488,8 @@ class Machine:
             while ready and calls[ready[0]].state is not _READY and calls[ready[0]].state is not _AGAIN:
                 heappop(ready)
             limit = lane.running + (lent.free if ready else 0)
+        if self.prefers and not self._choose(lane, limit):
+            return
         while ready and lane.running < limit:
             call = calls[heappop(ready)]
             if call.state is not _READY and call.state is not _AGAIN:
@@ -495,6 +503,41 @@ class Machine:
             observer.tell(SlotsGiven(self.batch_id), self.telemetry)
         if ready and lent is not None:
             lent.slots.starved[self.path] = lambda: self.dispatch(lane)
+
+    def _choose(self, lane: LaneRecord, limit: float) -> bool:
+        """Ask the slot policy while more calls are ready than there are slots; False: an answer is still to come."""
+        calls, ready = self.calls, lane.ready
+        while lane.running < limit:
+            # In order, so it is a heap as well.
+            ready[:] = sorted(index for index in ready if calls[index].state in (_READY, _AGAIN))
+            if len(ready) <= limit - lane.running:
+                break
+            if lane.choosing:
+                return False
+            lane.choosing = self._preferring = True
+            try:
+                self.verbs.prefer(lane, [calls[index] for index in ready])
+            finally:
+                self._preferring = False
+            if lane.choosing:
+                return False
+        return True
+
+    def preferred(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The answer to `Verbs.prefer`: of the ready calls of `lane`, `call` takes the next slot."""
+        lane.choosing = False
+        lent = self.lent
+        has_slot = lane.running < self.limit if lent is None else lent.free > 0
+        if has_slot and call.call_index in lane.ready and call.state in (_READY, _AGAIN):
+            lane.ready.remove(call.call_index)
+            call.state = _SPAWN[call.state]
+            lane.running += 1
+            if lent is not None:
+                lent.take()
+            self.verbs.spawn(lane, call)
+        heapify(lane.ready)
+        if not self._preferring:
+            self.dispatch(lane)
 
     # Claims that are not known yet
 

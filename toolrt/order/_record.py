@@ -245,6 +245,8 @@ class LaneRecord:
     slots: Slots | None = None
     #: What lends the slot that its calls run in; None outside a sub-batch.
     lent: LentSlot | None = None
+    #: Whether the slot policy is being asked who of its ready calls goes next.
+    choosing: bool = False
     #: How many of its calls wait for earlier ones to know whether they are stale.
     undecided: int = 0
     #: How many of its calls, from the first on, have their results, and the state that their modifiers leave.

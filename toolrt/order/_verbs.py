@@ -44,6 +44,9 @@ class Verbs(Protocol):
     def decide(self, lane: LaneRecord, call: CallRecord) -> None:
         """Find out whether the call of `lane` is stale: an answer, or `Machine.repeat`."""
 
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+        """Find out which of the calls of `lane` that are `ready` takes the next slot: `Machine.preferred`."""
+
     def interrupt(self, call: CallRecord) -> None:
         """Cancel the call alone: its tool, or the approval check that it waits for."""
 

@@ -56,10 +56,12 @@ from toolrt.order import (
     CallRecord,
     CallState,
     ClaimTable,
+    LaneChoice,
     LanePolicy,
     LaneRecord,
     LaneState,
     Machine,
+    SlotPolicy,
     Status,
     Ticket,
     _footprints,
@@ -67,10 +69,12 @@ from toolrt.order import (
     claims_of,
     enter_tables,
     give_back,
+    gives_up,
     leave_tables,
     looked_at_by,
     merged,
     parallel,
+    policy_name,
     shares_a_lane,
     stale_claims_text,
     stale_part,
@@ -93,6 +97,7 @@ from toolrt.runtime._execution import execute, execute_again
 from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease, refuse_inside
+from toolrt.runtime._policies import BatchPolicies
 from toolrt.runtime._reader import Reader
 from toolrt.runtime._telemetry import BatchTelemetry
 
@@ -109,6 +114,10 @@ class Settings:
 
     registry: Registry
     policy: LanePolicy
+    #: Which ready call takes the next slot; None: the lowest call_index.
+    slots: SlotPolicy | None
+    #: Whether one of the two is more than a function of tool and input.
+    asks_policies: bool
     #: How many calls of one batch run at once; None is any number.
     limit: int | None
     approve: Approve | None
@@ -152,6 +161,8 @@ class BatchRun:
     hook_scope: trio.CancelScope | None = None
     #: Ctrl-C or an exit that came up in a call: it goes out when the batch is left.
     exit_asked: BaseException | None = None
+    #: What its policies are asked, where they are not just a function of tool and input.
+    policies: BatchPolicies | None = None
     _entered: bool = False
     _threads: trio.CapacityLimiter | None = None
     #: The way out of the block in which the batch is open, and its scope; None where there is no block.
@@ -201,7 +212,10 @@ class BatchRun:
             settings.policy is not parallel,
             None if lease is None else lease.slot,
             path,
+            settings.slots is not None,
         )
+        if settings.asks_policies:
+            self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
         self.records = self.machine.calls
         #: The Trio run that the batch belongs to.
         self.token = trio.lowlevel.current_trio_token()
@@ -306,7 +320,11 @@ class BatchRun:
                 machine.stop(record)
         elif tool is not None:
             record.arguments = arguments
-            machine.place(record, shares_a_lane(self.settings.policy, tool, record.input))
+            if self.policies is None:
+                machine.place(record, shares_a_lane(self.settings.policy, tool, record.input))
+            else:
+                choice = self.policies.place(record)
+                machine.place(record, choice is not LaneChoice.ALONE, choice is LaneChoice.OPEN)
             if observer.measures and not record.admitted and machine.is_behind_others(record):
                 observer.tell(LaneAwaited(self.batch_id, record.call_index), self.telemetry)
 
@@ -379,6 +397,17 @@ class BatchRun:
             self.settle(call, Outcome.ERROR, None, stale_claims_text(call.claims, missing[0]))
         self.machine.finish(lane, call)
         self.machine.failed(lane, call)
+
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+        """Find out which ready call takes the next slot."""
+        chosen = ready[0]
+        try:
+            if self.policies is not None:
+                chosen = self.policies.prefer(ready, not self.is_complete)
+        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+            self._exit_or_raise(error)
+        finally:
+            self.machine.preferred(lane, chosen)
 
     def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
         return claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
@@ -747,9 +776,17 @@ class BatchRun:
             self.telemetry = self.machine.telemetry = settings.telemetry(self.batch_id, self.records)
             observer.measure_with(self.telemetry)
         if observer.listens:
-            policy = getattr(settings.policy, "__name__", "policy")
             parent = None if self.lease is None else [self.lease.call.batch_id, self.lease.call.call_index]
-            opened = BatchOpened(self.batch_id, policy, settings.limit, parent, bare_state(self.state))
+            slots = None if settings.slots is None else policy_name(settings.slots)
+            opened = BatchOpened(
+                self.batch_id,
+                policy_name(settings.policy),
+                settings.limit,
+                parent,
+                bare_state(self.state),
+                gives_up(settings.policy),
+                slots,
+            )
             observer.tell(opened, self.telemetry)
         if self.lease is not None and self.lease.is_cancelled:
             self.lease.cancel("was cancelled")
@@ -780,6 +817,8 @@ class BatchRun:
             raise self.exit_asked
         if self.cancel_reason is not None:
             await trio.lowlevel.checkpoint_if_cancelled()
+        if self.policies is not None:
+            self.policies.raise_refused(self.outcome)
         return cast(BatchOutcome, self.outcome)
 
     async def enter(self) -> None:
@@ -821,6 +860,8 @@ class BatchRun:
             raise self.exit_asked
         if raised is not None and (error is None or split_cancelled(raised)[1] is not None):
             raise bare(raised) from None
+        if error is None and self.policies is not None:
+            self.policies.raise_refused(self.outcome)
 
     def close(self) -> None:
         """Fix the outcome; nothing of the batch runs any more."""

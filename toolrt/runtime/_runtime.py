@@ -20,7 +20,18 @@ from toolrt.model import (
     Tool,
     ToolCall,
 )
-from toolrt.order import CallRecord, ClaimTable, LanePolicy, by_claims, next_batch
+from toolrt.order import (
+    CallRecord,
+    ClaimTable,
+    LanePolicy,
+    SlotPolicy,
+    by_claims,
+    checked_lanes,
+    checked_slots,
+    is_rule,
+    next_batch,
+    policy_name,
+)
 from toolrt.runtime._batch import Batch
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
@@ -38,14 +49,16 @@ class Runtime:
 
     Args:
         registry: the tools.
-        lanes: which calls may share a lane: `by_claims` (the default), `by_safety`, `parallel`, `serial`, or a
-            function ``(tool, input) -> bool`` of your own.
+        lanes: which calls may share a lane: `by_claims` (the default), `by_safety`, `parallel`, `serial`, or one of
+            your own: a function ``(tool, input) -> bool``, or a `LaneRule`, which sees the lane as it stands.
         limit: how many calls of one batch run at once, 1 or more; None is no limit.
         approve: asked for each valid call before it starts, sync or async; it allows, denies or rewrites.
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
         services: what every tool is given beside its input.  What is None there, a tool has from its owner (of a
             workspace: its files and their history), and one that nobody owns from the only owner, if there is one.
         telemetry: who is told what happens, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
+        slots: which of the ready calls takes the next slot, where there are too few: a function of them, in call order,
+            that gives one of them; None: the one of the lowest call_index.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -60,11 +73,12 @@ class Runtime:
         timeout: float | None = None,
         services: Services | None = None,
         telemetry: Observer | None = None,
+        slots: SlotPolicy | None = None,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a toolrt.Registry", registry)
-        if not callable(lanes):
-            raise DefinitionRefused("Runtime(lanes)", "a lane policy such as toolrt.by_claims", lanes)
+        checked_lanes("Runtime(lanes)", lanes)
+        checked_slots("Runtime(slots)", slots)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
             raise DefinitionRefused("Runtime(limit)", "a whole number, 1 or more, or None", limit)
         if approve is not None and not callable(approve):
@@ -77,6 +91,8 @@ class Runtime:
             raise DefinitionRefused("Runtime(telemetry)", "an object with event(kind, fields), or None", telemetry)
         self.registry = registry
         self.lanes = lanes
+        self.slots = slots
+        self._asks_policies = slots is not None or is_rule(lanes)
         self.limit = limit
         self.approve = approve
         self.timeout = timeout
@@ -208,7 +224,7 @@ class Runtime:
 
     def _with_registry(self, registry: Registry) -> Runtime:
         """The same runtime with other tools; those that have no owner are ordered as this one orders them."""
-        other = Runtime(registry, self.lanes, self.limit, self.approve, self.timeout, self.services)
+        other = Runtime(registry, self.lanes, self.limit, self.approve, self.timeout, self.services, slots=self.slots)
         owned = (owner.claim_table for owner in registry.owners)
         other.tables = tuple(dict.fromkeys((self.tables[0], *owned)))
         return other
@@ -241,6 +257,8 @@ class Runtime:
         settings = Settings(
             self.registry,
             self.lanes,
+            self.slots,
+            self._asks_policies,
             self.limit,
             self.approve,
             self.timeout,
@@ -253,8 +271,8 @@ class Runtime:
         return BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path)
 
     def __repr__(self) -> str:
-        policy = getattr(self.lanes, "__name__", repr(self.lanes))
-        return f"Runtime({self.registry!r}, lanes={policy}, limit={self.limit})"
+        slots = "" if self.slots is None else f", slots={policy_name(self.slots)}"
+        return f"Runtime({self.registry!r}, lanes={policy_name(self.lanes)}, limit={self.limit}{slots})"
 
 
 def _is_a_time(seconds: object) -> bool:

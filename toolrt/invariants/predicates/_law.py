@@ -28,6 +28,8 @@ class LawVerdict(enum.StrEnum):
     BROKEN = "broken"
     #: The trace lacks what the law compares with, such as the serial run of the same calls.
     NOT_CHECKED = "not checked"
+    #: The lane policy of each batch in the trace declares that it gives the law up.
+    GIVEN_UP = "given up"
 
     def __repr__(self) -> str:
         return self.name
@@ -71,6 +73,23 @@ class Violation:
 Predicate = Callable[[Trace], "list[Violation]"]
 
 
+def is_given_up(name: str, trace: Trace) -> bool:
+    """Whether the lane policy of every batch in `trace` gives up the law of this `name`."""
+    batches = story_of(trace).batches
+    return bool(batches) and all(name in (batch.gives_up or ()) for batch in batches)
+
+
+def not_given_up(name: str, trace: Trace, found: list[Violation]) -> list[Violation]:
+    """What of the violations `found` of one law counts: not those in a batch whose lane policy gives the law up."""
+    if not found:
+        return found
+    given_up = {batch.id for batch in story_of(trace).batches if name in (batch.gives_up or ())}
+    if not given_up:
+        return found
+    nowhere = is_given_up(name, trace)
+    return [one for one in found if not (nowhere if one.batch is None else one.batch in given_up)]
+
+
 def _always(trace: Trace) -> bool:
     return True
 
@@ -91,12 +110,14 @@ class Law:
     sees: Callable[[Trace], bool] = attrs.field(default=_always, repr=False)
 
     def __call__(self, trace: Trace) -> list[Violation]:
-        return self.predicate(trace)
+        return not_given_up(self.name, trace, self.predicate(trace))
 
     def verdict(self, trace: Trace) -> LawVerdict:
-        """Whether the law holds in `trace`, is broken there, or could not be checked."""
-        if self.predicate(trace):
+        """Whether the law holds in `trace`, is broken there, is given up there, or could not be checked."""
+        if self(trace):
             return LawVerdict.BROKEN
+        if is_given_up(self.name, trace):
+            return LawVerdict.GIVEN_UP
         return LawVerdict.HELD if self.sees(trace) else LawVerdict.NOT_CHECKED
 
     def violation(

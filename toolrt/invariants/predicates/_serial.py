@@ -11,9 +11,9 @@ Rules.
        claims under which it may write.
     3. Law 16 looks at one trace alone: at what each call read, and at what each modifier was given, read and set.
 
-Limits.  Law 15 looks at batches of `by_claims` alone.  With a cancel it compares the results of finished calls.  Where
-a call is refused inside a sub-batch because its parent does not cover it, nothing is compared: in a lane of its own the
-parent covers everything.
+Limits.  Law 15 looks at batches of `by_claims`, and of lane policies of a user's own that do not give it up.  With a
+cancel it compares the results of finished calls.  Where a call is refused inside a sub-batch because its parent does
+not cover it, nothing is compared: in a lane of its own the parent covers everything.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ _ALL_KEYS: _Part = ("keys", "")
 
 def _has_serial(trace: Trace) -> bool:
     opened = next((event for event in trace.events if event.kind == BatchOpened.kind), None)
-    by_claims = opened is not None and opened.fields.get("policy") == "by_claims"
-    return by_claims and isinstance(trace.notes.get("serial"), Mapping)
+    if opened is None or not isinstance(trace.notes.get("serial"), Mapping):
+        return False
+    # A policy of a user's own keeps the law, unless it gives it up; a function that declares nothing promises nothing.
+    given_up = opened.fields.get("gives_up")
+    return opened.fields.get("policy") == "by_claims" if given_up is None else "same_as_serial" not in given_up
 
 
 @told(15, "same_as_serial", "By claims is as one at a time: same results, same files, same state.", _has_serial)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -278,6 +278,16 @@ class BatchStory:
     def limit(self) -> int | None:
         """How many calls may run at once; None is any number."""
         return None if self.opened is None else self.opened.fields.get("limit")
+
+    @property
+    def gives_up(self) -> Sequence[str] | None:
+        """The laws that its lane policy gives up; None: the policy declares nothing."""
+        return None if self.opened is None else self.opened.fields.get("gives_up")
+
+    @property
+    def has_slot_policy(self) -> bool:
+        """Whether a slot policy says which ready call goes next."""
+        return self.opened is not None and self.opened.fields.get("slots") is not None
 
     @property
     def cancelled_at(self) -> int:

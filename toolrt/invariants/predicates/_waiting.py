@@ -2,8 +2,9 @@
 
 Theory.  A call could run from the moment at which its ticket is taken, its approval is there, and every older
 ticket that it conflicts with has ended; from then on only a slot may be missing, and slots go to the lowest
-call_index (list scheduling, RULE 7).  In virtual time nothing is late by chance: time moves only when nothing can
-run.  So the law looks at each instant before time moves: a call that could run by then and does not waits needlessly.
+call_index (list scheduling, RULE 7), or to the ready call that a slot policy names.  In virtual time nothing is late by
+chance: time moves only when nothing can run.  So the law looks at each instant before time moves: a call that could run
+by then and does not waits needlessly.
 
 Rules.  One pass over a batch's events.  All claims are taken to be of one table: a wait for another batch that
 holds a resource of the same name counts as justified.  A sub-batch has no slots but its parent's, which one child can
@@ -397,7 +398,7 @@ class _Watch:
                 free = "its parent's slot" if lent else "a slot"
                 text = f"nothing it conflicts with is left and {free} is free ({taken} taken): expected it to run"
                 yield Breach(text, batch.id, waiting)
-        for index in started:
+        for index in () if batch.has_slot_policy else started:
             passed = self._startable.first(self._ready[index], index)
             if passed is not None:
                 text = f"call {index} got the slot that was call {passed}'s by call_index"
