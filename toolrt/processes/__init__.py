@@ -1,8 +1,10 @@
-"""Real processes: a program and all that it starts, of which nothing is left, and who speaks with one."""
+"""Real processes: a program and all that it starts, of which nothing is left, and the connections to servers."""
 
-from toolrt.processes._conversation import Conversation, NotStarted, ProgramNotes, pause_before_restart, start_spoken_to
+from toolrt.processes._connection import pause_before_restart
+from toolrt.processes._conversation import Conversation, ProgramNotes, start_spoken_to
 from toolrt.processes._recorded import check_recorded_seconds, spread
 from toolrt.processes._supervised import Halted, Supervised, drain, program_at
+from toolrt.processes._unanswered import NotStarted
 
 __all__ = [
     "Conversation",

@@ -25,27 +25,14 @@ import attrs
 import trio
 
 from toolrt.processes._supervised import Halted, Supervised, program_at
+from toolrt.processes._unanswered import NotStarted
 
-__all__ = ["Conversation", "NotStarted", "ProgramNotes", "pause_before_restart", "start_spoken_to"]
+__all__ = ["Conversation", "ProgramNotes", "start_spoken_to"]
 
 #: Bytes of the error output that are kept.
 _STDERR_KEPT = 8 * 1024
 #: Bytes read at once.
 _CHUNK = 64 * 1024
-
-#: Seconds before the second restart in a row; the first comes at once, and each later one after twice the pause.
-_PAUSE = 0.25
-#: Seconds of the longest pause.
-_PAUSE_MOST = 5.0
-
-
-def pause_before_restart(lost_in_a_row: int) -> float:
-    """How many seconds a program that was lost that often (`lost_in_a_row`) is let be before it is started anew."""
-    return 0.0 if lost_in_a_row < 2 else min(_PAUSE * 2 ** min(lost_in_a_row - 2, 64), _PAUSE_MOST)
-
-
-class NotStarted(Exception):
-    """A program could not be started; the text says why, in words for a model: no path."""
 
 
 async def start_spoken_to(command: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> Supervised:
@@ -84,6 +71,10 @@ class ProgramNotes:
     stderr_bytes: int = 0
     #: How the conversation ended; None: it has not.
     ended: str | None = None
+    #: What it sent that was no message, or one that no question waited for; it was dropped.
+    dropped: int = 0
+    #: Requests of its own that were answered.
+    asked: int = 0
 
 
 @attrs.define(eq=False)

@@ -150,7 +150,10 @@ def test_server_that_crashes_in_a_row_is_given_up(tmp_path: Path) -> None:
 
     errors = connected(rough(restarts=2), use)
     assert all("connection was lost while the call ran" in error for error in errors[:3])
-    assert errors[3] == "MCP server 'r': it was lost 3 times in a row and is given up"
+    assert (
+        errors[3]
+        == "MCP server 'r': it was lost 3 times in a row and is given up, the last time: it ended with exit status 3"
+    )
 
     async def between(tools: mcp.McpTools) -> list[Outcome]:
         done = await run(tools, *[("r__crash", {}), ("r__echo", {})] * 4)
@@ -224,11 +227,11 @@ def test_nothing_that_is_sent_is_waited_for() -> None:
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCNotification
 
-    from toolrt.plugins.mcp._port import Notes
     from toolrt.plugins.mcp._stdio import _Lines, _Outgoing
+    from toolrt.processes import ProgramNotes
 
     async def main() -> float:
-        lines = _Lines(cast(Any, None), Notes())
+        lines = _Lines(cast(Any, None), ProgramNotes())
         outgoing = _Outgoing(lines.conversation)
         message = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="x" * 100_000))
         with trio.fail_after(1000):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 
-from toolrt.plugins.lsp._port import Lost, Message
+from toolrt.plugins.lsp._port import Message
+from toolrt.processes._unanswered import Gone
 
 __all__ = ["MESSAGE_MOST", "Framing", "framed"]
 
@@ -45,7 +46,7 @@ class Framing:
         """The messages that `piece` completes.
 
         Raises:
-            Lost: what comes cannot be understood.
+            Gone: what comes cannot be understood.
         """
         self._bytes += piece
         messages: list[Message] = []
@@ -66,20 +67,20 @@ class Framing:
             self.garbage += 1
             self._in_a_row += 1
             if self._in_a_row > _GARBAGE_MOST:
-                raise Lost(f"it sent more than {_GARBAGE_MOST} messages in a row that are no JSON objects")
+                raise Gone(f"it sent more than {_GARBAGE_MOST} messages in a row that are no JSON objects")
 
     def _read_header(self) -> bool:
         end = self._bytes.find(b"\r\n\r\n", 0, _HEADER_MOST + 4)
         if end < 0:
             if len(self._bytes) > _HEADER_MOST:
-                raise Lost("it wrote what is no message of the protocol to its standard output")
+                raise Gone("it wrote what is no message of the protocol to its standard output")
             return False
         found = _LENGTH.search(bytes(self._bytes[:end]))
         if found is None:
-            raise Lost("it wrote what is no message of the protocol to its standard output")
+            raise Gone("it wrote what is no message of the protocol to its standard output")
         length = int(found[1])
         if length > MESSAGE_MOST:
-            raise Lost(f"it announced a message of more than {MESSAGE_MOST:,} bytes")
+            raise Gone(f"it announced a message of more than {MESSAGE_MOST:,} bytes")
         del self._bytes[: end + 4]
         self._length = length
         return True

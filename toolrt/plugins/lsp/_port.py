@@ -9,21 +9,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import attrs
-
 from toolrt.processes import ProgramNotes
 
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._server import LanguageServer
 
-__all__ = ["Channel", "LanguageNotes", "LanguagePeer", "Lost", "Message", "Talk"]
+__all__ = ["Channel", "LanguagePeer", "Message", "Talk"]
 
 #: One message of the protocol.
 Message = dict[str, Any]
-
-
-class Lost(Exception):
-    """There is no connection, or none any more; the text says why, in words for a model."""
 
 
 class Channel(Protocol):
@@ -50,21 +44,11 @@ Talk = Callable[[Channel], Awaitable[None]]
 class LanguagePeer(Protocol):
     """The other side of a connection: a program, or a record."""
 
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: ProgramNotes) -> None:
         """Connect, and `talk` until it returns or the connection is lost; then nothing of it is left.
 
         Raises:
-            Lost: there was no connection at all.
+            NotStarted: there was no connection at all.
 
         Checkpoint: always.  Also when it is cancelled, nothing is left on return; that is bounded.
         """
-
-
-@attrs.define(eq=False)
-class LanguageNotes(ProgramNotes):
-    """What is known of one connection beside its findings; for people, not for models."""
-
-    #: Messages that no question waited for, or that were none of the protocol; they were dropped.
-    dropped: int = 0
-    #: Requests of the server's own that were answered.
-    asked: int = 0

@@ -11,9 +11,9 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Diagnostic
-from toolrt.plugins.lsp._port import LanguageNotes, Message, Talk
+from toolrt.plugins.lsp._port import Message, Talk
 from toolrt.plugins.lsp._server import LanguageServer
-from toolrt.processes import check_recorded_seconds
+from toolrt.processes import ProgramNotes, check_recorded_seconds
 
 __all__ = ["RecordedServer"]
 
@@ -60,7 +60,7 @@ class RecordedServer:
         #: What it was told, message by message: the method, the path, and the text or the kind of change.
         self.told: list[tuple[str, str, str | None]] = []
 
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: ProgramNotes) -> None:
         """See `Peer.serve`."""
         async with trio.open_nursery() as nursery:
             channel = _RecordedChannel(self, root, nursery, self._lost_after)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.plugins.lsp._port import LanguagePeer
+from toolrt.processes._given import check_server
 
 __all__ = ["LanguageServer"]
 
@@ -36,11 +36,6 @@ _LANGUAGES = {
     ".tsx": "typescriptreact",
     ".yml": "yaml",
 }
-
-
-def _seconds(instance: LanguageServer, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
-        raise DefinitionRefused(f"language server {instance.name!r}: {attribute.name}", "seconds above 0", value)
 
 
 def _words(value: Sequence[str] | None) -> Any:
@@ -77,9 +72,9 @@ class LanguageServer:
     #: What the program is told beside what every command is (`toolrt.services.INHERITED` and `FIXED`).
     env: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     #: Seconds that one question waits, a start or restart included; then the answer says that it is not there yet.
-    wait: float = attrs.field(default=10.0, kw_only=True, validator=_seconds)
+    wait: float = attrs.field(default=10.0, kw_only=True)
     #: Seconds in which a program that was started has to be usable.
-    start_timeout: float = attrs.field(default=30.0, kw_only=True, validator=_seconds)
+    start_timeout: float = attrs.field(default=30.0, kw_only=True)
     #: How many times in a row it may be started anew without one answer between; then it is given up.
     restarts: int = attrs.field(default=3, kw_only=True)
 
@@ -87,11 +82,7 @@ class LanguageServer:
         if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
             raise DefinitionRefused("a language server's name", "1 to 32 letters, digits and _.+-", self.name)
         what = f"language server {self.name!r}"
-        if (self.command is None) == (self.server is None):
-            raise DefinitionRefused(what, "either a command or a server", "neither" if self.command is None else "both")
-        if self.command is not None and not _is_command(self.command):
-            expected = 'a program and its arguments, one each: ["ruff", "server"]'
-            raise DefinitionRefused(f"{what}: command", expected, self.command)
+        check_server(self, what, '["ruff", "server"]', seconds=("wait", "start_timeout"), whole=("restarts",))
         if self.server is not None and not callable(getattr(self.server, "serve", None)):
             raise DefinitionRefused(f"{what}: server", "a RecordedServer", self.server)
         if not isinstance(self.suffixes, tuple) or not self.suffixes or not all(map(_is_suffix, self.suffixes)):
@@ -99,14 +90,8 @@ class LanguageServer:
             raise DefinitionRefused(f"{what}: suffixes", expected, self.suffixes)
         if self.reads not in ("file", "workspace"):
             raise DefinitionRefused(f"{what}: reads", '"file" or "workspace"', self.reads)
-        for name in ("settings", "env"):
-            given = getattr(self, name)
-            if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
-                raise DefinitionRefused(f"{what}: {name}", "values by name", given)
-        if not all(isinstance(value, str) for value in self.env.values()):
-            raise DefinitionRefused(f"{what}: env", "texts by name", sorted(self.env))
-        if isinstance(self.restarts, bool) or not isinstance(self.restarts, int) or self.restarts < 0:
-            raise DefinitionRefused(f"{what}: restarts", "a whole number, 0 or more", self.restarts)
+        if not isinstance(self.settings, Mapping) or not all(isinstance(key, str) for key in self.settings):
+            raise DefinitionRefused(f"{what}: settings", "values by name", self.settings)
 
     def is_for(self, path: str) -> bool:
         """Whether it is asked about the file at `path`, by its name."""
@@ -116,15 +101,6 @@ class LanguageServer:
         """What LSP calls the language of the file at `path`."""
         suffix = os.path.splitext(path)[1].lower()
         return _LANGUAGES.get(suffix, suffix[1:] or "plaintext")
-
-
-def _is_command(command: object) -> bool:
-    return (
-        isinstance(command, tuple)
-        and bool(command)
-        and all(isinstance(word, str) and "\0" not in word for word in command)
-        and bool(command[0])
-    )
 
 
 def _is_suffix(suffix: object) -> bool:

@@ -6,8 +6,6 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from types import TracebackType
-from typing import Any
 
 import attrs
 import trio
@@ -17,9 +15,12 @@ from toolrt.errors import DefinitionRefused, MissingExtra, NotSimulated
 from toolrt.model import Diagnostic, FileChange, LaneChanges, State, Tool
 from toolrt.plugins.lsp._checked import Checked, in_order
 from toolrt.plugins.lsp._connection import LanguageConnection
-from toolrt.plugins.lsp._port import LanguagePeer, Lost
+from toolrt.plugins.lsp._port import LanguagePeer
 from toolrt.plugins.lsp._server import LanguageServer
-from toolrt.plugins.lsp._session import LanguageAnswer, NoFindings
+from toolrt.plugins.lsp._session import LanguageAnswer
+from toolrt.processes._connection import ServersBlock
+from toolrt.processes._given import check_servers
+from toolrt.processes._unanswered import Unanswered
 from toolrt.workspace import FileProblem, Identity, RealDisk, Workspace, without_private_paths
 
 __all__ = ["LanguageServers", "ServerStatus"]
@@ -51,7 +52,7 @@ class ServerStatus:
     asked: int
 
 
-class LanguageServers:
+class LanguageServers(ServersBlock):
     """Language servers of one workspace, for as long as the block lasts.
 
     Each is started when it is first asked about a file, and told by `after_lane` what lanes change.  What one of them
@@ -81,12 +82,8 @@ class LanguageServers:
         if not isinstance(workspace, Workspace):
             raise DefinitionRefused("LanguageServers(workspace)", "a toolrt.Workspace", workspace)
         self._servers = tuple(servers)
-        for place, server in enumerate(self._servers):
-            if not isinstance(server, LanguageServer):
-                raise DefinitionRefused("LanguageServers(servers)", "a list of LanguageServer", server)
-            if any(other.name == server.name for other in self._servers[:place]):
-                got = f"two servers named {server.name!r}"
-                raise DefinitionRefused("LanguageServers(servers)", "distinct names", got)
+        check_servers("LanguageServers(servers)", self._servers, LanguageServer)
+        for server in self._servers:
             if server.server is None and workspace.disk.mounts:
                 got = f"one with mounts: {', '.join(workspace.disk.mounts)}"
                 raise DefinitionRefused(f"language server {server.name!r}", "a workspace of one root", got)
@@ -97,8 +94,6 @@ class LanguageServers:
             raise MissingExtra("a language server", "lsp")
         self._workspace = workspace
         self._connections: tuple[LanguageConnection, ...] = ()
-        self._nursery_manager: Any = None
-        self._nursery: trio.Nursery
         #: What lanes changed and servers were not told yet, in call order.
         self._untold: dict[str, str] = {}
         #: How many times something was added to it.
@@ -119,24 +114,13 @@ class LanguageServers:
             raise MissingExtra("a language server", "lsp") from error
 
         peers = [_peer_of(server) for server in self._servers]
-        self._nursery_manager = trio.open_nursery()
-        nursery = self._nursery = await self._nursery_manager.__aenter__()
+        nursery = await self._open_nursery()
         root, wire = self._workspace.disk.root, Wire()
         self._connections = tuple(
-            LanguageConnection(server, peer, root, wire, nursery)
+            LanguageConnection(server.restarts, server.start_timeout, nursery, server, peer, root, wire)
             for server, peer in zip(self._servers, peers, strict=True)
         )
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for connection in self._connections:
-            connection.close()
-        # The servers' tasks raise nothing, so what the block raised is passed on as it is, not in a group; and they are
-        # waited for also when this is cancelled, which is bounded.
-        self._nursery.cancel_scope.shield = True
-        await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
 
     @property
     def workspace(self) -> Workspace:
@@ -319,7 +303,7 @@ class LanguageServers:
         try:
             _touched(connection)
             found[place] = await connection.findings(path, text)
-        except (Lost, NoFindings) as error:
+        except Unanswered as error:
             found[place] = str(error)
 
     def _checked(self, path: str, found: Sequence[tuple[str, LanguageAnswer | str]]) -> Checked:
@@ -360,9 +344,9 @@ def _text_of(content: str | bytes) -> str | None:
 
 
 def _status(one: LanguageConnection) -> ServerStatus:
-    notes = one.notes
-    running = one.session is not None
-    return ServerStatus(one.server.name, one.starts, running, notes.ended, notes.stderr, notes.dropped, notes.asked)
+    notes = one.last.notes
+    running, ended = one.session is not None, one.last.problem or notes.ended
+    return ServerStatus(one.server.name, one.starts, running, ended, notes.stderr, notes.dropped, notes.asked)
 
 
 def _peer_of(server: LanguageServer) -> LanguagePeer:

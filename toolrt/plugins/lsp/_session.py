@@ -28,8 +28,10 @@ import attrs
 import trio
 
 from toolrt.model import Diagnostic
-from toolrt.plugins.lsp._port import Channel, LanguageNotes, Lost, Message
+from toolrt.plugins.lsp._port import Channel, Message
 from toolrt.plugins.lsp._server import LanguageServer
+from toolrt.processes import ProgramNotes
+from toolrt.processes._unanswered import Gone, Refused
 from toolrt.workspace import meant_path, shown_path
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class LanguageSession:
     _root: str
     _channel: Channel
     _wire: Wire
-    _notes: LanguageNotes
+    _notes: ProgramNotes
     #: Why there is no connection any more; None: there is one.
     lost: str | None = attrs.field(default=None, init=False)
     #: What it can do; None: it has not said so yet.
@@ -109,7 +111,7 @@ class LanguageSession:
         """The server can be used on return.
 
         Raises:
-            Lost: it says nothing of use.
+            Refused: it says nothing of use.
 
         Checkpoint: always.
         """
@@ -118,7 +120,7 @@ class LanguageSession:
         try:
             self._abilities = self._wire.abilities(reply.get("result"))
         except ValueError:
-            raise Lost("it did not say what it can do") from None
+            raise Refused("it did not say what it can do") from None
         self._send({"method": "initialized", "params": {}})
 
     async def stop(self) -> None:
@@ -128,13 +130,13 @@ class LanguageSession:
         """
         try:
             await self._request("shutdown", None)
-        except Lost:
+        except Gone:
             pass
         finally:
             self._send({"method": "exit"})
 
     def end(self, problem: str) -> None:
-        """The connection is gone: every question that waits raises `Lost`."""
+        """The connection is gone: every question that waits raises `Gone`."""
         if self.lost is None:
             self.lost = problem
         for reply in self._pending.values():
@@ -147,11 +149,6 @@ class LanguageSession:
     def is_open(self, path: str) -> bool:
         """Whether the server has been given the text of this file."""
         return path in self._documents
-
-    @property
-    def open_paths(self) -> tuple[str, ...]:
-        """The files whose text the server was given."""
-        return tuple(sorted(self._documents))
 
     def tell_text(self, path: str, text: str) -> None:
         """The server knows that the file has this text; it is told only what it does not know.
@@ -219,8 +216,8 @@ class LanguageSession:
         """What the server finds in the file, whose text this is.
 
         Raises:
-            Lost: the connection was lost before it said so.
-            Unanswered: it answered that it cannot say.
+            Gone: the connection was lost before it said so.
+            Refused: it answered that it cannot say.
 
         Checkpoint: always.
         """
@@ -235,7 +232,7 @@ class LanguageSession:
             version, text = document.version, document.text
             try:
                 reply = await self._request("textDocument/diagnostic", self._wire.question(document.uri))
-            except _Refused as refused:
+            except _ErrorAnswer as refused:
                 if refused.code in _ASK_AGAIN:
                     continue
                 raise
@@ -248,8 +245,8 @@ class LanguageSession:
                 try:
                     return LanguageAnswer(*self._wire.findings(items, text, self._abilities.encoding))
                 except ValueError:
-                    raise NoFindings("it answered with what are no findings") from None
-        raise NoFindings(f"it said {_AGAIN_MOST} times in a row to ask again, or the file does not come to rest")
+                    raise Refused("it answered with what are no findings") from None
+        raise Refused(f"it said {_AGAIN_MOST} times in a row to ask again, or the file does not come to rest")
 
     async def _published(self, path: str) -> LanguageAnswer:
         document = self._documents[path]
@@ -270,11 +267,11 @@ class LanguageSession:
             if not self._names_versions and self._documents.get(path) is not None:
                 self._channel.give_up("it published nothing about a text, and names no versions")
             raise
-        raise Lost(self.lost)
+        raise Gone(self.lost)
 
     async def _request(self, method: str, params: Any) -> Message:
         if self.lost is not None:
-            raise Lost(self.lost)
+            raise Gone(self.lost)
         number, self._next_id = self._next_id, self._next_id + 1
         reply = self._pending[number] = _Reply()
         request: Message = {"id": number, "method": method}
@@ -287,11 +284,11 @@ class LanguageSession:
         finally:
             self._pending.pop(number, None)
         if reply.message is None:
-            raise Lost(self.lost or "the connection was lost")
+            raise Gone(self.lost or "the connection was lost")
         error = reply.message.get("error")
         if error is not None:
             code = error.get("code") if isinstance(error, dict) else None
-            raise _Refused(code if isinstance(code, int) else None)
+            raise _ErrorAnswer(code if isinstance(code, int) else None)
         return reply.message
 
     def _send(self, message: Message) -> None:
@@ -382,11 +379,7 @@ class LanguageSession:
         return shown_path(path[len(root) :]) if parts.scheme == "file" and path.startswith(root) else None
 
 
-class NoFindings(Exception):
-    """The server says that it has no findings to give; the connection stays."""
-
-
-class _Refused(NoFindings):
+class _ErrorAnswer(Refused):
     """The server answered with an error."""
 
     def __init__(self, code: int | None) -> None:

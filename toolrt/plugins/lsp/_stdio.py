@@ -11,9 +11,10 @@ import attrs
 import trio
 
 from toolrt.plugins.lsp._framing import Framing, framed
-from toolrt.plugins.lsp._port import LanguageNotes, Lost, Message, Talk
+from toolrt.plugins.lsp._port import Message, Talk
 from toolrt.plugins.lsp._server import LanguageServer
-from toolrt.processes import Conversation, NotStarted, Supervised, start_spoken_to
+from toolrt.processes import Conversation, ProgramNotes, Supervised, start_spoken_to
+from toolrt.processes._unanswered import Gone
 from toolrt.services._environment import environment_of
 
 __all__ = ["StdioLanguagePeer"]
@@ -27,14 +28,10 @@ _LINGER = 1.0
 class StdioLanguagePeer:
     """Starts the server's program, once for each connection."""
 
-    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: LanguageNotes) -> None:
+    async def serve(self, server: LanguageServer, root: str, talk: Talk, notes: ProgramNotes) -> None:
         """See `Peer.serve`."""
-        try:
-            supervised = await start_spoken_to(
-                server.command or (), directory=root, environment=environment_of(server.env)
-            )
-        except NotStarted as error:
-            raise Lost(str(error)) from None
+        environment = environment_of(server.env)
+        supervised = await start_spoken_to(server.command or (), directory=root, environment=environment)
         channel = _StdioChannel(supervised, notes)
 
         async def talk_while_there() -> None:
@@ -49,7 +46,7 @@ class _StdioChannel:
     """One connection to the program."""
 
     _supervised: Supervised
-    _notes: LanguageNotes
+    _notes: ProgramNotes
     #: Cancelled when the connection is lost.
     talking: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     conversation: Conversation = attrs.field(init=False)
@@ -79,6 +76,6 @@ class _StdioChannel:
             for message in self._framing.feed(piece):
                 if self._take is not None and not self.talking.cancel_called:
                     self._take(message)
-        except Lost as lost:
-            self.give_up(str(lost))
+        except Gone as gone:
+            self.give_up(str(gone))
         self._notes.dropped += self._framing.garbage - before

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from toolrt.model import READ, Claim, Diagnostic, Diagnostics, State, Tool
 from toolrt.plugins.lsp._checked import Checked
 from toolrt.workspace import CallContext, FileProblem, Wanted, held, noted, noted_no_change
+from toolrt.workspace.tools._tools import schema_of
 
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._servers import LanguageServers
@@ -81,7 +82,7 @@ def diagnostics_tool(lsp: LanguageServers) -> Tool:
         safe=True,
         claims=functools.partial(_claims, lsp),
         description=inspect.getdoc(diagnostics) or "",
-        schema=_SCHEMA,
+        schema=schema_of(diagnostics),
         owner=lsp.workspace,
         alone=_reads_all(lsp),
     )
@@ -98,11 +99,3 @@ def _claims(lsp: LanguageServers, input: Mapping[str, Any], state: State) -> tup
         return claims
     whole = workspace.claims(workspace.disk.root, State(), READ, wanted=Wanted.DIRECTORY, subtree=True)
     return tuple(dict.fromkeys((*whole, *claims)))
-
-
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "default": _LIMIT}},
-    "required": ["path"],
-    "additionalProperties": False,
-}

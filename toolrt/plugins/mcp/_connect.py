@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, cast, overload
 
 import attrs
@@ -12,12 +11,15 @@ import trio
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra, NotSimulated
 from toolrt.model import Tool
-from toolrt.plugins.mcp._connection import Connection
+from toolrt.plugins.mcp._connection import McpConnection
 from toolrt.plugins.mcp._names import chosen, named
-from toolrt.plugins.mcp._port import Hints, Notes, Offered, Peer, Unanswered
+from toolrt.plugins.mcp._port import Hints, Offered, Peer
 from toolrt.plugins.mcp._recorded import RecordedMcpServer
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.plugins.mcp._tools import believed, tool_of
+from toolrt.processes._connection import ServersBlock
+from toolrt.processes._given import check_servers
+from toolrt.processes._unanswered import Unanswered
 
 __all__ = ["Connecting", "McpServerStatus", "McpTools", "connect"]
 
@@ -46,11 +48,11 @@ class McpTools(Sequence[Tool]):
     They stay what they are: a server that offers others later is heard (`changed`), and asked anew by `relist`.
     """
 
-    def __init__(self, connections: Sequence[Connection], owner: Any) -> None:
+    def __init__(self, connections: Sequence[McpConnection], owner: Any) -> None:
         self._connections = tuple(connections)
         self._owner = owner
         self._tools: tuple[Tool, ...] = ()
-        self._offered: dict[str, tuple[Connection, Offered]] = {}
+        self._offered: dict[str, tuple[McpConnection, Offered]] = {}
 
     @overload
     def __getitem__(self, place: int) -> Tool: ...
@@ -88,7 +90,7 @@ class McpTools(Sequence[Tool]):
     @property
     def servers(self) -> Mapping[str, McpServerStatus]:
         """How each server is, by its name."""
-        return {one.server.name: _status(one, one.notes) for one in self._connections}
+        return {one.server.name: _status(one) for one in self._connections}
 
     async def relist(self) -> McpTools:
         """The tools that the servers offer now, over the same connections; make a new `Registry` of them.
@@ -108,7 +110,7 @@ class McpTools(Sequence[Tool]):
         """Ask each server what it offers, and make tools of that."""
         found: dict[str, tuple[Offered, ...] | InputRefused] = {}
 
-        async def ask(connection: Connection) -> None:
+        async def ask(connection: McpConnection) -> None:
             name = connection.server.name
             try:
                 found[name] = await connection.offers()
@@ -118,31 +120,31 @@ class McpTools(Sequence[Tool]):
         async with trio.open_nursery() as nursery:
             for connection in self._connections:
                 nursery.start_soon(ask, connection)
-        offers: list[tuple[Connection, Offered]] = []
+        offers: list[tuple[McpConnection, Offered]] = []
         for connection in self._connections:
             offered = found[connection.server.name]
             if isinstance(offered, InputRefused):
-                raise offered from connection.error
+                raise offered from connection.last.error
             offers.extend((connection, tool) for tool in chosen(connection.server, offered))
         names = named((connection.server, tool) for connection, tool in offers)
         self._offered = dict(zip(names, offers, strict=True))
         self._tools = tuple(tool_of(*offer, name, self._owner) for name, offer in self._offered.items())
 
 
-def _status(connection: Connection, notes: Notes) -> McpServerStatus:
-    name = connection.server.name
-    return McpServerStatus(name, connection.starts, notes.ended, notes.stderr, notes.stderr_bytes, notes.garbage)
+def _status(connection: McpConnection) -> McpServerStatus:
+    name, notes = connection.server.name, connection.last.notes
+    return McpServerStatus(name, connection.starts, notes.ended, notes.stderr, notes.stderr_bytes, notes.dropped)
 
 
 #: Characters of a server's error output that an error shows.
 _SHOWN = 2_000
 
 
-def _failed(connection: Connection, why: str) -> InputRefused:
-    notes = connection.notes
+def _failed(connection: McpConnection, why: str) -> InputRefused:
+    notes = connection.last.notes
     also = [] if notes.ended is None or notes.ended == why else [notes.ended]
-    if notes.garbage:
-        also.append(f"{notes.garbage:,} lines of its standard output were no messages")
+    if notes.dropped:
+        also.append(f"{notes.dropped:,} lines of its standard output were no messages")
     if notes.stderr.strip():
         also.append(f"the end of its error output: {notes.stderr.strip()[-_SHOWN:]}")
     return InputRefused(
@@ -152,15 +154,12 @@ def _failed(connection: Connection, why: str) -> InputRefused:
     )
 
 
-class Connecting:
+class Connecting(ServersBlock):
     """What `connect` gives: entered, it is the tools; left, nothing of the servers is left."""
 
     def __init__(self, servers: Sequence[McpServer], owner: Any) -> None:
         self._servers = servers
         self._owner = owner
-        self._nursery_manager: Any = None
-        self._nursery: trio.Nursery
-        self._connections: list[Connection] = []
 
     async def __aenter__(self) -> McpTools:
         """Start the servers, and give their tools.
@@ -168,28 +167,19 @@ class Connecting:
         Checkpoint: always.
         """
         peers = [_peer_of(server) for server in self._servers]
-        self._nursery_manager = trio.open_nursery()
-        nursery = self._nursery = await self._nursery_manager.__aenter__()
-        self._connections = [
-            Connection(server, peer, nursery) for server, peer in zip(self._servers, peers, strict=True)
+        nursery = await self._open_nursery()
+        connections = [
+            McpConnection(server.restarts, server.start_timeout, nursery, server, peer)
+            for server, peer in zip(self._servers, peers, strict=True)
         ]
-        tools = McpTools(self._connections, self._owner)
+        self._connections = connections
+        tools = McpTools(connections, self._owner)
         try:
             await tools._fill()
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)  # noqa: ASYNC102  shielded and bounded
             raise
         return tools
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for connection in self._connections:
-            connection.close()
-        # The servers' tasks raise nothing, so what the block raised is passed on as it is, not in a group; and they are
-        # waited for also when this is cancelled, which is bounded.
-        self._nursery.cancel_scope.shield = True
-        await self._nursery_manager.__aexit__(None, None, None)  # noqa: ASYNC102
 
 
 def connect(servers: Sequence[McpServer], *, owner: Any = None) -> Connecting:
@@ -220,11 +210,7 @@ def connect(servers: Sequence[McpServer], *, owner: Any = None) -> Connecting:
             runtime = Runtime(Registry([*workspace.tools(), *tools]))
     """
     servers = list(servers)
-    for place, server in enumerate(servers):
-        if not isinstance(server, McpServer):
-            raise DefinitionRefused("mcp.connect(servers)", "a list of McpServer", server)
-        if any(other.name == server.name for other in servers[:place]):
-            raise DefinitionRefused("mcp.connect(servers)", "distinct names", f"two servers named {server.name!r}")
+    check_servers("mcp.connect(servers)", servers, McpServer)
     if owner is not None and not hasattr(owner, "claim_table"):
         raise DefinitionRefused("mcp.connect(owner)", "an object with a claim_table, such as a Workspace", owner)
     return Connecting(servers, owner)

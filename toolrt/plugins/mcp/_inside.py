@@ -6,16 +6,16 @@ the SDK's session and dispatcher themselves.  Its tools must be ``async def``: a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 import trio
 from mcp.client._memory import InMemoryTransport
 
-from toolrt.plugins.mcp._port import Notes, Session
+from toolrt.plugins.mcp._port import Talk
 from toolrt.plugins.mcp._sdk import hold
 from toolrt.plugins.mcp._server import McpServer
+from toolrt.processes import ProgramNotes
 
 __all__ = ["InsidePeer"]
 
@@ -27,9 +27,10 @@ class InsidePeer:
     #: An ``MCPServer`` or a low-level ``Server``.
     _server: Any
 
-    async def serve(self, server: McpServer, publish: Callable[[Session], object], notes: Notes) -> None:
+    async def serve(self, server: McpServer, talk: Talk, notes: ProgramNotes) -> None:
         """See `Peer.serve`."""
         async with InMemoryTransport(self._server) as streams:
-            await hold(streams, publish)
+            lost = await hold(streams, talk)
         await trio.lowlevel.cancel_shielded_checkpoint()
-        notes.ended = "it closed the connection"
+        if lost:
+            notes.ended = "it closed the connection"

@@ -7,7 +7,7 @@ of these is believed of a server that is not trusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -17,19 +17,7 @@ from toolrt.processes import ProgramNotes
 if TYPE_CHECKING:
     from toolrt.plugins.mcp._server import McpServer
 
-__all__ = [
-    "CallAnswer",
-    "Gone",
-    "Hints",
-    "Notes",
-    "Offered",
-    "Peer",
-    "Progress",
-    "Refused",
-    "Session",
-    "Unanswered",
-    "Unsent",
-]
+__all__ = ["CallAnswer", "Hints", "Offered", "Peer", "Progress", "Session", "Talk"]
 
 #: Takes what a call says while it runs; never waits.
 Progress = Callable[[dict[str, Any]], object]
@@ -82,22 +70,6 @@ class CallAnswer:
     is_error: bool = False
 
 
-class Unanswered(Exception):
-    """A call has no answer; the text says why, in words for a model: no path, nothing that the server wrote."""
-
-
-class Gone(Unanswered):
-    """The connection was lost while the call ran; whether it had its effects is not known."""
-
-
-class Unsent(Unanswered):
-    """The call never reached the server."""
-
-
-class Refused(Unanswered):
-    """The server answered with a protocol error, or with what is no answer to a call."""
-
-
 class Session(Protocol):
     """One connection to a server, from its first answer to its loss."""
 
@@ -126,11 +98,15 @@ class Session(Protocol):
         ...
 
 
+#: What is done with a session that can be used.  The server cancels it when the connection is lost.
+Talk = Callable[[Session], Awaitable[None]]
+
+
 class Peer(Protocol):
     """The other side of a connection: a program, a server in this process, or a record."""
 
-    async def serve(self, server: McpServer, publish: Callable[[Session], object], notes: Notes) -> None:
-        """Connect, hand out the session once it can be used, and return when the connection is lost.
+    async def serve(self, server: McpServer, talk: Talk, notes: ProgramNotes) -> None:
+        """Connect, and `talk` until it returns or the connection is lost.
 
         Nothing of the connection is left on return, and neither when it was cancelled.
 
@@ -138,11 +114,3 @@ class Peer(Protocol):
             Unanswered: there is no connection; the text says why.
         """
         ...
-
-
-@attrs.define(eq=False)
-class Notes(ProgramNotes):
-    """What is known of one connection beside its answers; for people, not for models."""
-
-    #: Lines of its standard output that were no messages.
-    garbage: int = 0

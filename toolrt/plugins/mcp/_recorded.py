@@ -18,9 +18,10 @@ import trio
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.plugins.mcp._port import CallAnswer, Gone, Notes, Offered, Progress, Session
+from toolrt.plugins.mcp._port import CallAnswer, Offered, Progress, Talk
 from toolrt.plugins.mcp._server import McpServer
-from toolrt.processes import check_recorded_seconds, spread
+from toolrt.processes import ProgramNotes, check_recorded_seconds, spread
+from toolrt.processes._unanswered import Gone
 
 __all__ = ["RecordedAnswer", "RecordedMcpServer"]
 
@@ -92,12 +93,13 @@ class RecordedMcpServer:
             name: answer if callable(answer) else _looked_up(name, answer) for name, answer in answers.items()
         }
 
-    async def serve(self, server: McpServer, publish: Callable[[Session], object], notes: Notes) -> None:
+    async def serve(self, server: McpServer, talk: Talk, notes: ProgramNotes) -> None:
         """See `Peer.serve`."""
         session = _RecordedSession(server.name, self._tools, self._answers)
-        publish(session)
-        await session.ended.wait()
-        notes.ended = "it ended as recorded"
+        with session.talking:
+            await talk(session)
+        if session.lost:
+            notes.ended = "it ended as recorded"
 
 
 def _looked_up(
@@ -131,8 +133,8 @@ class _RecordedSession:
     _answers: Mapping[str, Callable[[Mapping[str, Any]], _Recorded]]
     lost: bool = False
     changed: bool = False
-    #: Set when it was lost.
-    ended: trio.Event = attrs.field(factory=trio.Event)
+    #: Cancelled when it was lost.
+    talking: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     #: The scopes of the calls that run.
     _running: dict[trio.CancelScope, None] = attrs.field(factory=dict)
 
@@ -167,7 +169,7 @@ class _RecordedSession:
             raise Gone
         if answer.crash:
             self.lost = True
-            self.ended.set()
+            self.talking.cancel()
             for other in list(self._running):
                 other.cancel()
             raise Gone

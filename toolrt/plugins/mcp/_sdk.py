@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 import anyio
+import anyio.abc
 import attrs
 import trio
 from mcp.client import ClientSession
@@ -44,7 +45,8 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from toolrt.plugins.mcp._port import CallAnswer, Gone, Hints, Offered, Progress, Refused, Session, Unanswered
+from toolrt.plugins.mcp._port import CallAnswer, Hints, Offered, Progress, Talk
+from toolrt.processes._unanswered import Gone, Refused, Unanswered
 
 __all__ = ["hold"]
 
@@ -56,8 +58,11 @@ _PAGES_MOST = 100
 _SHOWN = 2_000
 
 
-async def hold(streams: TransportStreams, publish: Callable[[Session], object]) -> None:
-    """Open a session over these streams, hand it out, and return when the other side has closed them.
+async def hold(streams: TransportStreams, talk: Talk) -> bool:
+    """Open a session over these streams, and `talk` until it returns or the other side has closed them.
+
+    Returns:
+        Whether the other side has closed them.
 
     Raises:
         Unanswered: the server does not speak MCP, or none that is known here.
@@ -82,8 +87,9 @@ async def hold(streams: TransportStreams, publish: Callable[[Session], object]) 
                 raise _refused("server/discover", second, session) from None
         except (ValidationError, RuntimeError) as error:
             raise _refused("initialize", error, session) from None
-        publish(session)
-        await session.closed.wait()
+        with session.talking:
+            await talk(session)
+    return session.lost
 
 
 @attrs.define(eq=False)
@@ -92,8 +98,8 @@ class _SdkSession:
 
     lost: bool = False
     changed: bool = False
-    #: Set when the other side has closed its stream.
-    closed: trio.Event = attrs.field(factory=trio.Event)
+    #: Cancelled when the other side has closed its stream.
+    talking: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     client: ClientSession = attrs.field(init=False)
     #: What each call that runs says is for, by its token; until its answer comes.
     _running: dict[str, Progress] = attrs.field(factory=dict)
@@ -166,10 +172,10 @@ class _SdkSession:
     def lose(self) -> None:
         """The other side has closed its stream."""
         self.lost = True
-        self.closed.set()
+        self.talking.cancel()
 
 
-class _Tapped:
+class _Tapped(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
     """A stream of messages for the SDK, of which a session takes some."""
 
     def __init__(self, inner: ReadStream[SessionMessage | Exception], session: _SdkSession) -> None:
@@ -189,23 +195,8 @@ class _Tapped:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> _Tapped:
-        return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> _Tapped:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-class _WatchedStream:
+class _WatchedStream(anyio.abc.ObjectSendStream[SessionMessage]):
     """A stream of messages to the server, each of which a session sees before it goes."""
 
     def __init__(self, inner: WriteStream[SessionMessage], session: _SdkSession) -> None:
@@ -218,12 +209,6 @@ class _WatchedStream:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    async def __aenter__(self) -> _WatchedStream:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 def _told(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from toolrt.errors import DefinitionRefused
+from toolrt.processes._given import check_server
 
 __all__ = ["McpServer"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
-
-
-def _seconds(instance: McpServer, attribute: attrs.Attribute[Any], value: object) -> None:
-    if value is None and attribute.name == "timeout":
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
-        raise DefinitionRefused(f"MCP server {instance.name!r}: {attribute.name}", "seconds above 0", value)
-
-
-def _whole(instance: McpServer, attribute: attrs.Attribute[Any], value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise DefinitionRefused(f"MCP server {instance.name!r}: {attribute.name}", "a whole number, 0 or more", value)
 
 
 @attrs.frozen
@@ -60,31 +48,21 @@ class McpServer:
     #: Names of the caller's own, for some of the server's: ``{"its name": "what models call it"}``.
     rename: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
     #: Seconds of its own execution after which a call is timed out; None takes the runtime's.
-    timeout: float | None = attrs.field(default=120.0, kw_only=True, validator=_seconds)
+    timeout: float | None = attrs.field(default=120.0, kw_only=True)
     #: Seconds in which a new connection has to be usable and its tools known.
-    start_timeout: float = attrs.field(default=30.0, kw_only=True, validator=_seconds)
+    start_timeout: float = attrs.field(default=30.0, kw_only=True)
     #: How many times in a row it may be started anew without one answered call between; then it is given up.
-    restarts: int = attrs.field(default=3, kw_only=True, validator=_whole)
+    restarts: int = attrs.field(default=3, kw_only=True)
     #: How many characters of an answer are kept: its beginning and its end, half of it each; 2 or more.
-    output_limit: int = attrs.field(default=100_000, kw_only=True, validator=_whole)
+    output_limit: int = attrs.field(default=100_000, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         what = f"MCP server {self.name!r}"
         if not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
             raise DefinitionRefused("an MCP server's name", "1 to 32 letters, digits, _ and -", self.name)
-        if (self.command is None) == (self.server is None):
-            got = "neither" if self.command is None else "both"
-            raise DefinitionRefused(what, "either a command or a server", got)
-        if self.command is not None and (
-            isinstance(self.command, str)
-            or not self.command
-            or not all(isinstance(word, str) and "\0" not in word for word in self.command)
-            or not self.command[0]
-        ):
-            expected = 'a program and its arguments, one each: ["my-server", "--root", "."]'
-            raise DefinitionRefused(f"{what}: command", expected, self.command)
-        if not all(isinstance(key, str) and isinstance(value, str) for key, value in self.env.items()):
-            raise DefinitionRefused(f"{what}: env", "texts by name", sorted(map(str, self.env)))
+        example = '["my-server", "--root", "."]'
+        seconds = ("start_timeout",) if self.timeout is None else ("start_timeout", "timeout")
+        check_server(self, what, example, seconds=seconds, whole=("restarts", "output_limit"))
         if not isinstance(self.trusted, bool):
             raise DefinitionRefused(f"{what}: trusted", "a bool", self.trusted)
         if self.output_limit < 2:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from typing import Any
 
 import anyio
+import anyio.abc
 import attrs
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -22,10 +22,10 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from toolrt.plugins.mcp._port import Notes, Session, Unanswered
+from toolrt.plugins.mcp._port import Talk
 from toolrt.plugins.mcp._sdk import hold
 from toolrt.plugins.mcp._server import McpServer
-from toolrt.processes import Conversation, NotStarted, Supervised, start_spoken_to
+from toolrt.processes import Conversation, NotStarted, ProgramNotes, Supervised, start_spoken_to
 
 __all__ = ["StdioPeer"]
 
@@ -42,28 +42,26 @@ _LINGER = 2.0
 class StdioPeer:
     """Starts the server's program, once for each connection."""
 
-    async def serve(self, server: McpServer, publish: Callable[[Session], object], notes: Notes) -> None:
+    async def serve(self, server: McpServer, talk: Talk, notes: ProgramNotes) -> None:
         """See `Peer.serve`."""
-        lines = _Lines(await _start(server), notes)
+        environment = {**get_default_environment(), **server.env}
+        command = server.command or ()
+        supervised = await start_spoken_to(command, directory=_directory(server), environment=environment)
+        lines = _Lines(supervised, notes)
+
+        async def speak() -> None:
+            await hold((lines.incoming, _Outgoing(lines.conversation)), talk)
+
         try:
-            await lines.conversation.hold(lambda: hold((lines.incoming, _Outgoing(lines.conversation)), publish))
+            await lines.conversation.hold(speak)
         finally:
             lines.incoming.close()
-
-
-async def _start(server: McpServer) -> Supervised:
-    directory = _directory(server)
-    environment = {**get_default_environment(), **server.env}
-    try:
-        return await start_spoken_to(server.command or (), directory=directory, environment=environment)
-    except NotStarted as error:
-        raise Unanswered(str(error)) from None
 
 
 def _directory(server: McpServer) -> str:
     directory = os.path.realpath(server.cwd or ".")
     if not os.path.isdir(directory):
-        raise Unanswered(f"there is no directory {os.fspath(server.cwd or '.')!r} to start it in")
+        raise NotStarted(f"there is no directory {os.fspath(server.cwd or '.')!r} to start it in")
     return directory
 
 
@@ -72,7 +70,7 @@ class _Lines:
     """Makes messages of the lines that the server writes."""
 
     _supervised: Supervised
-    _notes: Notes
+    _notes: ProgramNotes
     conversation: Conversation = attrs.field(init=False)
     #: What the server said, message by message.
     incoming: MemoryObjectReceiveStream[Any] = attrs.field(init=False)
@@ -104,7 +102,7 @@ class _Lines:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            self._notes.garbage += 1
+            self._notes.dropped += 1
             self._garbage += len(line)
             if self._garbage > _GARBAGE_MOST:
                 problem = f"it wrote more than {_GARBAGE_MOST:,} bytes that are no messages to its standard output"
@@ -115,7 +113,7 @@ class _Lines:
             await self._said.send(SessionMessage(message))
 
 
-class _Outgoing:
+class _Outgoing(anyio.abc.ObjectSendStream[SessionMessage]):
     """The SDK's stream of messages to the server; sending never waits for it."""
 
     def __init__(self, conversation: Conversation) -> None:
@@ -129,9 +127,3 @@ class _Outgoing:
 
     async def aclose(self) -> None:
         await trio.lowlevel.cancel_shielded_checkpoint()
-
-    async def __aenter__(self) -> _Outgoing:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()

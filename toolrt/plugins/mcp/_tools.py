@@ -22,10 +22,11 @@ from toolrt.interop._json import deeper_than
 from toolrt.model import READ, Claim, Tool, ToolOutput
 from toolrt.model._schema import Mismatch, _against_schema, _checker
 from toolrt.model._tool import Arguments
-from toolrt.plugins.mcp._connection import Connection
+from toolrt.plugins.mcp._connection import McpConnection
 from toolrt.plugins.mcp._content import text_of
-from toolrt.plugins.mcp._port import Hints, Offered, Unanswered
+from toolrt.plugins.mcp._port import Hints, Offered
 from toolrt.plugins.mcp._schema import TooMuch, nesting_allowed
+from toolrt.processes._unanswered import Unanswered
 
 __all__ = ["believed", "tool_of"]
 
@@ -63,7 +64,7 @@ def believed(trusted: bool, offered: Offered) -> Hints:
     return offered.hints if trusted else Hints()
 
 
-def tool_of(connection: Connection, offered: Offered, name: str, owner: Any) -> Tool:
+def tool_of(connection: McpConnection, offered: Offered, name: str, owner: Any) -> Tool:
     """The tool `name`, which calls what the server offers.
 
     Raises:
@@ -105,7 +106,7 @@ def tool_of(connection: Connection, offered: Offered, name: str, owner: Any) -> 
 
 
 async def _called(
-    connection: Connection,
+    connection: McpConnection,
     offered: Offered,
     again: bool,
     fits: Callable[[object], str | None],
