@@ -54,7 +54,7 @@ def test_tools_have_descriptions_for_models():
 def test_schema_of_the_core_alone_is_the_derived_one(name):
     """Written by hand from the same hints."""
     (kind,) = (kind for kind in _tools._FILE_TOOLS if kind.name == name)
-    assert _tools._schema_of(kind.function) == _tools._prototype(kind).schema
+    assert _tools.schema_of(kind.function) == _tools._prototype(kind).schema
 
 
 WRONG = [

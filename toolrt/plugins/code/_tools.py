@@ -33,6 +33,7 @@ from toolrt.workspace import (
     withheld_note,
     withholding,
 )
+from toolrt.workspace.tools._tools import schema_of
 
 if TYPE_CHECKING:
     from toolrt.plugins.code._code import CodeIndex
@@ -333,7 +334,7 @@ def code_tools(code: CodeIndex) -> list[Tool]:
             safe=True,
             claims=functools.partial(_claims, code, function.__name__),
             description=inspect.getdoc(function) or "",
-            schema=_schema(function),
+            schema=schema_of(function),
             owner=code.workspace,
             leaves_out=True,
         )
@@ -359,23 +360,6 @@ def _claims(code: CodeIndex, name: str, input: Mapping[str, Any], state: State) 
 
 def _wanted(name: str) -> Wanted:
     return Wanted.DIRECTORY if name in ("search_code", "find_references") else Wanted.FILE
-
-
-_JSON_TYPES = {"str": "string", "int": "integer", "None": "null"}
-
-
-def _schema(function: Callable[..., Any]) -> dict[str, Any]:
-    properties: dict[str, Any] = {}
-    required = []
-    for parameter in list(inspect.signature(function).parameters.values())[2:]:
-        kinds = [{"type": _JSON_TYPES[kind]} for kind in str(parameter.annotation).split(" | ")]
-        part: dict[str, Any] = {"anyOf": kinds} if len(kinds) > 1 else dict(kinds[0])
-        if parameter.default is parameter.empty:
-            required.append(parameter.name)
-        else:
-            part["default"] = parameter.default
-        properties[parameter.name] = part
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 # What they have in common

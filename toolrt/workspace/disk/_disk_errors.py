@@ -7,7 +7,7 @@ import os
 
 from toolrt.workspace.disk._disk import Entry, Kind
 
-__all__ = ["Changed", "Inseparable", "NoTurn", "NotRegular", "TooLarge", "Unsynced", "failure"]
+__all__ = ["Changed", "Inseparable", "NoTurn", "NotRegular", "TooLarge", "Unsynced", "failure", "require_below_root"]
 
 
 class TooLarge(OSError):
@@ -71,6 +71,12 @@ class Unsynced(OSError):
 
     def __init__(self, number: int) -> None:
         super().__init__(number, "changed, but not known to outlive a loss of power")
+
+
+def require_below_root(entry: Entry, number: int) -> None:
+    """Refuse the root, with the error of that number."""
+    if not entry:
+        raise failure(number, entry)
 
 
 def failure(number: int, entry: Entry | None = None) -> OSError:

@@ -46,7 +46,7 @@ from toolrt.workspace.disk._disk import (
     Survey,
     parts_of,
 )
-from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, failure
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, failure, require_below_root
 from toolrt.workspace.disk._memory_keep import put_in_box, surveyed
 from toolrt.workspace.disk._memory_planting import plant, plant_copy, planted_directory, set_planted_mode, uproot
 from toolrt.workspace.disk._memory_recover import recover, strangers
@@ -307,8 +307,7 @@ class MemoryDisk:
     async def revise(self, entry: Entry, limit: int, change: Change, in_place: InPlace | None = None) -> Revision:
         """The file at `entry` has what `change` makes of it; see `Disk.revise`."""
         await self._effect("read", entry)
-        if not entry:
-            raise failure(errno.EISDIR, entry)
+        require_below_root(entry, errno.EISDIR)
         self._tree.touch((*self._below, *entry), write=False)
         above = self._tree.entered(entry[:-1])
         file = self._tree.file_or_none(above, entry)
@@ -357,8 +356,7 @@ class MemoryDisk:
     async def make_link(self, entry: Entry, text: str) -> None:
         """A symbolic link stands at `entry`; see `Disk.make_link`."""
         await self._effect("make link", entry)
-        if not entry:
-            raise failure(errno.EEXIST, entry)
+        require_below_root(entry, errno.EEXIST)
         if not text or len(os.fsencode(text)) > PATH_MAX:
             raise failure(errno.ENAMETOOLONG if text else errno.ENOENT, entry)
         parts = (*self._below, *entry)
@@ -375,8 +373,7 @@ class MemoryDisk:
     async def set_mode(self, entry: Entry, mode: int) -> None:
         """The file or directory at `entry` has these permission bits; see `Disk.set_mode`."""
         await self._effect("set mode", entry)
-        if not entry:
-            raise failure(errno.EBUSY, entry)
+        require_below_root(entry, errno.EBUSY)
         node = self._tree.standing(entry)[1]
         if isinstance(node, Other):
             raise failure(errno.ELOOP, entry) if node.kind is Kind.SYMLINK else NotRegular(node.kind)
@@ -394,8 +391,7 @@ class MemoryDisk:
     async def remove(self, entry: Entry, expected: Stat | None = None) -> None:
         """Nothing stands at `entry`; see `Disk.remove`."""
         await self._effect("remove", entry)
-        if not entry:
-            raise failure(errno.EBUSY, entry)
+        require_below_root(entry, errno.EBUSY)
         above, node = self._tree.standing(entry)
         if expected is not None and self._tree.stat(node) != expected:
             raise Changed
@@ -409,8 +405,7 @@ class MemoryDisk:
     async def remove_tree(self, entry: Entry) -> None:
         """Nothing stands at `entry`, whatever did; see `Disk.remove_tree`."""
         await self._effect("move", entry)
-        if not entry:
-            raise failure(errno.EBUSY, entry)
+        require_below_root(entry, errno.EBUSY)
         above, node = self._tree.standing(entry)
         if not isinstance(node, Branch):
             self._tree.require_removable(above, node, entry)
@@ -431,8 +426,7 @@ class MemoryDisk:
 
     def kept_for(self, entry: Entry) -> Entry:
         """A new entry for what is to be kept; see `Disk.kept_for`."""
-        if not entry:
-            raise failure(errno.EBUSY, entry)
+        require_below_root(entry, errno.EBUSY)
         root = self._tree.entered(())
         told = hashlib.sha256("/".join(entry).encode(errors="surrogateescape")).hexdigest()[:16]
         return (self._tree.free_name(root, told, KEPT), BOXED)
@@ -460,10 +454,8 @@ class MemoryDisk:
     async def move(self, source: Entry, target: Entry) -> None:
         """What stood at `source` stands at `target`; see `Disk.move`."""
         await self._effect("move", source)
-        if not source:
-            raise failure(errno.EBUSY, source)
-        if not target:
-            raise failure(errno.EEXIST, target)
+        require_below_root(source, errno.EBUSY)
+        require_below_root(target, errno.EEXIST)
         here, there = self._tree.entered(source[:-1]), self._tree.entered(target[:-1])
         self._tree.require(here, SEARCH, source)
         self._tree.require(there, SEARCH, target)
@@ -494,8 +486,7 @@ class MemoryDisk:
     # Files
 
     def _read(self, entry: Entry, limit: int | None) -> Snapshot:
-        if not entry:
-            raise failure(errno.EISDIR, entry)
+        require_below_root(entry, errno.EISDIR)
         self._tree.touch((*self._below, *entry), write=False)
         file = self._tree.file_or_none(self._tree.entered(entry[:-1]), entry)
         if file is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import attrs
 
 from toolrt.workspace.disk._disk import Entry, Kind, Survey
-from toolrt.workspace.disk._disk_errors import failure
+from toolrt.workspace.disk._disk_errors import failure, require_below_root
 from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE, NodeTree, now_ns
 from toolrt.workspace.disk._nodes import Branch, File, Node, Other, files_of
 from toolrt.workspace.disk._real_keep import IGNORING, tree_digest
@@ -20,8 +20,7 @@ __all__ = ["put_in_box", "surveyed"]
 
 def surveyed(tree: NodeTree, entry: Entry) -> Survey:
     """See `Disk.survey`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     above, node = tree.standing(entry)
     if isinstance(node, Branch):
         tree.require_all_removable(node, entry)

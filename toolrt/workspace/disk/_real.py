@@ -41,14 +41,23 @@ from toolrt.workspace.disk._disk import (
     Stat,
     Survey,
 )
-from toolrt.workspace.disk._disk_errors import NoTurn, failure
+from toolrt.workspace.disk._disk_errors import NoTurn, failure, require_below_root
 from toolrt.workspace.disk._process_lock import HeldElsewhere, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
 from toolrt.workspace.disk._real_keep import boxes, give_back, keep, kept_for, survey
 from toolrt.workspace.disk._real_links import names_of
 from toolrt.workspace.disk._real_recover import recover, strangers
 from toolrt.workspace.disk._real_remove import remove, remove_tree
-from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, part_seen, seen_or_none, shown_as, stat_of
+from toolrt.workspace.disk._real_walk import (
+    LISTED,
+    directory,
+    open_below,
+    opened,
+    part_seen,
+    seen_or_none,
+    shown_as,
+    stat_of,
+)
 from toolrt.workspace.disk._real_write import make_dirs, make_link, move, revise, set_mode
 from toolrt.workspace.disk._seal import Seal
 from toolrt.workspace.disk._state_place import private_directories
@@ -154,11 +163,8 @@ class RealDisk:
     def listdir(self, path: str) -> list[str]:
         """The names in the directory at `path`, sorted."""
         try:
-            listed = os.open(path, LISTED)
-            try:
+            with opened(os.open(path, LISTED)) as listed:
                 return sorted(os.listdir(listed))
-            finally:
-                os.close(listed)
         except (OSError, UnicodeEncodeError) as error:
             raise _pathless(error) from None
 
@@ -344,16 +350,12 @@ class RealDisk:
     def _names(self, entry: Entry) -> list[tuple[str, Stat]]:
         with directory(self._root, entry[:-1]) as above, shown_as(entry):
             listed = open_below(entry[-1] if entry else ".", above, LISTED)
-            try:
-                return [
-                    (name, stat_of(found)) for name in sorted(os.listdir(listed)) if (found := _found(name, listed))
-                ]
-            finally:
-                os.close(listed)
+            with opened(listed):
+                names = sorted(os.listdir(listed))
+                return [(name, stat_of(found)) for name in names if (found := _found(name, listed))]
 
     def _read(self, entry: Entry, limit: int) -> Snapshot:
-        if not entry:
-            raise failure(errno.EISDIR, entry)
+        require_below_root(entry, errno.EISDIR)
         with directory(self._root, entry[:-1]) as above, shown_as(entry):
             seen = seen_or_none(above, entry, limit)
             if seen is None:
@@ -361,8 +363,7 @@ class RealDisk:
             return seen.snapshot
 
     def _read_part(self, entry: Entry, start: int, size: int) -> Snapshot:
-        if not entry:
-            raise failure(errno.EISDIR, entry)
+        require_below_root(entry, errno.EISDIR)
         with directory(self._root, entry[:-1]) as above, shown_as(entry):
             return part_seen(above, entry, start, size)
 

@@ -22,14 +22,16 @@ import stat
 from collections.abc import Callable
 
 from toolrt.workspace.disk._disk import BOXED, KEPT, OWN, Entry, Kind, Survey, is_boxed
-from toolrt.workspace.disk._disk_errors import Changed, failure
+from toolrt.workspace.disk._disk_errors import Changed, failure, require_below_root
 from toolrt.workspace.disk._real_remove import delete_tree, require_removable
 from toolrt.workspace.disk._real_walk import (
     LISTED,
     READ_ONLY,
     TEMPORARY,
     directory,
+    listed,
     open_below,
+    opened,
     require_regular,
     shown_as,
 )
@@ -50,8 +52,7 @@ _CHUNK = 1024 * 1024
 
 def kept_for(root: str, entry: Entry, seal: Seal) -> Entry:
     """See `Disk.kept_for`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     with directory(root, entry[:-1]) as above, shown_as(entry):
         device = os.fstat(above).st_dev
     for depth in range(len(entry)):
@@ -65,29 +66,20 @@ def kept_for(root: str, entry: Entry, seal: Seal) -> Entry:
 def boxes(root: str, seal: Seal) -> list[Entry]:
     """What is kept in boxes at the root that a disk with that `seal` made, and no living writer holds."""
     found: list[Entry] = []
-    with directory(root, ()) as passed:
-        above = os.open(".", LISTED, dir_fd=passed)
-        try:
-            number = os.fstat(above).st_ino
-            for name in sorted(os.listdir(above)):
-                if not name.endswith(KEPT) or not seal.made(name, OWN, KEPT, number, seal.place):
-                    continue
-                with contextlib.suppress(OSError):
-                    box = open_below(name, above, LISTED)
-                    try:
-                        if locked(box):
-                            found.append((name, BOXED))
-                    finally:
-                        os.close(box)
-        finally:
-            os.close(above)
+    with listed(root, ()) as above:
+        number = os.fstat(above).st_ino
+        for name in sorted(os.listdir(above)):
+            if not name.endswith(KEPT) or not seal.made(name, OWN, KEPT, number, seal.place):
+                continue
+            with contextlib.suppress(OSError), opened(open_below(name, above, LISTED)) as box:
+                if locked(box):
+                    found.append((name, BOXED))
     return found
 
 
 def survey(root: str, entry: Entry, *, last_call: Callable[[], None]) -> Survey:
     """See `Disk.survey`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     with directory(root, entry[:-1]) as above, shown_as(entry):
         if is_boxed(entry):
             _settle(above)
@@ -98,8 +90,7 @@ def keep(
     root: str, entry: Entry, kept: Entry, begin: Callable[[Survey], None], *, sync: bool, last_call: Callable[[], None]
 ) -> None:
     """See `Disk.keep`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     with directory(root, entry[:-1]) as above, directory(root, kept[:-2]) as area, shown_as(entry):
         looking = _SurveyWalk(last_call)
         surveyed = looking.survey(above, entry[-1], len(entry))
@@ -139,8 +130,7 @@ def keep(
 
 def give_back(root: str, kept: Entry, entry: Entry, *, sync: bool) -> None:
     """See `Disk.give_back`."""
-    if not entry:
-        raise failure(errno.EEXIST, entry)
+    require_below_root(entry, errno.EEXIST)
     with (
         directory(root, kept[:-2]) as area,
         directory(root, kept[:-1]) as box,
@@ -171,11 +161,8 @@ class _SurveyWalk:
         """What stands there, after everything in it was found removable."""
         found = os.lstat(name, dir_fd=above)
         if stat.S_ISDIR(found.st_mode):
-            tree = open_below(name, above, LISTED)
-            try:
+            with opened(open_below(name, above, LISTED)) as tree:
                 require_removable(tree, depth)
-            finally:
-                os.close(tree)
         elif not os.access(".", os.W_OK | os.X_OK, dir_fd=above, effective_ids=True):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         digest = self._digest(above, name, ())
@@ -195,28 +182,22 @@ class _SurveyWalk:
         if kind is not Kind.DIRECTORY:
             return hashlib.sha256(kind.name.encode()).digest()
         parts = []
-        tree = open_below(name, above, LISTED)
-        try:
+        with opened(open_below(name, above, LISTED)) as tree:
             for below in os.listdir(tree):
                 mode = os.lstat(below, dir_fd=tree).st_mode
                 parts.append(
                     (os.fsencode(below), Kind.of(mode), mode & 0o7777, self._digest(tree, below, (*names, below)))
                 )
-        finally:
-            os.close(tree)
         return tree_digest(parts)
 
     def _digest_of_file(self, above: int, name: str) -> bytes:
         made = hashlib.sha256()
-        descriptor = os.open(name, READ_ONLY, dir_fd=above)
-        try:
+        with opened(os.open(name, READ_ONLY, dir_fd=above)) as descriptor:
             require_regular(os.fstat(descriptor), (name,))
             while chunk := os.read(descriptor, _CHUNK):
                 made.update(chunk)
                 self._size += len(chunk)
                 self._last_call()
-        finally:
-            os.close(descriptor)
         return made.digest()
 
 
@@ -231,11 +212,8 @@ def tree_digest(parts: list[tuple[bytes, Kind, int, bytes]]) -> bytes:
 
 
 def _write_new(above: int, name: str, content: bytes) -> None:
-    descriptor = os.open(name, TEMPORARY, 0o600, dir_fd=above)
-    try:
+    with opened(os.open(name, TEMPORARY, 0o600, dir_fd=above)) as descriptor:
         os.write(descriptor, content)
-    finally:
-        os.close(descriptor)
 
 
 def _copied(above: int, source: Entry, box: int, target: Entry, last_call: Callable[[], None], sync: bool) -> None:

@@ -15,7 +15,7 @@ import os
 from collections import deque
 
 from toolrt.workspace.disk._disk import Entry, Stat, is_own
-from toolrt.workspace.disk._real_walk import LISTED, directory
+from toolrt.workspace.disk._real_walk import listed
 
 __all__ = ["MOST_DIRECTORIES", "MOST_NAMES", "names_of"]
 
@@ -37,19 +37,18 @@ def names_of(root: str, stat: Stat) -> int:
         entry = pending.popleft()
         directories -= 1
         try:
-            with directory(root, entry) as passed:
-                above = os.open(".", LISTED, dir_fd=passed)
+            way = listed(root, entry)
         except OSError as error:
             if error.errno not in _NOT_LISTED:
                 raise
             continue
-        try:
+        with way as above:
             itself = os.fstat(above)
             if (itself.st_dev, itself.st_ino) in seen:
                 continue
             seen.add((itself.st_dev, itself.st_ino))
-            with os.scandir(above) as listed:
-                for one in listed:
+            with os.scandir(above) as found_here:
+                for one in found_here:
                     names -= 1
                     if is_own(one.name):
                         continue
@@ -57,8 +56,6 @@ def names_of(root: str, stat: Stat) -> int:
                         pending.append((*entry, one.name))
                     elif one.inode() == stat.inode and _is(one, stat):
                         found += 1
-        finally:
-            os.close(above)
     return found
 
 

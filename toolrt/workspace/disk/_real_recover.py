@@ -24,7 +24,15 @@ from collections.abc import Iterable, Iterator
 
 from toolrt.workspace.disk._disk import COPY, KEPT, OWN, PARTIAL, Entry, is_own, is_plain
 from toolrt.workspace.disk._real_remove import delete_tree, require_removable
-from toolrt.workspace.disk._real_walk import LISTED, READ_ONLY, READ_WRITE, directory, open_below, read_all, shown_as
+from toolrt.workspace.disk._real_walk import (
+    LISTED,
+    READ_ONLY,
+    READ_WRITE,
+    listed,
+    open_below,
+    read_all,
+    shown_as,
+)
 from toolrt.workspace.disk._real_write import COPY_HEAD, overwrite, synced_directory
 from toolrt.workspace.disk._seal import Seal
 
@@ -44,13 +52,13 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal:
     failed: OSError | None = None
     for entry in _below(root) if directories is None else sorted(set(directories)):
         try:
-            with shown_as(entry), directory(root, entry) as passed:
-                above = os.open(".", LISTED, dir_fd=passed)
+            with shown_as(entry):
+                way = listed(root, entry)
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES):
                 raise
             continue
-        try:
+        with way as above:
             number = os.fstat(above).st_ino
             for name in sorted(os.listdir(above)):
                 if not is_own(name) or not _is_ours(seal, name, number):
@@ -65,8 +73,6 @@ def recover(root: str, directories: Iterable[Entry] | None, *, sync: bool, seal:
                 else:
                     if mended is not None:
                         done.append("/".join((*entry, mended)))
-        finally:
-            os.close(above)
     if failed is not None:
         raise failed
     return sorted(done)
@@ -76,19 +82,15 @@ def strangers(root: str, directories: Iterable[Entry] | None, *, seal: Seal) -> 
     """See `Disk.strangers`."""
     found: list[str] = []
     for entry in _below(root) if directories is None else sorted(set(directories)):
-        with contextlib.suppress(OSError), directory(root, entry) as passed:
-            above = os.open(".", LISTED, dir_fd=passed)
-            try:
-                number = os.fstat(above).st_ino
-                names = [
-                    name
-                    for name in os.listdir(above)
-                    if is_own(name)
-                    and not _is_ours(seal, name, number)
-                    and not seal.made(name, OWN, KEPT, number, seal.place)
-                ]
-            finally:
-                os.close(above)
+        with contextlib.suppress(OSError), listed(root, entry) as above:
+            number = os.fstat(above).st_ino
+            names = [
+                name
+                for name in os.listdir(above)
+                if is_own(name)
+                and not _is_ours(seal, name, number)
+                and not seal.made(name, OWN, KEPT, number, seal.place)
+            ]
             found.extend("/".join((*entry, name)) for name in names)
     return sorted(found)
 
@@ -114,8 +116,8 @@ def left_in(root: str, directories: int, names: int) -> list[Entry]:
         directories -= 1
         own = False
         try:
-            with os.scandir("/".join((root, *entry))) as listed:
-                for below in listed:
+            with os.scandir("/".join((root, *entry))) as looked_at:
+                for below in looked_at:
                     names -= 1
                     if is_own(below.name):
                         own = True
@@ -134,13 +136,8 @@ def _below(root: str) -> Iterator[Entry]:
     while pending:
         entry = pending.pop()
         yield entry
-        with contextlib.suppress(OSError), directory(root, entry) as passed:
-            above = os.open(".", LISTED, dir_fd=passed)
-            try:
-                with os.scandir(above) as found:
-                    pending.extend((*entry, below.name) for below in found if below.is_dir(follow_symlinks=False))
-            finally:
-                os.close(above)
+        with contextlib.suppress(OSError), listed(root, entry) as above, os.scandir(above) as found:
+            pending.extend((*entry, below.name) for below in found if below.is_dir(follow_symlinks=False))
 
 
 def _mended(above: int, name: str, sync: bool, seal: Seal) -> str | None:

@@ -25,8 +25,8 @@ import struct
 from collections.abc import Callable
 
 from toolrt.workspace.disk._disk import DEEPEST, OWN, PARTIAL, Entry, Kind, Stat
-from toolrt.workspace.disk._disk_errors import Changed, failure
-from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, shown_as, stat_of
+from toolrt.workspace.disk._disk_errors import Changed, require_below_root
+from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, opened, shown_as, stat_of
 from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
 from toolrt.workspace.disk._seal import Seal
 
@@ -38,8 +38,7 @@ _ROUNDS = 3
 
 def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> None:
     """See `Disk.remove`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     with directory(root, entry[:-1]) as above, shown_as(entry):
         found = os.lstat(entry[-1], dir_fd=above)
         if expected is not None and stat_of(found) != expected:
@@ -54,14 +53,12 @@ def remove(root: str, entry: Entry, expected: Stat | None, *, sync: bool) -> Non
 
 def remove_tree(root: str, entry: Entry, *, sync: bool, seal: Seal) -> None:
     """See `Disk.remove_tree`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     with directory(root, entry[:-1]) as above, shown_as(entry):
         if Kind.of(os.lstat(entry[-1], dir_fd=above).st_mode) is not Kind.DIRECTORY:
             os.unlink(entry[-1], dir_fd=above)
         else:
-            tree = open_below(entry[-1], above, LISTED)
-            try:
+            with opened(open_below(entry[-1], above, LISTED)) as tree:
                 require_removable(tree, len(entry))
                 # Another program may hold a lock on its own directory: then ours is not needed, because a start that
                 # finds the tree aside cannot lock it either, or deletes it as this does.
@@ -71,8 +68,6 @@ def remove_tree(root: str, entry: Entry, *, sync: bool, seal: Seal) -> None:
                 with contextlib.suppress(OSError):
                     delete_tree(tree, len(entry))
                     os.rmdir(aside, dir_fd=above)
-            finally:
-                os.close(tree)
         if sync:
             synced_directory(above)
 
@@ -99,11 +94,8 @@ def require_removable(tree: int, depth: int = 0) -> None:
         if stat.S_ISDIR(found.st_mode):
             if found.st_dev != own.st_dev:
                 raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-            below = open_below(name, tree, LISTED)
-            try:
+            with opened(open_below(name, tree, LISTED)) as below:
                 require_removable(below, depth + 1)
-            finally:
-                os.close(below)
 
 
 def delete_tree(tree: int, depth: int = 0) -> None:
@@ -116,11 +108,8 @@ def delete_tree(tree: int, depth: int = 0) -> None:
     for name in sorted(os.listdir(tree)):
         if stat.S_ISDIR(os.lstat(name, dir_fd=tree).st_mode):
             for more in reversed(range(_ROUNDS)):
-                below = open_below(name, tree, LISTED)
-                try:
+                with opened(open_below(name, tree, LISTED)) as below:
                     delete_tree(below, depth + 1)
-                finally:
-                    os.close(below)
                 try:
                     os.rmdir(name, dir_fd=tree)
                     break

@@ -27,8 +27,10 @@ __all__ = [
     "TEMPORARY",
     "FileImage",
     "directory",
+    "listed",
     "open_below",
     "open_way",
+    "opened",
     "part_seen",
     "read_all",
     "require_regular",
@@ -93,19 +95,30 @@ def shown(error: OSError, entry: Entry) -> OSError:
     return failure(error.errno or 0, entry)
 
 
-class directory:  # noqa: N801  as `shown_as`
-    """The directory at `entry`, open to pass through, reached without following a link."""
+class opened:  # noqa: N801  as `shown_as`
+    """An open descriptor; it is closed when the block ends."""
 
     __slots__ = ("_descriptor",)
 
-    def __init__(self, root: str, entry: Entry) -> None:
-        self._descriptor = open_way(root, entry)
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
 
     def __enter__(self) -> int:
         return self._descriptor
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
+
+
+def directory(root: str, entry: Entry) -> opened:
+    """The directory at `entry`, open to pass through, reached without following a link."""
+    return opened(open_way(root, entry))
+
+
+def listed(root: str, entry: Entry) -> opened:
+    """The directory at `entry`, open to list it, reached without following a link."""
+    with directory(root, entry) as passed:
+        return opened(os.open(".", LISTED, dir_fd=passed))
 
 
 def open_way(root: str, entry: Entry) -> int:
@@ -190,8 +203,7 @@ def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = Fal
     except FileNotFoundError:
         return None
     require_regular(found, entry)
-    descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
-    try:
+    with opened(os.open(entry[-1], READ_ONLY, dir_fd=above)) as descriptor:
         for _ in range(_READS):
             found = os.fstat(descriptor)
             require_regular(found, entry)
@@ -204,21 +216,16 @@ def seen_or_none(above: int, entry: Entry, limit: int, *, attributes: bool = Fal
             if same(found, os.fstat(descriptor)):
                 return FileImage(Snapshot(content, stat_of(found)), found, others)
             os.lseek(descriptor, 0, os.SEEK_SET)
-    finally:
-        os.close(descriptor)
     raise Changed
 
 
 def part_seen(above: int, entry: Entry, start: int, size: int) -> Snapshot:
     """At most `size` bytes, from `start` on, of the file that `entry` names in the open directory `above`."""
     require_regular(os.lstat(entry[-1], dir_fd=above), entry)
-    descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
-    try:
+    with opened(os.open(entry[-1], READ_ONLY, dir_fd=above)) as descriptor:
         found = os.fstat(descriptor)
         require_regular(found, entry)
         return Snapshot(os.pread(descriptor, size, start), stat_of(found))
-    finally:
-        os.close(descriptor)
 
 
 def _attributes_of(descriptor: int) -> tuple[tuple[str, bytes], ...]:

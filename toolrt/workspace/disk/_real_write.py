@@ -36,7 +36,7 @@ import sys
 from collections.abc import Callable
 
 from toolrt.workspace.disk._disk import COPY, OWN, PARTIAL, Change, Entry, InPlace, Revision, Snapshot, Stat
-from toolrt.workspace.disk._disk_errors import Changed, Inseparable, Unsynced, failure
+from toolrt.workspace.disk._disk_errors import Changed, Inseparable, Unsynced, failure, require_below_root
 from toolrt.workspace.disk._real_links import names_of
 from toolrt.workspace.disk._real_walk import (
     HELD,
@@ -48,6 +48,7 @@ from toolrt.workspace.disk._real_walk import (
     directory,
     open_below,
     open_way,
+    opened,
     read_all,
     require_regular,
     same,
@@ -95,10 +96,8 @@ def revise(
     last_call: Callable[[], None],
 ) -> Revision:
     """See `Disk.revise`; `last_call` is called just before the last effect, and what it raises is raised."""
-    if not entry:
-        raise failure(errno.EISDIR, entry)
-    above = open_way(root, entry[:-1])
-    try:
+    require_below_root(entry, errno.EISDIR)
+    with opened(open_way(root, entry[:-1])) as above:
         try:
             seen = seen_or_none(above, entry, limit, attributes=True)
         except OSError as error:
@@ -131,8 +130,6 @@ def revise(
         except OSError as error:
             raise shown(error, entry) from None
         return Revision(before, Snapshot(content, stat_of(after)))
-    finally:
-        os.close(above)
 
 
 def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
@@ -291,12 +288,9 @@ def _is_as_seen(above: int, name: str, seen: FileImage) -> bool:
     found = os.lstat(name, dir_fd=above)
     if _shape(found) != _shape(seen.found):
         return False
-    descriptor = os.open(name, READ_ONLY, dir_fd=above)
-    try:
+    with opened(os.open(name, READ_ONLY, dir_fd=above)) as descriptor:
         content = read_all(descriptor, len(seen.snapshot.content) + 1)
         return content == seen.snapshot.content and _shape(os.fstat(descriptor)) == _shape(seen.found)
-    finally:
-        os.close(descriptor)
 
 
 def _shape(found: os.stat_result) -> tuple[int, ...]:
@@ -326,12 +320,9 @@ def _give_attributes(descriptor: int, seen: FileImage) -> None:
 
 def _require_there(root: str, entry: Entry, above: int) -> None:
     """Refuse a directory that was moved since it was opened: it may be outside the root by now."""
-    now = open_way(root, entry)
-    try:
+    with opened(open_way(root, entry)) as now:
         if not os.path.samestat(os.fstat(now), os.fstat(above)):
             raise Changed
-    finally:
-        os.close(now)
 
 
 def _require_same(above: int, name: str, seen: FileImage) -> None:
@@ -409,11 +400,8 @@ def synced_directory(above: int, below: str = ".") -> None:
 
 
 def _sync_directory(above: int, below: str = ".") -> None:
-    descriptor = os.open(below, LISTED, dir_fd=above)
-    try:
+    with opened(os.open(below, LISTED, dir_fd=above)) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
@@ -433,8 +421,7 @@ def make_dirs(root: str, entry: Entry, *, sync: bool) -> None:
 
 def make_link(root: str, entry: Entry, text: str, *, sync: bool) -> None:
     """See `Disk.make_link`."""
-    if not entry:
-        raise failure(errno.EEXIST, entry)
+    require_below_root(entry, errno.EEXIST)
     with directory(root, entry[:-1]) as above, shown_as(entry):
         os.symlink(text, entry[-1], dir_fd=above)
         if sync:
@@ -443,19 +430,15 @@ def make_link(root: str, entry: Entry, text: str, *, sync: bool) -> None:
 
 def set_mode(root: str, entry: Entry, mode: int, *, sync: bool) -> None:
     """See `Disk.set_mode`."""
-    if not entry:
-        raise failure(errno.EBUSY, entry)
+    require_below_root(entry, errno.EBUSY)
     with directory(root, entry[:-1]) as above, shown_as(entry):
         _require_mode(os.lstat(entry[-1], dir_fd=above), entry)
         # There is no way to set the mode of a name and be sure that it is no link; so what is open is set.
-        descriptor = os.open(entry[-1], READ_ONLY, dir_fd=above)
-        try:
+        with opened(os.open(entry[-1], READ_ONLY, dir_fd=above)) as descriptor:
             _require_mode(os.fstat(descriptor), entry)
             os.fchmod(descriptor, mode)
             if sync:
                 _synced(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _require_mode(found: os.stat_result, entry: Entry) -> None:
@@ -473,10 +456,8 @@ def _synced(descriptor: int) -> None:
 
 def move(root: str, source: Entry, target: Entry, *, sync: bool) -> None:
     """See `Disk.move`."""
-    if not source:
-        raise failure(errno.EBUSY, source)
-    if not target:
-        raise failure(errno.EEXIST, target)
+    require_below_root(source, errno.EBUSY)
+    require_below_root(target, errno.EEXIST)
     with directory(root, source[:-1]) as here, directory(root, target[:-1]) as there, shown_as(source):
         try:
             rename_new(source[-1], here, target[-1], there)
@@ -495,11 +476,8 @@ def _other_spelling(name: str, here: int, other: str, there: int) -> bool:
         return False
     if not os.path.samestat(os.lstat(name, dir_fd=here), os.lstat(other, dir_fd=there)):
         return False
-    descriptor = os.open(".", LISTED, dir_fd=there)
-    try:
+    with opened(os.open(".", LISTED, dir_fd=there)) as descriptor:
         return other not in os.listdir(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _Rename = Callable[[int, bytes, int, bytes], int]

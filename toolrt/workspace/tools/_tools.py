@@ -28,7 +28,7 @@ from toolrt.workspace.tools._editing import edit_file, multi_edit, write_file
 from toolrt.workspace.tools._patching import apply_patch, claims_of_patch, names_in_patch
 from toolrt.workspace.tools._reading import list_dir, read_file
 
-__all__ = ["file_tools"]
+__all__ = ["file_tools", "schema_of"]
 
 ClaimsOf = Callable[[FileAccess, Mapping[str, Any], State], tuple[Claim, ...]]
 
@@ -137,7 +137,7 @@ def _prototype(kind: _FileTool) -> Tool:
     try:
         tool.validator  # noqa: B018  so that it is made here, once
     except MissingExtra:
-        schema = _schema_of(kind.function)
+        schema = schema_of(kind.function)
         tool = Tool(name=kind.name, function=function, description=described, schema=schema, **fields)
         tool.validator  # noqa: B018
     return tool
@@ -146,8 +146,8 @@ def _prototype(kind: _FileTool) -> Tool:
 _JSON_TYPES = {"str": "string", "int": "integer", "bool": "boolean", "None": "null"}
 
 
-def _schema_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The schema that is derived from the type hints of a file tool, made without the ``schema`` extra."""
+def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The schema of a tool's input, from its type hints alone; made without the ``schema`` extra."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     schema: dict[str, Any] = {"type": "object", "properties": properties}
