@@ -6,8 +6,6 @@ from typing import Literal, get_args
 
 from toolrt.errors import InputRefused
 
-__all__ = ["Format", "named_format"]
-
 #: The Anthropic Messages API; the OpenAI Responses API; the OpenAI Chat Completions API; a plain list of calls.
 Format = Literal["anthropic", "openai-responses", "openai-chat", "calls"]
 

@@ -12,8 +12,6 @@ import math
 from collections import Counter
 from typing import Any
 
-__all__ = ["MAX_NESTING", "NotStrictJSON", "at", "deeper_than", "strict_json"]
-
 #: Levels of arrays and objects.  Far below Python's recursion limit (1,000 frames), so that nothing that walks an
 #: input recursively later on can fail on it; responses have about ten.
 MAX_NESTING = 200

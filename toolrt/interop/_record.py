@@ -22,8 +22,6 @@ from toolrt import probe
 from toolrt.errors import MisuseError
 from toolrt.trace import Recorder, recording
 
-__all__ = ["record"]
-
 
 @contextmanager
 def record() -> Iterator[Recorder]:

@@ -22,8 +22,6 @@ from toolrt.interop._format import named_format
 from toolrt.interop._json import MAX_NESTING, deeper_than
 from toolrt.model import Tool, ToolResult
 
-__all__ = ["Rendered", "render_results", "render_tools"]
-
 #: A JSON value: one message, or several items to append to the conversation.
 Rendered = dict[str, Any] | list[dict[str, Any]]
 

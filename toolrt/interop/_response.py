@@ -24,8 +24,6 @@ from toolrt.interop._json import NotStrictJSON, at, strict_json
 from toolrt.interop._shape import MISSING, Unreadable, find_calls, format_of, wrong_value
 from toolrt.model import ToolCall
 
-__all__ = ["Response", "read_named", "read_response"]
-
 
 @attrs.frozen
 class Response:

@@ -15,8 +15,6 @@ import attrs
 from toolrt.interop._format import Format
 from toolrt.interop._json import at
 
-__all__ = ["MISSING", "SHAPES", "CallList", "Unreadable", "find_calls", "format_of", "wrong_value"]
-
 #: What to give, for one who gave something else.
 SHAPES = (
     "Give an Anthropic message, an OpenAI response or chat completion, "

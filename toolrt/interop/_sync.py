@@ -22,8 +22,6 @@ from toolrt.model import BatchOutcome, State, ToolCall
 from toolrt.order import ClaimTable
 from toolrt.runtime import Runtime
 
-__all__ = ["run_sync"]
-
 _registering = threading.Lock()
 #: Whose turn it is, for each table that was ever used here: its place in the order, and its lock.
 _turns: weakref.WeakKeyDictionary[ClaimTable, tuple[int, threading.Lock]] = weakref.WeakKeyDictionary()

@@ -8,8 +8,6 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop._json import NotStrictJSON, strict_json
 from toolrt.interop._response import Response, read_named
 
-__all__ = ["MAX_RESPONSE_BYTES", "parse_response"]
-
 #: Bytes of UTF-8.  A response is limited by the model's output tokens to a few megabytes; past this it is another
 #: file, and reading it would take many times its size in memory.
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024

@@ -25,8 +25,6 @@ import trio
 from toolrt.processes._conversation import ProgramNotes
 from toolrt.processes._unanswered import GivenUp, Gone, Unanswered, Unsent
 
-__all__ = ["Attempt", "Connection", "ServersBlock", "pause_before_restart"]
-
 #: Seconds before the second restart in a row; the first comes at once, and each later one after twice the pause.
 _PAUSE = 0.25
 #: Seconds of the longest pause.

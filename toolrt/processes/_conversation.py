@@ -27,8 +27,6 @@ import trio
 from toolrt.processes._supervised import Halted, Supervised, program_at
 from toolrt.processes._unanswered import NotStarted
 
-__all__ = ["Conversation", "ProgramNotes", "start_spoken_to"]
-
 #: Bytes of the error output that are kept.
 _STDERR_KEPT = 8 * 1024
 #: Bytes read at once.

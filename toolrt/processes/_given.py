@@ -8,8 +8,6 @@ from typing import Any
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["check_server", "check_servers"]
-
 
 def check_server(server: Any, what: str, example: str, *, seconds: Sequence[str], whole: Sequence[str]) -> None:
     """Check what a server is started by: its `command` with its `env`, or its `server` in this process instead.

@@ -10,8 +10,6 @@ import trio
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["check_recorded_seconds", "spread"]
-
 T = TypeVar("T")
 
 

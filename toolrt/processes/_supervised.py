@@ -28,8 +28,6 @@ from typing import cast
 import attrs
 import trio
 
-__all__ = ["Halted", "Supervised", "drain", "program_at"]
-
 _SUPERVISOR = str(Path(__file__).with_name("_supervisor.py"))
 
 #: Seconds between TERM and KILL.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GivenUp", "Gone", "NotStarted", "Refused", "Unanswered", "Unsent"]
-
 
 class Unanswered(Exception):
     """A question has no answer."""

@@ -9,8 +9,6 @@ import attrs
 
 from toolrt.workspace import Entry
 
-__all__ = ["Command", "Ended", "Shell"]
-
 
 @attrs.frozen
 class Command:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-__all__ = ["FIXED", "INHERITED", "environment_of", "outside"]
-
 #: What a command may know of the environment of this process.
 INHERITED = (
     "HOME",

@@ -10,8 +10,6 @@ import codecs
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Captured"]
-
 #: Bytes of one command that are streamed; what comes after is kept as the rest is, and told at its end.
 _STREAMED_MOST = 1024 * 1024
 

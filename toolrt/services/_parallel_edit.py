@@ -24,8 +24,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.model import READ, WRITE, Claim, Event, Mode, Outcome, Progress, Registry, State, Tool, ToolCall, ToolOutput
 from toolrt.workspace import FileProblem, Workspace
 
-__all__ = ["EditPart", "parallel_edit_tool"]
-
 #: Edits one file: is given the part's context, its file's name as the model gave it, and what is to be done.
 EditPart = Callable[[Any, str, str], Awaitable[ToolOutput | str | None]]
 

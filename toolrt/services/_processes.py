@@ -26,8 +26,6 @@ from toolrt.services._command import Command, Ended
 from toolrt.services._environment import environment_of, outside
 from toolrt.workspace import Disk, FileProblem, path_on, real_disks
 
-__all__ = ["RealShell"]
-
 #: Bytes read at once: what a pipe holds.
 _CHUNK = 64 * 1024
 

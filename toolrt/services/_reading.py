@@ -22,8 +22,6 @@ import attrs
 
 from toolrt.services._words import Unclear, Word, simple_commands
 
-__all__ = ["only_reads"]
-
 
 def only_reads(text: str) -> bool:
     """Whether the command `text` was recognised as one that changes nothing and starts nothing that stays.

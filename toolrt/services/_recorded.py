@@ -12,8 +12,6 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.processes import check_recorded_seconds, spread
 from toolrt.services._command import Command, Ended
 
-__all__ = ["Recorded", "RecordedShell"]
-
 
 def _bytes(output: object) -> object:
     return output.encode() if isinstance(output, str) else output

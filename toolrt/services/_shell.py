@@ -34,8 +34,6 @@ from toolrt.services._signatures import remembering, resolving
 from toolrt.services._words import leading_cd
 from toolrt.workspace import Entry, FileProblem, Kind, Wanted, Workspace, noted, noted_no_change, real_disks
 
-__all__ = ["shell_tool"]
-
 #: Bytes of a command's output that are answered, unless the tool is made with another number.
 OUTPUT_LIMIT = 32 * 1024
 

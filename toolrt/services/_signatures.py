@@ -32,8 +32,6 @@ from collections.abc import Callable
 
 from toolrt.model import State
 
-__all__ = ["HINT", "distinctive", "remembering", "resolving"]
-
 #: How many lines stand for a failure.
 _MOST = 5
 

@@ -14,8 +14,6 @@ import re
 
 import attrs
 
-__all__ = ["Unclear", "Word", "leading_cd", "simple_commands"]
-
 
 class Unclear(Exception):
     """The text may do more than its words say."""

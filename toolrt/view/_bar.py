@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from toolrt.errors import DefinitionRefused
 from toolrt.view._short import one_line
 
-__all__ = ["bar_of"]
-
 #: Characters of the verdict's line, of another line, and of a line that is to be copied.
 _HEAD, _LINE, _COPIED = 300, 2_000, 20_000
 

@@ -33,8 +33,6 @@ from toolrt.events import (
 from toolrt.trace import Trace, TraceEvent
 from toolrt.view._short import one_line
 
-__all__ = ["PHASES", "DrawnBatch", "DrawnCall", "DrawnLane", "Span", "batches_of", "calls_of"]
-
 #: What a span is, in the words of a legend.
 PHASES: Mapping[str, str] = {
     "lane": "waits for its lane",

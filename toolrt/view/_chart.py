@@ -12,8 +12,6 @@ from toolrt.trace import Trace
 from toolrt.view._calls import DrawnBatch, DrawnCall, DrawnLane
 from toolrt.view._short import one_line
 
-__all__ = ["By", "CallGroup", "Ruler", "Scale", "checked_by", "direct_waits", "groups_of", "label_of"]
-
 #: What a row or a column is.
 By = Literal["calls", "tasks"]
 

@@ -24,8 +24,6 @@ from toolrt.view._short import one_line, short
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
 
-__all__ = ["chrome"]
-
 #: Microseconds of one step.
 _STEP = 1_000.0
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from toolrt.probe import Resource
 from toolrt.trace import Access, Step, Trace
 
-__all__ = ["column_of", "columns_of", "done_in", "preempts", "resource_text", "task_key"]
-
 #: Of the accesses of a step so many are named.
 _MOST_ACCESSES = 4
 

@@ -12,8 +12,6 @@ from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
 
-__all__ = ["diff"]
-
 #: How many steps of each side are shown after they part.
 _TOLD = 4
 

@@ -19,8 +19,6 @@ from toolrt.view._columns import column_of, columns_of, done_in, preempts, resou
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._words import told
 
-__all__ = ["document_of"]
-
 #: Tasks times steps of a trace that is searched for races.
 _MOST_CLOCKED = 4_000_000
 

@@ -19,8 +19,6 @@ from toolrt.view._chart import CallGroup, direct_waits, groups_of, label_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
-__all__ = ["lanes"]
-
 #: Characters from the margin to the right-hand column, where there is room for both.
 _LEFT = 38
 _WIDE = 90

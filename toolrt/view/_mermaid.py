@@ -30,8 +30,6 @@ from toolrt.view._columns import column_of, columns_of, resource_text
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
-__all__ = ["mermaid"]
-
 _MOST_MESSAGES = 300
 
 _SAFE = frozenset(" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,/_[]()+-=>?!")

@@ -22,8 +22,6 @@ from toolrt.trace import Trace
 from toolrt.view._document import document_of
 from toolrt.view._short import one_line
 
-__all__ = ["page_of", "play_of", "slider_of"]
-
 #: The parts of each page's script, in the order they build on each other.
 _PAGE = ("base.js", "model.js", "steps.js", "calls.js", "table.js", "panel.js", "app.js")
 _PLAY = ("base.js", "play.js")

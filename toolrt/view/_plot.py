@@ -22,8 +22,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.view._short import one_line
 from toolrt.view._svg import Svg
 
-__all__ = ["plot"]
-
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _TOP, _BOTTOM, _RIGHT = 78, 46, 58, 24
 _LABELS = 160

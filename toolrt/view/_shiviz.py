@@ -18,8 +18,6 @@ from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
 
-__all__ = ["shiviz"]
-
 
 def shiviz(source: Trace | HasTrace) -> str:
     """Give the trace as a log with vector clocks.

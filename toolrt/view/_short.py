@@ -12,8 +12,6 @@ from typing import Any
 
 from toolrt.trace import plain
 
-__all__ = ["MOST_TEXT", "one_line", "short", "short_text"]
-
 #: Of a text so many characters are shown.
 MOST_TEXT = 400
 

@@ -16,8 +16,6 @@ from toolrt.view._page import page_of, play_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
-__all__ = ["HasTree", "Page", "play", "show"]
-
 
 class Page:
     """One self-contained HTML page.  A notebook shows it as the value of a cell; `save` writes it to a file."""

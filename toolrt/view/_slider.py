@@ -19,8 +19,6 @@ from toolrt.view._short import one_line, short_text
 from toolrt.view._show import Page
 from toolrt.view._source import HasTrace, trace_of
 
-__all__ = ["slider"]
-
 _MOST_SCHEDULES = 2_000
 _MOST_STEPS = 200_000
 

@@ -7,8 +7,6 @@ from typing import Protocol
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
 
-__all__ = ["HasTrace", "trace_of"]
-
 
 class HasTrace(Protocol):
     """An execution, a failure: anything with a `Trace`."""

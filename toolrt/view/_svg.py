@@ -21,8 +21,6 @@ from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
 
-__all__ = ["Svg", "svg"]
-
 _MOST_ROWS = 1_000
 _ROW = 22
 _LABEL = 250

@@ -26,8 +26,6 @@ from toolrt.view._calls import DrawnCall, calls_of
 from toolrt.view._columns import preempts
 from toolrt.view._source import HasTrace, trace_of
 
-__all__ = ["COLUMNS", "Column", "access_rows", "call_rows", "event_rows", "execution_rows", "step_rows"]
-
 #: A row of a table.
 Row = dict[str, Any]
 

@@ -17,8 +17,6 @@ from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
 
-__all__ = ["text"]
-
 #: How each span of a call is drawn.
 _MARKS = {"lane": ".", "tickets": "~", "approval": "?", "slot": ":", "soon": ".", "runs": "#", "ends": "-", "kept": "="}
 _LEGEND = ". waits for its lane, ~ for earlier calls, ? for approval, : for a free place; # runs; = waits to be read"

@@ -10,8 +10,6 @@ from toolrt.events import EventRecord
 from toolrt.trace import TraceEvent
 from toolrt.view._short import one_line
 
-__all__ = ["told"]
-
 #: The words for each kind of event; other events show their kind.
 _TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
     events.BatchOpened: lambda one: "batch opens",

@@ -10,9 +10,11 @@ plugin (`toolrt.plugins.code`).  Both use a workspace through the names below.  
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace._workspace import Workspace
-from toolrt.workspace.change._files import SIZE_LIMIT, CallContext, Files, Limits, Revised
+from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._held import held
-from toolrt.workspace.change._revision import noted, noted_no_change
+from toolrt.workspace.change._limits import Limits
+from toolrt.workspace.change._mutation import SIZE_LIMIT
+from toolrt.workspace.change._revision import CallContext, Revised, noted, noted_no_change
 from toolrt.workspace.change._version import Version
 from toolrt.workspace.disk._disk import EXACT, Change, Disk, Entry, Folding, Kind, Revision, Snapshot, Stat, is_own
 from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced

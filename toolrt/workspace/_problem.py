@@ -12,8 +12,6 @@ import re
 
 from toolrt.workspace.disk._disk_errors import NotRegular, TooLarge
 
-__all__ = ["FileProblem", "from_os_error"]
-
 #: Stands where a path would stand that must not be shown.
 UNSHOWN = "the path"
 

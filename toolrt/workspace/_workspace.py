@@ -10,7 +10,8 @@ from functools import cached_property
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Claim, Mode, Services, State, Tool
 from toolrt.order import ClaimTable
-from toolrt.workspace.change._files import Files, Limits
+from toolrt.workspace.change._files import Files
+from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, is_box
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.history._history import History
@@ -20,8 +21,6 @@ from toolrt.workspace.names._mounts import MountedDisk, path_on
 from toolrt.workspace.names._private import describe_error
 from toolrt.workspace.text._budget import Skeleton, TokenCount, estimated_tokens, head_and_tail
 from toolrt.workspace.tools._tools import file_tools
-
-__all__ = ["Workspace"]
 
 #: The most bytes of a file that a snapshot holds itself; of a larger one it holds the digest.
 SNAPSHOT_LIMIT = 1024 * 1024

@@ -22,8 +22,6 @@ from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._resolve import Target
 from toolrt.plugins.code._tree import SourceTree
 
-__all__ = ["ByName", "Guess"]
-
 _OWN = frozenset(("this", "self", "Self", "super", "@self"))
 
 #: What is no symbol to be called.

@@ -22,8 +22,6 @@ from toolrt.plugins.code._languages import LANGUAGES, grammar_of
 from toolrt.plugins.code._tree import SourceTree
 from toolrt.workspace import Workspace
 
-__all__ = ["CodeIndex", "Embed"]
-
 T = TypeVar("T")
 
 #: Gives a vector for each text; sync, then in a worker thread, or async.

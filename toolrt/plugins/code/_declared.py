@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from toolrt.plugins.code._languages import Grammar, Language
 
-__all__ = ["declared_facts"]
-
 #: How long a receiver may be that is kept.
 _RECEIVER_LONGEST = 120
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-__all__ = ["MODULE", "Binding", "Call", "Facts", "Import", "Symbol", "from_text", "to_text"]
-
 #: Stands for the file itself where a symbol's ordinal stands.
 MODULE = -1
 

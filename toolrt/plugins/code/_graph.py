@@ -22,8 +22,6 @@ from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._resolve import Python, Target
 from toolrt.plugins.code._tree import SourceTree
 
-__all__ = ["CodeEdge", "Graph", "Place", "innermost"]
-
 #: How many symbols a search for a way, or for what a change reaches, looks at.
 VISITED_MOST = 5000
 

@@ -52,8 +52,6 @@ from toolrt.workspace import (
     state_directory,
 )
 
-__all__ = ["TEXT_MOST", "Building", "FactIndex"]
-
 T = TypeVar("T")
 
 #: The most bytes of a file that is known.

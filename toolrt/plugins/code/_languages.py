@@ -18,8 +18,6 @@ from toolrt.plugins.code import _queries
 if TYPE_CHECKING:
     import tree_sitter
 
-__all__ = ["LANGUAGES", "Grammar", "Language", "grammar_of", "language_of"]
-
 
 @attrs.frozen
 class Language:

@@ -11,8 +11,6 @@ from toolrt.plugins.code._facts import MODULE
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Nesting", "last_line", "one_line", "text_of"]
-
 #: How many characters of a signature are kept.
 _SIGNATURE_LONGEST = 400
 

@@ -29,8 +29,6 @@ from toolrt.plugins.code._languages import Grammar, Language, grammar_of
 if TYPE_CHECKING:
     import tree_sitter
 
-__all__ = ["PARSED_MOST", "Grammars", "captures", "matches", "parsed"]
-
 #: The most bytes of a file that is parsed.
 PARSED_MOST = 256 * 1024
 

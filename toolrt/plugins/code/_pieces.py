@@ -13,8 +13,6 @@ import attrs
 
 from toolrt.plugins.code._facts import Facts
 
-__all__ = ["Piece", "pieces_of", "split_words", "words_of"]
-
 #: The most lines of a piece.
 _LINES = 60
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from toolrt.plugins.code._languages import Grammar
 
-__all__ = ["python_facts"]
-
 _CHAIN = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
 
 #: How deep an expression is followed, and how many alternatives of one are kept.

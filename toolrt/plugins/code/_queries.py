@@ -12,8 +12,6 @@ Patterns are separated by empty lines: one that a version of a grammar does not 
 of that language notice.
 """
 
-__all__ = ["CPP", "GO", "JAVA", "JAVASCRIPT", "PYTHON", "RUBY", "RUST", "TYPESCRIPT", "C"]
-
 PYTHON = """
 (function_definition) @def.function
 

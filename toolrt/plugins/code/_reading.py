@@ -8,8 +8,6 @@ from toolrt.plugins.code._languages import Language
 from toolrt.plugins.code._parsing import Grammars
 from toolrt.plugins.code._python import python_facts
 
-__all__ = ["facts_of"]
-
 
 def facts_of(grammars: Grammars, language: Language | None, content: bytes) -> Facts:
     """What is known of a file with this content; of one in no known language, how many lines it has.

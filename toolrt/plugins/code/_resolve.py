@@ -27,8 +27,6 @@ from toolrt.plugins.code._facts import MODULE, Facts, Symbol
 from toolrt.plugins.code._python import annotation_expression
 from toolrt.plugins.code._tree import SourceTree
 
-__all__ = ["Python", "Target"]
-
 #: How deep one look-up may lead into others, and how many things a name may mean.
 _DEEPEST = 24
 _MOST = 6

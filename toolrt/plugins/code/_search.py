@@ -21,8 +21,6 @@ from toolrt.plugins.code._graph import innermost
 from toolrt.plugins.code._pieces import words_of
 from toolrt.plugins.code._tree import SourceTree
 
-__all__ = ["Hit", "Reference", "References", "Sought", "is_below", "references", "searched"]
-
 #: How many pieces a search ranks.
 _PIECES = 200
 

@@ -16,8 +16,6 @@ from toolrt.plugins.code._parsing import PARSED_MOST, Grammars
 from toolrt.plugins.code._reading import facts_of
 from toolrt.workspace import estimated_tokens, head_and_tail
 
-__all__ = ["grammars_of_thread", "outline", "skeleton"]
-
 _local = threading.local()
 
 

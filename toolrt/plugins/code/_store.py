@@ -23,8 +23,6 @@ from toolrt.errors import InputRefused
 from toolrt.plugins.code._facts import Facts, to_text
 from toolrt.plugins.code._pieces import Piece
 
-__all__ = ["FactStore", "FileRow", "Stored"]
-
 #: Changes with the tables and with what is put into them.
 FORMAT = 2
 

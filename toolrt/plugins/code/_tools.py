@@ -38,8 +38,6 @@ from toolrt.workspace.tools._tools import schema_of
 if TYPE_CHECKING:
     from toolrt.plugins.code._code import CodeIndex
 
-__all__ = ["code_tools"]
-
 T = TypeVar("T")
 
 #: The most lines that any of them shows, whatever its limit.

@@ -16,8 +16,6 @@ from toolrt.plugins.code._facts import Facts, Import, from_text
 from toolrt.plugins.code._languages import LANGUAGES
 from toolrt.plugins.code._store import FileRow
 
-__all__ = ["SourceTree"]
-
 #: How many files' facts are kept at most: some 60 kB each.
 _FACTS_KEPT = 1000
 

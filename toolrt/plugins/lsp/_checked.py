@@ -8,8 +8,6 @@ import attrs
 
 from toolrt.model import Diagnostic
 
-__all__ = ["Checked", "in_order"]
-
 
 def in_order(finding: Diagnostic) -> tuple[Any, ...]:
     """The place of a finding among others: by line and column, then by what it says."""

@@ -19,8 +19,6 @@ from toolrt.plugins.lsp._session import LanguageAnswer, LanguageSession
 from toolrt.processes._connection import Attempt, Connection
 from toolrt.processes._unanswered import GivenUp, Gone, Unanswered, Unsent
 
-__all__ = ["LanguageConnection"]
-
 #: Seconds in which a server that is asked to end has to say that it will.
 _LINGER = 1.0
 

@@ -13,8 +13,6 @@ import re
 from toolrt.plugins.lsp._port import Message
 from toolrt.processes._unanswered import Gone
 
-__all__ = ["MESSAGE_MOST", "Framing", "framed"]
-
 #: Bytes of one message.
 MESSAGE_MOST = 16 * 1024 * 1024
 #: Bytes of a header.

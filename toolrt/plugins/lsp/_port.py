@@ -14,8 +14,6 @@ from toolrt.processes import ProgramNotes
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._server import LanguageServer
 
-__all__ = ["Channel", "LanguagePeer", "Message", "Talk"]
-
 #: One message of the protocol.
 Message = dict[str, Any]
 

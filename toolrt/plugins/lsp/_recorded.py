@@ -15,8 +15,6 @@ from toolrt.plugins.lsp._port import Message, Talk
 from toolrt.plugins.lsp._server import LanguageServer
 from toolrt.processes import ProgramNotes, check_recorded_seconds
 
-__all__ = ["RecordedServer"]
-
 _Findings = Iterable[Diagnostic]
 
 

@@ -13,8 +13,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.plugins.lsp._port import LanguagePeer
 from toolrt.processes._given import check_server
 
-__all__ = ["LanguageServer"]
-
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,32}")
 
 #: What LSP calls the language of a file with such an end; what is not here is called by its end.

@@ -23,8 +23,6 @@ from toolrt.processes._given import check_servers
 from toolrt.processes._unanswered import Unanswered
 from toolrt.workspace import FileProblem, Identity, RealDisk, Workspace, without_private_paths
 
-__all__ = ["LanguageServers", "ServerStatus"]
-
 #: Bytes of a file that servers are asked about.
 TEXT_MOST = 4 * 1024 * 1024
 

@@ -37,8 +37,6 @@ from toolrt.workspace import meant_path, shown_path
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._wire import Abilities, Wire
 
-__all__ = ["LanguageAnswer", "LanguageSession"]
-
 #: Documents that are open at once; the one that was used the longest ago is closed for a new one.
 OPEN_MOST = 256
 #: Messages of the server's own, since it was last told something, after which it is given up.

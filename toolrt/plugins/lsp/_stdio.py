@@ -17,8 +17,6 @@ from toolrt.processes import Conversation, ProgramNotes, Supervised, start_spoke
 from toolrt.processes._unanswered import Gone
 from toolrt.services._environment import environment_of
 
-__all__ = ["StdioLanguagePeer"]
-
 #: Bytes that wait to be read by the server.
 _UNREAD_MOST = 32 * 1024 * 1024
 #: Seconds in which a server has to end by itself once its input is closed.

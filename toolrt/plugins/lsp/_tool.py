@@ -24,8 +24,6 @@ from toolrt.workspace.tools._tools import schema_of
 if TYPE_CHECKING:
     from toolrt.plugins.lsp._servers import LanguageServers
 
-__all__ = ["diagnostics_tool"]
-
 #: How many findings one answer shows, unless the call says another number; and at most.
 _LIMIT = 100
 _LIMIT_MOST = 1000

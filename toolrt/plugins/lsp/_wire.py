@@ -16,8 +16,6 @@ from lsprotocol import types as lsp
 from toolrt.model import Diagnostic, Severity
 from toolrt.plugins.lsp._checked import in_order
 
-__all__ = ["Abilities", "Wire"]
-
 #: Findings of one file that are kept; a server that has more is heard no further.
 FINDINGS_MOST = 2_000
 #: Characters of a finding's text.

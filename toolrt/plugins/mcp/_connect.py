@@ -21,8 +21,6 @@ from toolrt.processes._connection import ServersBlock
 from toolrt.processes._given import check_servers
 from toolrt.processes._unanswered import Unanswered
 
-__all__ = ["Connecting", "McpServerStatus", "McpTools", "connect"]
-
 
 @attrs.frozen
 class McpServerStatus:

@@ -20,9 +20,6 @@ from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes._connection import Attempt, Connection
 from toolrt.processes._unanswered import Gone, Refused, Unanswered, Unsent
 
-__all__ = ["McpConnection"]
-
-
 _LOST = "the connection was lost while the call ran; effects may have landed"
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from toolrt.plugins.mcp._port import CallAnswer
 
-__all__ = ["text_of"]
-
 
 def text_of(answer: CallAnswer, limit: int) -> str:
     """The answer in words, at most `limit` characters of it and a line that says what is missing."""

@@ -17,8 +17,6 @@ from toolrt.plugins.mcp._sdk import hold
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes import ProgramNotes
 
-__all__ = ["InsidePeer"]
-
 
 @attrs.frozen
 class InsidePeer:

@@ -14,8 +14,6 @@ from toolrt.errors import InputRefused
 from toolrt.plugins.mcp._port import Offered
 from toolrt.plugins.mcp._server import McpServer
 
-__all__ = ["chosen", "named"]
-
 #: Characters of a tool's name that OpenAI takes; Anthropic takes more.
 _LONGEST = 64
 

@@ -17,8 +17,6 @@ from toolrt.processes import ProgramNotes
 if TYPE_CHECKING:
     from toolrt.plugins.mcp._server import McpServer
 
-__all__ = ["CallAnswer", "Hints", "Offered", "Peer", "Progress", "Session", "Talk"]
-
 #: Takes what a call says while it runs; never waits.
 Progress = Callable[[dict[str, Any]], object]
 

@@ -23,8 +23,6 @@ from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes import ProgramNotes, check_recorded_seconds, spread
 from toolrt.processes._unanswered import Gone
 
-__all__ = ["RecordedAnswer", "RecordedMcpServer"]
-
 
 def _blocks(content: object) -> tuple[object, ...]:
     if isinstance(content, str):

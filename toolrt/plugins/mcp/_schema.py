@@ -23,8 +23,6 @@ from urllib.parse import unquote
 
 from toolrt.interop._json import MAX_NESTING, deeper_than
 
-__all__ = ["TooMuch", "nesting_allowed"]
-
 #: Subschemas that one value may be held against: about a second's work, where all of them fail.
 _COST_MOST = 10_000
 

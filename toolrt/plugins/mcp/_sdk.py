@@ -48,8 +48,6 @@ from pydantic import ValidationError
 from toolrt.plugins.mcp._port import CallAnswer, Hints, Offered, Progress, Talk
 from toolrt.processes._unanswered import Gone, Refused, Unanswered
 
-__all__ = ["hold"]
-
 #: Tools of one server, and pages in which it lists them.
 _TOOLS_MOST = 1_000
 _PAGES_MOST = 100

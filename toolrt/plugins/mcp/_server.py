@@ -12,8 +12,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.processes._given import check_server
 
-__all__ = ["McpServer"]
-
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 

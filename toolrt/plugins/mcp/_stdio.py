@@ -27,8 +27,6 @@ from toolrt.plugins.mcp._sdk import hold
 from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes import Conversation, NotStarted, ProgramNotes, Supervised, start_spoken_to
 
-__all__ = ["StdioPeer"]
-
 #: Bytes of one message.
 _MESSAGE_MOST = 16 * 1024 * 1024
 #: Bytes that wait to be read by the server.

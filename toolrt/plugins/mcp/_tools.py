@@ -28,8 +28,6 @@ from toolrt.plugins.mcp._port import Hints, Offered
 from toolrt.plugins.mcp._schema import TooMuch, nesting_allowed
 from toolrt.processes._unanswered import Unanswered
 
-__all__ = ["believed", "tool_of"]
-
 #: Characters of a description that models are told.
 _DESCRIPTION_MOST = 10_000
 

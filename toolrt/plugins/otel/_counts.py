@@ -15,8 +15,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.plugins.otel._measures import COUNTERS, HISTOGRAMS, Labels, Measures
 
-__all__ = ["BOUNDS", "Counts", "Distribution"]
-
 #: The upper bounds of a distribution's classes, in seconds; the last class has none.
 BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0)
 

@@ -29,8 +29,6 @@ from toolrt import probe
 from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["JsonLines"]
-
 #: So many lines wait at most.
 _BOUND = 100_000
 

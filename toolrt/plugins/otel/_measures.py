@@ -12,8 +12,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["COUNTERS", "HISTOGRAMS", "UNKNOWN_TOOL", "Labels", "Measures"]
-
 #: What says of which calls a number is: pairs of name and value, sorted by name.
 Labels = tuple[tuple[str, str | bool], ...]
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
-__all__ = ["OtelMetrics", "OtelSpans"]
-
 _EXTRA = "otel"
 
 #: Outcomes that a span's status calls an error.

@@ -21,8 +21,6 @@ from typing import Any
 
 from toolrt.workspace import without_private_paths
 
-__all__ = ["SECRET", "Scrubber"]
-
 #: Stands where a secret stood.
 SECRET = "[secret]"
 

@@ -19,8 +19,6 @@ from toolrt.errors import DefinitionRefused, ObserverWarning
 from toolrt.model import Observer
 from toolrt.plugins.otel._scrub import Scrubber
 
-__all__ = ["Telemetry"]
-
 
 class Telemetry:
     """Observes runtimes and tells sinks.

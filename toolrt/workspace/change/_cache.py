@@ -25,8 +25,6 @@ from toolrt import probe
 from toolrt.workspace.disk._below import Below
 from toolrt.workspace.disk._disk import Entry, Stat
 
-__all__ = ["Cache", "Kept", "Stamp", "stamp_of"]
-
 T = TypeVar("T")
 
 #: What of a file has to be as it was: device, number, size, both times of change.

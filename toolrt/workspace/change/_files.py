@@ -64,8 +64,6 @@ from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.names._spelling import as_on_disk
 
-__all__ = ["SIZE_LIMIT", "CallContext", "Change", "Files", "Limits", "Revised", "Snapshot"]
-
 T = TypeVar("T")
 
 

@@ -26,8 +26,6 @@ from toolrt.workspace.disk._below import Below
 from toolrt.workspace.disk._disk import Entry, Kind, Stat
 from toolrt.workspace.names._identity import Identity
 
-__all__ = ["Freshness", "by_number"]
-
 #: Looked up once: an attribute of an enumeration costs as much as a call.
 _FILE = Kind.FILE
 

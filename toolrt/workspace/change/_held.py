@@ -15,12 +15,11 @@ from typing import Protocol
 from toolrt.model import READ, Claim, Mode, State, covers
 from toolrt.order import ClaimTable
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._files import CallContext, Files
+from toolrt.workspace.change._files import Files
+from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Disk
 from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.text._budget import Skeleton, TokenCount
-
-__all__ = ["FileAccess", "held", "looked_up", "missing"]
 
 
 class FileAccess(Protocol):

@@ -21,8 +21,6 @@ from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on, stat_or_none
 
-__all__ = ["fits_history", "make_room"]
-
 
 def fits_history(rows: Sequence[Row], contents: dict[bytes, bytes], most_rows: int) -> bool:
     """Whether history can put back all that `rows` remove, from `contents`."""

@@ -29,21 +29,6 @@ from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NoTurn, Uns
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._mounts import path_on
 
-__all__ = [
-    "SIZE_LIMIT",
-    "ChangeSet",
-    "Inspected",
-    "aside",
-    "changed_since",
-    "digest_of",
-    "in_thread",
-    "number_of",
-    "os_errors",
-    "problem_of",
-    "quick_digest",
-    "standing_at",
-]
-
 T = TypeVar("T")
 
 #: The most bytes of a file that is read or written: 10 MiB, about 2.5 million tokens, more than any context.

@@ -9,8 +9,6 @@ import attrs
 from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.workspace.change._revision import CallContext
 
-__all__ = ["MutationEvents", "MutationResult"]
-
 
 @attrs.define
 class MutationResult:

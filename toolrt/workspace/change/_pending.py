@@ -22,8 +22,6 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["PendingDirectories"]
-
 
 class PendingDirectories:
     """Which parent directories of one workspace's files are missing, and which may still be removed again."""

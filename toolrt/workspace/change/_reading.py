@@ -24,8 +24,6 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on, stat_or_none
 
-__all__ = ["CachedReader"]
-
 T = TypeVar("T")
 
 #: What is kept, and what a look shows now; the look means nothing where nothing is kept.

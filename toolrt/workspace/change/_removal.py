@@ -23,8 +23,6 @@ from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["Removal"]
-
 
 @attrs.define
 class Removal:

@@ -21,18 +21,6 @@ from toolrt.workspace.disk._disk import Entry, InPlace, Kind, Snapshot
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = [
-    "CallContext",
-    "Change",
-    "Revised",
-    "Revising",
-    "note_change",
-    "noted",
-    "noted_no_change",
-    "origin_of",
-    "row_of",
-]
-
 #: What makes a file's new content from what stands there; None: no file, before or after.
 Change = Callable[[bytes | None], bytes | None]
 

@@ -10,8 +10,6 @@ import attrs
 from toolrt.workspace.disk._disk import Entry, Kind, is_boxed, is_plain
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["ChangeStore", "Number", "Row", "Standing", "Version"]
-
 #: The device and the number of a file there: the same for all its names.
 Number = tuple[int, int]
 

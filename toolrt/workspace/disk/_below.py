@@ -10,8 +10,6 @@ from collections.abc import Container
 
 from toolrt.workspace.disk._disk import Entry
 
-__all__ = ["Below"]
-
 
 class Below:
     """The names in `held`, by directory.

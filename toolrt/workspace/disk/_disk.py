@@ -24,29 +24,6 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-__all__ = [
-    "BOXED",
-    "COPY",
-    "EXACT",
-    "KEPT",
-    "OWN",
-    "PARTIAL",
-    "Change",
-    "Disk",
-    "Entry",
-    "Folding",
-    "InPlace",
-    "Kind",
-    "Revision",
-    "Snapshot",
-    "Stat",
-    "Survey",
-    "is_boxed",
-    "is_own",
-    "is_plain",
-    "parts_of",
-]
-
 #: The parts of a path below a disk's root; empty is the root itself.
 Entry = tuple[str, ...]
 

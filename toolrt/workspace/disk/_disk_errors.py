@@ -7,8 +7,6 @@ import os
 
 from toolrt.workspace.disk._disk import Entry, Kind
 
-__all__ = ["Changed", "Inseparable", "NoTurn", "NotRegular", "TooLarge", "Unsynced", "failure", "require_below_root"]
-
 
 class TooLarge(OSError):
     """A file has more bytes than the reader wants; nothing was read.

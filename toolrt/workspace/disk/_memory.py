@@ -54,8 +54,6 @@ from toolrt.workspace.disk._memory_tree import READ, SEARCH, SET_GROUP, WRITE, N
 from toolrt.workspace.disk._nodes import Branch, File, HardLink, Other, Planted, RecoveryCopy, User, copied, nodes_of
 from toolrt.workspace.disk._real import RealDisk
 
-__all__ = ["COPY_LIMIT", "Fault", "MemoryDisk"]
-
 #: Called before each elementary effect with its name and the entry's path below the root; an OSError that it raises
 #: is what the disk does instead.  The names: "read", "look", "list"; "write" (a file of the disk's own), "overwrite"
 #: (a file in place, twice), "move", "remove", "make directory", "make link", "set mode".

@@ -15,8 +15,6 @@ from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE, NodeTree, no
 from toolrt.workspace.disk._nodes import Branch, File, Node, Other, files_of
 from toolrt.workspace.disk._real_keep import IGNORING, tree_digest
 
-__all__ = ["put_in_box", "surveyed"]
-
 
 def surveyed(tree: NodeTree, entry: Entry) -> Survey:
     """See `Disk.survey`."""

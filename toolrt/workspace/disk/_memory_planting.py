@@ -15,8 +15,6 @@ from toolrt.workspace.disk._memory_tree import NodeTree, now_ns
 from toolrt.workspace.disk._nodes import Branch, Directory, File, HardLink, Node, Other, Planted, Special, Symlink
 from toolrt.workspace.disk._real import RealDisk
 
-__all__ = ["plant", "plant_copy", "planted_directory", "set_planted_mode", "uproot"]
-
 
 def plant(tree: NodeTree, path: str, what: Planted, mode: int = 0o644, owner: tuple[int, int] | None = None) -> None:
     """See `MemoryDisk.put`."""

@@ -9,8 +9,6 @@ from toolrt.workspace.disk._memory_tree import READ, SEARCH, WRITE, NodeTree
 from toolrt.workspace.disk._nodes import Branch, File, Other, RecoveryCopy
 from toolrt.workspace.disk._real_recover import mixture
 
-__all__ = ["recover", "strangers"]
-
 
 def recover(tree: NodeTree, directories: Iterable[Entry] | None = None) -> list[str]:
     """What dead writers left is gone; see `Disk.recover`."""

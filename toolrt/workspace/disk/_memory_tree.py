@@ -30,8 +30,6 @@ from toolrt.workspace.disk._disk import DEEPEST, NAME_MAX, OWN, PATH_MAX, Entry,
 from toolrt.workspace.disk._disk_errors import NotRegular, failure
 from toolrt.workspace.disk._nodes import Branch, File, Node, Other, User, files_of
 
-__all__ = ["READ", "SEARCH", "SET_GROUP", "WRITE", "NodeTree", "checked_parts", "now_ns"]
-
 #: What may be asked for, as permission bits say it.
 READ, WRITE, SEARCH = 4, 2, 1
 

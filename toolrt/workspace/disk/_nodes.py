@@ -8,23 +8,6 @@ import attrs
 
 from toolrt.workspace.disk._disk import Folding, Kind
 
-__all__ = [
-    "Branch",
-    "Directory",
-    "File",
-    "HardLink",
-    "Node",
-    "Other",
-    "Planted",
-    "RecoveryCopy",
-    "Special",
-    "Symlink",
-    "User",
-    "copied",
-    "files_of",
-    "nodes_of",
-]
-
 
 @attrs.frozen
 class Directory:

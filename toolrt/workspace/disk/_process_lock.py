@@ -29,8 +29,6 @@ import struct
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["HeldElsewhere", "ProcessLock"]
-
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 #: What says that another process has a lock, and what says that there are no such locks.

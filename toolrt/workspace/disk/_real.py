@@ -63,8 +63,6 @@ from toolrt.workspace.disk._seal import Seal
 from toolrt.workspace.disk._state_place import private_directories
 from toolrt.workspace.disk._workers import DiskThreads, check_cancelled
 
-__all__ = ["RealDisk"]
-
 T = TypeVar("T")
 
 

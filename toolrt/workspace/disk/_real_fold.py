@@ -7,8 +7,6 @@ import os
 import string
 import unicodedata
 
-__all__ = ["tried"]
-
 #: How many of a directory's names are tried.
 _NAMES_TRIED = 64
 

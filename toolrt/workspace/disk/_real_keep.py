@@ -38,8 +38,6 @@ from toolrt.workspace.disk._real_walk import (
 from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
 from toolrt.workspace.disk._seal import Seal
 
-__all__ = ["IGNORING", "boxes", "give_back", "keep", "kept_for", "survey", "tree_digest"]
-
 #: What a box has beside the thing: files that leave all of it out for git and for ripgrep.
 IGNORING = (".gitignore", ".ignore")
 

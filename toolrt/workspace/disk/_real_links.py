@@ -17,8 +17,6 @@ from collections import deque
 from toolrt.workspace.disk._disk import Entry, Stat, is_own
 from toolrt.workspace.disk._real_walk import listed
 
-__all__ = ["MOST_DIRECTORIES", "MOST_NAMES", "names_of"]
-
 #: What is looked through for the names of one file: some tenths of a second.
 MOST_DIRECTORIES = 10_000
 MOST_NAMES = 200_000

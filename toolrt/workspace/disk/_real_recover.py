@@ -36,8 +36,6 @@ from toolrt.workspace.disk._real_walk import (
 from toolrt.workspace.disk._real_write import COPY_HEAD, overwrite, synced_directory
 from toolrt.workspace.disk._seal import Seal
 
-__all__ = ["left_in", "mixture", "recover", "strangers"]
-
 #: What a write leaves whole when the power goes: bytes are compared within blocks of this size.
 _BLOCK = 4096
 

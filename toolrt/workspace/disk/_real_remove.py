@@ -30,8 +30,6 @@ from toolrt.workspace.disk._real_walk import LISTED, directory, open_below, open
 from toolrt.workspace.disk._real_write import locked, rename_new, synced_directory
 from toolrt.workspace.disk._seal import Seal
 
-__all__ = ["delete_tree", "remove", "remove_tree", "require_removable"]
-
 #: How often a directory is emptied again of what another program puts into it.
 _ROUNDS = 3
 

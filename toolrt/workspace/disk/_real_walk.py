@@ -19,28 +19,6 @@ import attrs
 from toolrt.workspace.disk._disk import DEVICE, KIND_OF_TYPE, TYPE_BITS, Entry, Kind, Snapshot, Stat, is_plain
 from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NotRegular, TooLarge, Unsynced, failure
 
-__all__ = [
-    "HELD",
-    "LISTED",
-    "READ_ONLY",
-    "READ_WRITE",
-    "TEMPORARY",
-    "FileImage",
-    "directory",
-    "listed",
-    "open_below",
-    "open_way",
-    "opened",
-    "part_seen",
-    "read_all",
-    "require_regular",
-    "same",
-    "seen_or_none",
-    "shown",
-    "shown_as",
-    "stat_of",
-]
-
 
 def _flags(*names: str) -> int:
     """The flags of these names; what a system lacks is left out, for `RealDisk` refuses it anyway."""

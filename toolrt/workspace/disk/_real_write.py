@@ -59,20 +59,6 @@ from toolrt.workspace.disk._real_walk import (
 )
 from toolrt.workspace.disk._seal import Seal
 
-__all__ = [
-    "COPY_HEAD",
-    "copy_head",
-    "locked",
-    "make_dirs",
-    "make_link",
-    "move",
-    "overwrite",
-    "rename_new",
-    "revise",
-    "set_mode",
-    "synced_directory",
-]
-
 #: The bytes of a recovery copy before the contents: a block, so that these stay aligned.
 COPY_HEAD = 4096
 

@@ -22,8 +22,6 @@ import os
 import stat
 from collections.abc import Sequence
 
-__all__ = ["Seal"]
-
 _SIZE = 32
 
 #: Characters of a signature, and of one in a name: 128 bits.

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-__all__ = ["contains", "private_directories", "users_directory"]
-
 
 def private_directories(roots: Sequence[str], given: str | os.PathLike[str] | None = None) -> list[str]:
     """Those of these directories that are outside all `roots`, the one to prefer first.

@@ -30,8 +30,6 @@ from typing import Any, TypeVar
 import attrs
 import trio
 
-__all__ = ["DiskThreads", "check_cancelled"]
-
 T = TypeVar("T")
 
 #: Wall seconds without a beginning after which one more thread helps.

@@ -20,8 +20,9 @@ import attrs
 from toolrt import probe
 from toolrt.model import READ, Claim, State
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._files import SIZE_LIMIT, CallContext
 from toolrt.workspace.change._held import FileAccess, held, looked_up, missing
+from toolrt.workspace.change._mutation import SIZE_LIMIT
+from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import DEEPEST, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import candidates
@@ -34,8 +35,6 @@ from toolrt.workspace.names._naming import meant_path, shown_path
 from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._encoding import named
-
-__all__ = ["claims_of_walk", "glob", "search"]
 
 #: How many files `glob` shows.
 _GLOBBED_MOST = 1000

@@ -20,8 +20,6 @@ from typing import Literal, NoReturn
 
 import attrs
 
-__all__ = ["WORK_MOST", "Expression", "RegexRefused"]
-
 #: How long a pattern may be, how deep its groups may nest, how many places its automaton may have, and how many of
 #: those may be visited to make states of, in all: some seconds.
 _LONGEST = 1000

@@ -25,8 +25,6 @@ import trio
 from toolrt.workspace.change._mutation import SIZE_LIMIT
 from toolrt.workspace.disk._disk import Entry
 
-__all__ = ["candidates", "program"]
-
 #: A line of UTF-8 without NUL.
 _TEXT = r"^[^\x00]*$"
 

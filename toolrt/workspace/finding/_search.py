@@ -10,8 +10,6 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.finding._regex import Expression, RegexRefused
 
-__all__ = ["SearchPattern", "matching_lines", "wanted_in"]
-
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 #: How many lines are looked at between two questions whether to go on.

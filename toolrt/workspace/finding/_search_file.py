@@ -22,16 +22,14 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._files import SIZE_LIMIT, CallContext
 from toolrt.workspace.change._held import FileAccess
-from toolrt.workspace.change._mutation import os_errors
+from toolrt.workspace.change._mutation import SIZE_LIMIT, os_errors
+from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Entry, Kind
 from toolrt.workspace.finding._search import SearchPattern, matching_lines
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import DEFAULT, decoded, encoding_of
 from toolrt.workspace.text._text import line_count
-
-__all__ = ["LineFound", "Unsearched", "lines_of_file"]
 
 #: A line's number, from 1, and its text without its end.
 LineFound = tuple[int, str]

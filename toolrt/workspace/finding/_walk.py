@@ -16,8 +16,6 @@ from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat, is_own
 from toolrt.workspace.rules._ignore import IGNORE_FILE, Ignored, IgnoreFile
 from toolrt.workspace.rules._withholding import Withholding
 
-__all__ = ["VISITED_MOST", "Found", "Walk", "ignored_above"]
-
 #: How many names one walk looks at: a tree larger than this is to be walked in parts.
 VISITED_MOST = 200_000
 

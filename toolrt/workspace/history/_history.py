@@ -30,17 +30,15 @@ from toolrt import probe
 from toolrt.model import WRITE, Claim, State, covers
 from toolrt.order import ClaimTable, Ticket
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._files import CallContext, Files
+from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
-from toolrt.workspace.change._revision import origin_of, row_of
+from toolrt.workspace.change._revision import CallContext, origin_of, row_of
 from toolrt.workspace.change._version import ChangeStore, Row, Standing, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.history._undo import elsewhere, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
 from toolrt.workspace.names._identity import Identity, Wanted, identify
 from toolrt.workspace.names._naming import shown_at
-
-__all__ = ["History", "Undone"]
 
 _T = TypeVar("_T")
 

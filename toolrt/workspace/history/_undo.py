@@ -26,8 +26,6 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["elsewhere", "planned"]
-
 #: How many files a refusal names.
 _MOST_NAMED = 10
 

@@ -13,8 +13,6 @@ from toolrt.workspace.change._version import Row, Standing, Version
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["content_between", "standing_at_version", "version_of"]
-
 
 def standing_at_version(path: str, key: Entry, number: int, dropped: int, rows: Sequence[Row]) -> Standing | None:
     """What stood at `key` after version `number`."""

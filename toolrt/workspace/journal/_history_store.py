@@ -39,8 +39,6 @@ from toolrt.workspace.journal._log import SEGMENTS, Log
 from toolrt.workspace.journal._memory_store import MemoryStore, digests_of, in_call_order
 from toolrt.workspace.journal._segment import Segment, path_of, segments_in
 
-__all__ = ["HistoryStore", "Pending"]
-
 T = TypeVar("T")
 
 #: A change that has no recorded end: where it is described, and what it is.

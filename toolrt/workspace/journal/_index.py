@@ -29,8 +29,6 @@ from toolrt.workspace.change._version import Row
 from toolrt.workspace.disk._disk import Entry, is_boxed
 from toolrt.workspace.journal._segment import SegmentRecord, path_of, records_of, segments_in
 
-__all__ = ["Place", "SegmentIndex"]
-
 K = TypeVar("K")
 
 #: Where a change is described: segment, session, serial number, and its place among those begun together.

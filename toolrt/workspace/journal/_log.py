@@ -23,8 +23,6 @@ import attrs
 from toolrt.workspace.change._version import Row
 from toolrt.workspace.journal._segment import Segment
 
-__all__ = ["Log"]
-
 #: How many segments share a bound.
 SEGMENTS = 8
 

@@ -12,8 +12,6 @@ from toolrt import probe
 from toolrt.workspace.change._version import Row
 from toolrt.workspace.disk._disk import Entry
 
-__all__ = ["MemoryStore", "digests_of", "in_call_order"]
-
 
 class MemoryStore:
     """History that lasts as long as the process.

@@ -34,8 +34,6 @@ from toolrt.workspace.journal._index import Place
 from toolrt.workspace.journal._memory_store import MemoryStore
 from toolrt.workspace.names._mounts import disks_of, located, mounts_of, path_on, reopened
 
-__all__ = ["opened_store", "settled", "state_directory"]
-
 #: How many directories and names are looked at where no history tells what to mend: some tenths of a second.
 _MOST_DIRECTORIES = 10_000
 _MOST_NAMES = 500_000

@@ -25,8 +25,6 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Segment", "SegmentRecord", "path_of", "records_of", "segments_in"]
-
 #: Mark, checksum of the description, its length, length of the contents.
 _HEAD = struct.Struct("<4sIIQ")
 _MARK = b"trt1"

@@ -40,8 +40,6 @@ from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.names._name_walk import OUTSIDE, TOP, NameWalk
 from toolrt.workspace.names._naming import meant_path, shown_at
 
-__all__ = ["Identity", "KeysBelow", "Wanted", "identify"]
-
 #: The claim of a name that means no file here.  All such names share it, and no call writes it.
 _REFUSED = Claim(("refused",), READ)
 

@@ -38,8 +38,6 @@ from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._state_place import contains
 
-__all__ = ["MountedDisk", "disks_of", "located", "mounts_of", "path_on", "real_disks", "reopened", "stat_or_none"]
-
 
 class MountedDisk:
     """The disk `base`, with other disks at names of its root.

@@ -18,8 +18,6 @@ from toolrt.workspace._problem import UNSHOWN, FileProblem, from_os_error
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Folding, Kind, Stat, is_own, parts_of
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["OUTSIDE", "TOP", "NameWalk"]
-
 #: How many links one name may go through; Linux stops at the same number.
 _MOST_LINKS = 40
 

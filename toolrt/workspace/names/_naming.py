@@ -20,8 +20,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["encodable", "meant_path", "shown_at", "shown_part", "shown_path", "unquoted"]
-
 _ESCAPES = {'"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _LETTERS = {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 

@@ -25,8 +25,6 @@ from toolrt.workspace._problem import UNSHOWN, FileProblem
 from toolrt.workspace.disk._disk import NO_MOUNTS
 from toolrt.workspace.names._naming import encodable, shown_path
 
-__all__ = ["describe_error", "without_private_paths"]
-
 #: What a path that is not in quotes goes on to, where it must not be shown.
 _TO_ITS_END = r"(?:(?![:;,](?:\s|$))[^\n'\"`])*"
 

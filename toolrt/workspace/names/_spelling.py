@@ -9,8 +9,6 @@ from __future__ import annotations
 from toolrt.workspace.disk._disk import EXACT, Disk, Entry
 from toolrt.workspace.names._mounts import path_on
 
-__all__ = ["as_on_disk"]
-
 
 def as_on_disk(disk: Disk, entry: Entry) -> Entry:
     """The same entry as the disk spells it; a part that is not there stays as it is.

@@ -24,8 +24,6 @@ import attrs
 
 from toolrt.workspace.rules._patterns import Glob, name_matcher
 
-__all__ = ["IGNORE_FILE", "IgnoreFile", "Ignored"]
-
 IGNORE_FILE = ".gitignore"
 
 #: A pattern whose first wildcard is two or more stars that end a name they do not begin; ``**`` alone may follow often.

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 
 import attrs
 
-__all__ = ["BRACES_MOST", "Glob", "PatternRefused", "braces_expanded", "name_matcher"]
-
 #: How many patterns the braces of one may stand for.
 BRACES_MOST = 100
 

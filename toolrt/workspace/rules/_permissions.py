@@ -64,8 +64,6 @@ from toolrt.workspace.names._naming import shown_at
 from toolrt.workspace.rules._ignore import IGNORE_FILE
 from toolrt.workspace.rules._rules import WORDS, PathPattern, Places, Rule, Word, foldings_of
 
-__all__ = ["Grant", "Permissions", "Permit", "Question"]
-
 #: The tools that tell of a directory no more than which names are in it.
 _NAMES_ALONE = ("glob", "list_dir")
 

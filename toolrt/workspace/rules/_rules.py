@@ -17,8 +17,6 @@ from toolrt.workspace.names._mounts import path_on, stat_or_none
 from toolrt.workspace.rules._patterns import Glob, PatternRefused, braces_expanded
 from toolrt.workspace.rules._patterns import State as Place
 
-__all__ = ["WORDS", "PathPattern", "Places", "Rule", "Word", "foldings_of"]
-
 Word = Literal["allow", "deny", "ask"]
 
 #: From the mildest to the strictest.

@@ -15,8 +15,6 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat, is_own
 from toolrt.workspace.names._identity import Identity, KeysBelow
 from toolrt.workspace.names._naming import shown_at
 
-__all__ = ["Withholding", "refuse_withheld", "withheld_note", "withholding"]
-
 
 class Withholding:
     """Which entries below a directory a call may not touch.  Get it from `withholding`.

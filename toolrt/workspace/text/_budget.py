@@ -20,8 +20,6 @@ from collections.abc import Callable, Sequence
 
 from toolrt.workspace.text._text import lines_of
 
-__all__ = ["Skeleton", "TokenCount", "estimated_tokens", "fitted", "head_and_tail"]
-
 #: Counts the tokens of a text.
 TokenCount = Callable[[str], int]
 

@@ -20,8 +20,6 @@ from encodings import aliases, normalize_encoding
 
 from toolrt.workspace._problem import FileProblem
 
-__all__ = ["DEFAULT", "decoded", "encoded", "encoding_of", "named"]
-
 #: The encoding of a file without a byte order mark, unless the caller names another.
 DEFAULT = "utf-8"
 

@@ -22,19 +22,6 @@ import attrs
 
 from toolrt.workspace._problem import FileProblem
 
-__all__ = [
-    "Edit",
-    "Edited",
-    "check_edit",
-    "edited",
-    "edited_in_turn",
-    "line_count",
-    "lines_of",
-    "nearest",
-    "numbered",
-    "slice_of",
-]
-
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _LONE = re.compile(r"(?<!\r)\n|\r(?!\n)")
 

@@ -6,14 +6,11 @@ from pathlib import PurePosixPath
 
 from toolrt.model import READ, WRITE, DirectoryChanged, ToolOutput
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._files import CallContext
 from toolrt.workspace.change._held import FileAccess, held, missing
-from toolrt.workspace.change._revision import noted, noted_no_change
+from toolrt.workspace.change._revision import CallContext, noted, noted_no_change
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.rules._withholding import refuse_withheld
-
-__all__ = ["change_dir", "delete_path", "make_dir", "move_path"]
 
 
 async def make_dir(workspace: FileAccess, ctx: CallContext, path: str) -> str:

@@ -11,13 +11,11 @@ from typing import Any
 
 from toolrt.model import WRITE
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._files import CallContext, Revised
 from toolrt.workspace.change._held import FileAccess, held, missing
+from toolrt.workspace.change._revision import CallContext, Revised
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of, named
 from toolrt.workspace.text._text import Edit, Edited, check_edit, edited, edited_in_turn
-
-__all__ = ["edit_file", "multi_edit", "noted_parted", "write_file", "written"]
 
 _MARK = "\ufeff"
 

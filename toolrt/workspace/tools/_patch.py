@@ -28,8 +28,6 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.names._naming import meant_path, unquoted
 from toolrt.workspace.text._text import lines_of, nearest
 
-__all__ = ["FilePatch", "Hunk", "HunkLine", "parsed_patch", "patched"]
-
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _NOTHING = "/dev/null"
 _MARK = "\ufeff"

@@ -14,16 +14,14 @@ import attrs
 
 from toolrt.model import READ, WRITE, Claim, Mode, State
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._files import CallContext, Change
 from toolrt.workspace.change._held import FileAccess, held, missing
+from toolrt.workspace.change._revision import CallContext, Change
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._identity import Identity, Wanted
 from toolrt.workspace.names._naming import shown_path
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of
 from toolrt.workspace.tools._editing import noted_parted
 from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
-
-__all__ = ["apply_patch", "claims_of_patch", "names_in_patch"]
 
 #: How many files one patch may name.
 _FILES_MOST = 1000

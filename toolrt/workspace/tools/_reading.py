@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from toolrt.model import READ
 from toolrt.workspace._problem import from_os_error
-from toolrt.workspace.change._files import CallContext
 from toolrt.workspace.change._held import FileAccess, held, missing
+from toolrt.workspace.change._revision import CallContext
 from toolrt.workspace.disk._disk import Kind, Snapshot, Stat, is_own
 from toolrt.workspace.names._identity import Wanted
 from toolrt.workspace.names._naming import shown_part
@@ -13,8 +13,6 @@ from toolrt.workspace.rules._withholding import withheld_note, withholding
 from toolrt.workspace.text._budget import fitted
 from toolrt.workspace.text._encoding import decoded, named
 from toolrt.workspace.text._text import numbered, slice_of
-
-__all__ = ["LISTED_MOST", "list_dir", "read_file", "shown_entry"]
 
 #: How many names a listing shows.
 LISTED_MOST = 2000

@@ -28,8 +28,6 @@ from toolrt.workspace.tools._editing import edit_file, multi_edit, write_file
 from toolrt.workspace.tools._patching import apply_patch, claims_of_patch, names_in_patch
 from toolrt.workspace.tools._reading import list_dir, read_file
 
-__all__ = ["file_tools", "schema_of"]
-
 ClaimsOf = Callable[[FileAccess, Mapping[str, Any], State], tuple[Claim, ...]]
 
 
