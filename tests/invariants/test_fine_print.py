@@ -44,7 +44,7 @@ def test_answer_to_a_call_nobody_submitted(running: Any, broken: Any) -> None:
     """There is no slot for it."""
     made = running()
     made.event("call.settled", call=7, outcome="ok", content=None, error=None)
-    assert says(broken, over(made, 0, 1), "answered_once", "nobody submitted")
+    assert says(broken, over(made, 0, 1), "answered_once", "never submitted")
 
 
 def test_call_that_was_never_settled(running: Any, broken: Any) -> None:
@@ -141,7 +141,7 @@ def test_batch_that_ends_with_a_state_of_its_own(running: Any, broken: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("by", "words"), [(0, "tool does not ask for it"), (1, "did not fail"), (9, "nobody submitted")]
+    ("by", "words"), [(0, "tool does not ask for it"), (1, "did not fail"), (9, "never submitted")]
 )
 def test_stop_by_somebody_who_cannot(running: Any, broken: Any, by: int, words: str) -> None:
     """A stop is by a call that failed and whose tool says so."""

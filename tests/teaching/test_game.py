@@ -138,7 +138,7 @@ def test_end_takes_no_further_choice() -> None:
     while not game.over:
         game.choose(0)
     assert game.options == []
-    with pytest.raises(MisuseError, match="nobody: it is over"):
+    with pytest.raises(MisuseError, match="none: it is over"):
         game.choose(0)
 
 

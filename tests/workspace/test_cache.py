@@ -167,7 +167,7 @@ async def test_somebody_elses_change_is_seen_through_the_caches(clock):
     for _ in range(2):
         await read_line(workspace, "a", 0)
     disk.put("a", "theirs")
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await revise(workspace, "a", b"mine")
 
 

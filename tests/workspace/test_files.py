@@ -118,7 +118,7 @@ async def test_somebody_elses_change_is_a_conflict(tree):
     tree.put("a", "one")
     await read(tree.workspace, "a")
     tree.put("a", "theirs")
-    with pytest.raises(FileProblem, match=r"somebody else changed it since.*read it again"):
+    with pytest.raises(FileProblem, match=r"another writer changed it since.*read it again"):
         await revise(tree.workspace, "a", b"mine")
     assert tree.workspace.snapshot() == {"a": b"theirs"}
     assert await read(tree.workspace, "a") == b"theirs"
@@ -130,7 +130,7 @@ async def test_somebody_elses_change_after_an_own_one_is_a_conflict(tree):
     """What this workspace wrote is what it last saw."""
     await revise(tree.workspace, "a", b"one")
     tree.put("a", "theirs")
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await revise(tree.workspace, "a", b"two")
     assert tree.workspace.snapshot() == {"a": b"theirs"}
 
@@ -140,7 +140,7 @@ async def test_file_that_came_unseen_is_a_conflict(tree):
     with pytest.raises(FileProblem):
         await read(tree.workspace, "a")
     tree.put("a", "theirs")
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await revise(tree.workspace, "a", b"mine")
     assert tree.workspace.snapshot() == {"a": b"theirs"}
 
@@ -150,7 +150,7 @@ async def test_file_that_went_unseen_is_a_conflict_until_it_is_looked_for(tree):
     tree.put("a", "one")
     await read(tree.workspace, "a")
     await tree.disk.remove(("a",))
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await revise(tree.workspace, "a", b"mine")
     with pytest.raises(FileProblem, match="nothing of that name"):
         await read(tree.workspace, "a")
@@ -182,7 +182,7 @@ async def test_removal_of_a_changed_file_is_a_conflict(tree):
     await read(tree.workspace, "d/a")
     tree.put("d/a", "theirs")
     for path, recursive in (("d/a", False), ("d", True)):
-        with pytest.raises(FileProblem, match=r"d/a: .*somebody else"):
+        with pytest.raises(FileProblem, match=r"d/a: .*another writer"):
             await tree.workspace.files.remove(context(tree.workspace), entry(tree.workspace, path), recursive)
     assert tree.workspace.snapshot() == {"d/a": b"theirs"}
 
@@ -220,7 +220,7 @@ async def test_memory_of_contents_moves_with_the_file(tree):
     tree.put("b", "theirs")
     tree.put("a", "theirs")
     for path in "ab":
-        with pytest.raises(FileProblem, match="somebody else"):
+        with pytest.raises(FileProblem, match="another writer"):
             await revise(tree.workspace, path, b"mine")
 
 
@@ -234,7 +234,7 @@ async def test_scanned_files_are_not_seen(tree):
         tree.put(path, "theirs")
         found = await workspace.files.scan(context(workspace, path), workspace.identify(path))
         assert found.content == b"theirs"
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await revise(workspace, "a", b"mine")
     tree.put("b", "theirs again")
     await revise(workspace, "b", b"mine")
@@ -291,7 +291,7 @@ async def test_revise_all_checks_freshness_of_all(tree):
         tree.put(path, "one")
         await read(tree.workspace, path)
     tree.put("b", "theirs")
-    with pytest.raises(FileProblem, match=r"b: .*somebody else"):
+    with pytest.raises(FileProblem, match=r"b: .*another writer"):
         await revise_all(tree.workspace, a=b"mine", b=b"mine")
     assert tree.workspace.snapshot() == {"a": b"one", "b": b"theirs"}
 
@@ -363,7 +363,7 @@ async def test_group_leaves_what_somebody_else_made_of_a_file():
 
     disk._fault = fault
     workspace = Workspace(disk)
-    with pytest.raises(FileProblem, match=r"a: .*what somebody else has made of it since"):
+    with pytest.raises(FileProblem, match=r"a: .*what another writer has made of it since"):
         await revise_all(workspace, a=b"new", b=b"new")
     assert workspace.snapshot() == {"a": b"theirs", "b": b"old"}
 

@@ -82,7 +82,7 @@ async def test_what_was_seen_and_moved_is_still_compared(tree, call):
         ("move_path", {"source": "a", "target": "b"}),
     )
     tree.put("b", "theirs")
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await call(tree, "write_file", path="b", content="mine")
 
 

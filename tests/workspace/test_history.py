@@ -114,7 +114,7 @@ async def test_restore_is_no_way_around_freshness(tree, hand):
     await hand.write("a", b"one")
     await hand.write("a", b"two")
     tree.put("a", "theirs")
-    with pytest.raises(FileProblem, match="somebody else"):
+    with pytest.raises(FileProblem, match="another writer"):
         await tree.workspace.history.restore("a", 1)
     assert tree.workspace.snapshot() == {"a": b"theirs"}
 
@@ -265,7 +265,7 @@ async def test_undo_refuses_what_somebody_else_changed(tree, hand):
         await hand.write(path, b"mine")
     tree.put("a", "theirs")
     tree.put("c", "theirs")
-    with pytest.raises(FileProblem, match=r"^a, c: .*somebody changed it since"):
+    with pytest.raises(FileProblem, match=r"^a, c: .*another writer changed it since"):
         await tree.workspace.history.undo("batch")
     assert tree.workspace.snapshot() == {"a": b"theirs", "b": b"mine", "c": b"theirs"}
 

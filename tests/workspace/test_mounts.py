@@ -382,7 +382,7 @@ def test_somebody_elses_change_is_a_conflict(world: World) -> None:
     world.run(("read_file", {"path": "docs/sub/y.md"}))
     world.write(f"{world.docs}/sub/y.md", "somebody else\n")
     [told] = world.run(("write_file", {"path": "to_docs/sub/y.md", "content": "mine\n"}))
-    assert "somebody else changed it since" in told
+    assert "another writer changed it since" in told
     assert world.workspace.snapshot()["docs/sub/y.md"] == b"somebody else\n"
 
 

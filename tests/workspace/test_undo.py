@@ -362,6 +362,6 @@ async def test_a_file_that_lost_a_name_since_is_not_as_the_batch_left_it(tree, h
     if how == "brought back by an undo":
         await hand.workspace.history.undo("later")
     before = stands(hand.workspace)
-    with pytest.raises(FileProblem, match=r"^a: .*somebody changed it since"):
+    with pytest.raises(FileProblem, match=r"^a: .*another writer changed it since"):
         await hand.workspace.history.undo("batch")
     assert stands(hand.workspace) == before

@@ -8,7 +8,7 @@ Rules.
 
     2. There are two audiences.  A recorder (a recording, a simulation) listens for the whole process and keeps traces.
        The telemetry of a batch listens to that batch alone, so code hands its own batch's telemetry to `tell`.  What
-       one audience alone wants is told by ``if observer.records`` or ``if observer.measures``.
+       only one audience wants is guarded by ``if observer.records`` or ``if observer.measures``.
     3. A listener decides nothing: a program that is observed behaves exactly as one that is not.
 
 Limits.  There is one observer in a process.

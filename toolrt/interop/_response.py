@@ -1,10 +1,10 @@
-"""From a model's response to its calls; the provider is told by the response's shape.
+"""Reads the calls out of a model's response; the response's shape shows the provider.
 
 Rules.  Every call of the response becomes exactly one `ToolCall`, in the response's order, also where two carry
 one id.  What is wrong with one call's input (its JSON, its type, that there is none) stays with that call: the
 input goes on as it is and the runtime answers it INVALID.  What makes a call unanswerable (no name, no id to
 answer to, a kind of call that is no function's) refuses the whole response: a model must not be left with a call
-that nobody answers.  What the provider ran itself (web search, code execution, remote MCP) is no call of ours and
+without an answer.  What the provider ran itself (web search, code execution, remote MCP) is no call of ours and
 is passed over.
 
 Limits.  A response of several alternatives (``n`` above 1) is refused when more than one of them calls tools.  A

@@ -36,7 +36,7 @@ _OTHER_CALLS = (
 
 
 class Unreadable(Exception):
-    """Why a response cannot be read, and what to do about it; whoever knows the response's name adds it."""
+    """Why a response cannot be read, and what to do about it; the caller adds the response's name."""
 
     def __init__(self, why: str, remedy: str = SHAPES) -> None:
         self.why = why

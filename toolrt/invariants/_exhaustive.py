@@ -106,7 +106,7 @@ def all_batches(calls: int, kinds: Iterable[Scripted] | None = None) -> Iterator
 
     Args:
         calls: how many, 1 or more.
-        kinds: of which calls; those of `KINDS` when None.
+        kinds: the kinds of calls; those of `KINDS` when None.
 
     Raises:
         DefinitionRefused: it is not a number, 1 or more.

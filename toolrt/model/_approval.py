@@ -52,7 +52,7 @@ class ApprovalRequest:
     state: State
     #: What the call holds: it can touch nothing else.  One claim on everything for an exclusive call.
     claims: tuple[Claim, ...] = ()
-    #: The tool that would run; None in a request that somebody made up.
+    #: The tool that would run; None in a request built by hand.
     tool: Tool | None = attrs.field(default=None, repr=False)
     #: The call inside which it would run; None for a call of a batch that no tool opened.
     parent: ParentCall | None = None
@@ -62,8 +62,8 @@ class ApprovalRequest:
 class Allow:
     """Run it as it is.  The same as True.
 
-    With `within`, what the call may touch is narrowed to these claims, each of which must be covered by what the
-    call holds; ``ctx.claims`` then shows them instead.  So a check can see to it that a call whose input means
+    With `within`, the call may touch only these claims; the claims that it holds must cover each of them, and
+    ``ctx.claims`` then shows them instead.  So a check can see to it that a call whose input means
     something else by the time it runs does nothing, also where the call holds everything.
     """
 

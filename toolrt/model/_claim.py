@@ -23,7 +23,7 @@ class Mode(enum.Enum):
 
     #: Looks only; shares the resource with other readers.
     READ = "read"
-    #: May change it; shares it with nobody.
+    #: May change it; excludes every other claim on it.
     WRITE = "write"
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Claim:
             raise DefinitionRefused("a claim's mode", "toolrt.READ or toolrt.WRITE", mode)
 
     def conflicts_with(self, other: Claim) -> bool:
-        """Whether two calls, of which one holds this claim and one the `other`, must not overlap."""
+        """Whether a call with this claim and a call with the `other` must not overlap."""
         if self.mode is READ and other.mode is READ:
             return False
         mine, theirs = self.resource, other.resource

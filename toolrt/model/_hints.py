@@ -7,8 +7,8 @@ Rules.
     2. Everything else there is refused: a check that is not made and a text that no model is shown must not look made.
     3. In the fields of other classes msgspec reads its own metadata alone, so any other kind is refused there.
 
-Theory.  Metadata is told by its class's name and room, so that neither library has to be installed.  Of two bounds of
-one kind the stricter counts.
+Theory.  Metadata is recognised by the name and the module of its class, so that neither library has to be installed.
+Of two bounds of one kind the stricter counts.
 """
 
 from __future__ import annotations

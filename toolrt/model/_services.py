@@ -1,4 +1,4 @@
-"""What a tool is given beside its input: the services of its runtime, and what they are told.
+"""The services that a tool gets from its runtime beside its input, and the events that they receive.
 
 Rules.
     1. A service that is not there is None; telemetry is always there, and `SILENT` does nothing.
@@ -39,8 +39,8 @@ __all__ = [
 class Observer(Protocol):
     """Observes a runtime (``Runtime(telemetry=...)``); it decides nothing.
 
-    It is told one thing at a time, where it happens; a tool's worker thread may be that.  It must not block: a call
-    waits for it.  What it raises fails no call.
+    It gets one event at a time, in the task or worker thread in which it happened.  It must not block: a call waits
+    for it.  An exception that it raises fails no call.
     """
 
     def event(self, kind: str, fields: Mapping[str, Any]) -> None:
@@ -67,7 +67,7 @@ class Silent:
         """Do nothing."""
 
     def span(self, name: str, fields: Mapping[str, Any] | None = None) -> AbstractContextManager[None]:
-        """A block that nobody takes note of."""
+        """A block that no observer hears of."""
         return _NOTHING
 
     def __repr__(self) -> str:
@@ -149,10 +149,10 @@ class Services:
     graph: Any = None
     #: Language servers.
     lsp: Any = None
-    #: Whoever observes; never None.
+    #: The observer; never None.
     telemetry: Observer = attrs.field(default=SILENT, validator=_check_telemetry)
     #: Called one after the other when a lane that changed files has ended, before the next starts: sync functions, or
-    #: async ones, which hold the next lane back until they are done.  What they raise is told to `telemetry` and
+    #: async ones, which hold the next lane back until they are done.  `telemetry` hears of what they raise, which
     #: changes nothing else.  After a cancel an async one gets as far as its first checkpoint.
     after_lane: tuple[AfterLane, ...] = attrs.field(default=(), converter=_hooks)
 

@@ -84,7 +84,7 @@ class Tool:
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = False
     #: "finish": a cancel waits for it and keeps its real result.
     interrupt: Literal["cancel", "finish"] = "cancel"
-    #: What models are told it does.
+    #: The description that models read.
     description: str = ""
     #: Who owns the resources it claims (a workspace), or None: then the runtime does.
     owner: Any = attrs.field(default=None, repr=False)
@@ -358,7 +358,7 @@ def tool(
         interrupt: "cancel" ends it when the batch is cancelled; "finish" lets it end by itself and keeps its result.
         schema: a JSON schema; None checks the names only; by default it is derived from the type hints, which
             needs the ``schema`` extra.
-        description: what models are told it does; the docstring by default.
+        description: what models read; the docstring by default.
         owner: whose claim table orders it (a workspace); None is the runtime's own.
         shares_read_budget: whether its calls count among the reads that share the context's budget, because its
             answers grow with what it reads; it keeps to ``ctx.read_budget`` then.

@@ -86,7 +86,7 @@ def _waits_for_all(call: CallRecord) -> Iterator[CallRecord]:
 
 
 def _waits_for_one(call: CallRecord) -> list[CallRecord]:
-    """The calls one of which must end before this one can: those that hold the slots of its batch, if all are held."""
+    """The calls that hold the slots of its batch, if all slots are held: one must end before this call can start."""
     if call.status is not Status.QUEUED or call.state.holds is not Holds.TICKETS:
         return []
     holding = [one for one in call.siblings if one.state.holds is Holds.SLOT]

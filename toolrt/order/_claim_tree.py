@@ -76,7 +76,7 @@ class _Node:
 
 #: Stand for what most groups have none of; never changed.
 _NO_PREDECESSORS: set[Any] = set()
-_NOBODY: list[Any] = []
+_NONE: list[Any] = []
 
 
 class Group:
@@ -89,14 +89,14 @@ class Group:
     #: The groups it waits for; empty means granted.
     predecessors: set[Group] = _NO_PREDECESSORS
     #: The groups that wait for it.
-    dependents: list[Group] = _NOBODY
+    dependents: list[Group] = _NONE
     #: For subtree readers: the writers below that were ordered behind it.
-    since: list[Group] = _NOBODY
+    since: list[Group] = _NONE
     #: Whether its ticket also writes below this subtree, without waiting for it.
     unshared: bool = False
     #: Whether all its tickets ended before its turn.
     ghost: bool = False
-    #: Of a ghost: what stands before it, once somebody asked.
+    #: Of a ghost: the groups before it, computed at the first question.
     before: list[Group] | None = None
 
     def __init__(self, claim: Claim, serial: int) -> None:
@@ -110,7 +110,7 @@ class Group:
             self.since = []
 
     def add_dependent(self, group: Group) -> None:
-        if self.dependents is _NOBODY:
+        if self.dependents is _NONE:
             self.dependents = [group]
         else:
             self.dependents.append(group)
@@ -196,7 +196,7 @@ class ClaimTree:
         if latest.open:
             wait.update(dict.fromkeys(sorted(latest.predecessors, key=by_serial)))
         for group in node.subtree_reads:
-            # Whoever is in `since` waits for `group` and, through it, for every writer before it.
+            # A group in `since` waits for `group` and, through it, for every writer before it.
             wait.update((writer, None) for writer in group.since if writer in self.living)
             if group.unshared:
                 wait.update(dict.fromkeys(sorted(group.predecessors, key=by_serial)))

@@ -1,14 +1,15 @@
-"""What the runtime's own bookkeeping touches, for an explorer that swaps steps.
+"""Reports what the runtime's own bookkeeping touches, for an explorer that swaps steps.
 
-Rules.  It is told to `probe.implied`, and only while an explorer asks: ``if probe.implied is not None``.  A tool's code
-runs in the same steps and reports for itself what it touches, so nothing here makes a step one that reported something;
-a step in which there is nothing but the runtime's own code is vouched for.
+Rules.  Reports go to `probe.implied`, and only while an explorer listens: ``if probe.implied is not None``.  A tool's
+code runs in the same steps and reports for itself what it touches, so nothing here makes a step one that reported
+something; a step that runs only the runtime's own code is marked as fully reported (`probe.vouch`).
 
 Each result slot, each call's status, each lane's merge, the progress that waits and the batch as such are resources of
 their own, so that calls settle in any order unless a step looks at both.  The limit counts only where it can bind.
 A cancel touches everything.
 
-Limits.  What a sub-batch borrows of its parent's slot is not told: no step in which tools do that is vouched for.
+Limits.  What a sub-batch borrows of its parent's slot is not reported, and a step in which tools do that is not marked
+as fully reported.
 """
 
 from __future__ import annotations
@@ -87,18 +88,18 @@ def cancels() -> None:
     probe.implied(probe.ANYTHING, True)
 
 
-def starts_lane(batch_id: str, vouched: bool) -> None:
-    """A lane takes its tickets; `vouched`: no other code than the runtime's runs in the step."""
+def starts_lane(batch_id: str, own_code: bool) -> None:
+    """A lane takes its tickets; `own_code`: only the runtime's code runs in the step."""
     _touches("batch", batch_id, 0, False)
-    if vouched:
+    if own_code:
         probe.vouch()
 
 
-def merges(batch_id: str, lane: LaneRecord, vouched: bool) -> None:
-    """A lane's modifiers are merged; `vouched` as for `starts_lane`."""
+def merges(batch_id: str, lane: LaneRecord, own_code: bool) -> None:
+    """A lane's modifiers are merged; `own_code` as for `starts_lane`."""
     _touches("batch", batch_id, 0, False)
     _touches("merge", batch_id, lane.index, True)
-    if vouched:
+    if own_code:
         probe.vouch()
 
 

@@ -92,7 +92,7 @@ def may_go_stale(tool: Tool, shared: bool) -> bool:
 
 
 def stale_claims_text(held: Sequence[Claim], missing: Claim) -> str:
-    """What a call is told that `held` claims and is refused, because it would claim `missing` by now."""
+    """The error of a call that holds `held` and is refused because its claims have grown by `missing`."""
     holds = ", ".join(map(str, held)) or "nothing"
     remedy = "nothing was run: send the call again; its tool can say what its claims look at (claims_after)"
     return f"when it was ordered its claims were {holds}; now that it could start it claims {missing} too; {remedy}"

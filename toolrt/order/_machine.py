@@ -1,9 +1,9 @@
 """The machine of one batch: what follows from what happened, without Trio, clock or tools.
 
 Rules.
-    1. Every method that is not marked as a question is an *event*: something has happened.  What follows is told as
-       *instructions*, to `Verbs`.  The machine starts no task, calls no function of a tool and reads no clock; what a
-       policy, a tool's claims, an approval check or a modifier answered comes in as an event.
+    1. Every method that is not marked as a question is an *event*: something has happened.  It answers with
+       *instructions*: calls of `Verbs`.  The machine starts no task, calls no function of a tool and reads no clock;
+       what a policy, a tool's claims, an approval check or a modifier answered comes in as an event.
     2. All tickets of a lane are taken at once, in call order, before any of its calls starts; a call that joins the
        lane later takes its own then.
     3. A call is spawned when tickets, approval and slot are all its own.  The event that brings the last of them spawns

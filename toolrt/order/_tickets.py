@@ -51,7 +51,7 @@ class Ticket:
         #: How many of its claims something earlier still stands in the way of.
         self.missing = 0
         self._on_ready = on_ready
-        #: Whoever took it.
+        #: The owner: the call that took it.
         self.owner = owner
         #: Whether it has been given back.
         self.released = False
@@ -66,7 +66,7 @@ class Ticket:
         return self.missing == 0
 
     def release(self) -> None:
-        """Give the ticket back; whoever waited only for it is told before this returns, in the order they asked.
+        """Give the ticket back; those that waited only for it are ready on return, in the order they asked.
 
         Raises:
             InternalError: it was given back before.
@@ -128,7 +128,7 @@ class ClaimTable:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody holds a ticket, or waits with one."""
+        """Whether a ticket is held or waits."""
         return bool(self._tree.living) or self._open is not None
 
     def delays(self, claims: Sequence[Claim]) -> bool:
@@ -315,7 +315,7 @@ class ClaimTable:
         return joined, wait
 
     def _bypass(self, ghosts: list[Group], ready: list[Ticket]) -> None:
-        """Let whoever waited behind `ghosts` wait for what it really conflicts with instead.
+        """Let the groups that waited behind `ghosts` wait for what they really conflict with instead.
 
         A group that waits directly for a ghost looks at what stands before the ghost.  What it does not conflict
         with there, it no longer stands behind: that is *lost* to it, and those behind it, who relied on it, have
@@ -440,7 +440,7 @@ def leave_tables(tables: Sequence[ClaimTable], run: object) -> None:
 def give_back(tickets: Sequence[Ticket], order: Callable[[Any], int]) -> None:
     """Give tickets of whatever tables back as one step.
 
-    Whoever becomes ready is told after all of them are out of the order, by the `order` of the owners.
+    Tickets that become ready are notified after all of these have left the table, by the `order` of their owners.
     """
     by_table: dict[ClaimTable, list[Ticket]] = {}
     for ticket in tickets:

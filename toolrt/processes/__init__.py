@@ -1,4 +1,4 @@
-"""Real processes: a program and all that it starts, of which nothing is left, and the connections to servers."""
+"""Runs real programs, ends each with all the processes that it started, and keeps connections to servers."""
 
 from toolrt.processes._connection import pause_before_restart
 from toolrt.processes._conversation import Conversation, ProgramNotes, start_spoken_to

@@ -191,7 +191,7 @@ class Connection(ABC, Generic[SessionT]):
 
 
 def _said(error: BaseException | None) -> str | None:
-    """What a model is told of an error that ended a connection; None: only that the connection was lost."""
+    """The reason that a model reads for the end of a connection; None: only that the connection was lost."""
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(_said, error.exceptions)), None)
     if error is None or isinstance(error, Gone):

@@ -1,16 +1,16 @@
-"""A program that is spoken to over its standard streams, from its start until nothing of it is left.
+"""Holds a conversation with a program over its standard streams, from its start until all its processes have ended.
 
 Rules.
-    1. Nobody waits for the program: what it is sent is queued, and sent by a task of the conversation's own, so a
-       cancel is told without waiting also to a program that does not read.  One that lets too much pile up is given up.
-    2. What it writes is handed on piece by piece, in its order, as long as somebody wants it; what comes after that is
-       read all the same, so that a program that ends is not held up by what it still has to say.
-    3. When the program itself has ended, what it wrote by then is all there is, whoever else still holds its output.
+    1. Sending never waits for the program: a task of the conversation sends what is queued, so that a cancel reaches
+       the queue also of a program that does not read.  A program whose queue grows too long is given up.
+    2. What it writes is handed on piece by piece, in its order, while `hold` runs its `talk`; later output is
+       read and dropped, so that a full pipe never keeps a program from ending.
+    3. When the program itself has ended, its output ends too, even where another process still holds the pipe.
     4. Its error output is read at once, and the end of it is kept.
     5. At the end what is queued is sent and its input is closed; what then does not end in time is ended with all it
        started: TERM, then KILL (`Supervised.end`).  That is bounded.
 
-What a message is, and what becomes of one, is the business of who holds the conversation.
+The caller of `hold` cuts the stream into messages and answers them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def start_spoken_to(command: Sequence[str], *, directory: str, environment
     Args:
         command: the program and its arguments, one each; it is looked for as `program_at` does.
         directory: where it starts; a real path.
-        environment: all that it is told.
+        environment: all its variables.
 
     Raises:
         NotStarted: there is no such program, or it could not be started; nothing is left.
@@ -77,7 +77,7 @@ class ProgramNotes:
 
 @attrs.define(eq=False)
 class Conversation:
-    """The three streams of a program that was started with ``spoken_to=True``, and whoever speaks with it."""
+    """The three streams of a program started with ``spoken_to=True``, and the tasks that read and write them."""
 
     _supervised: Supervised
     _notes: ProgramNotes
@@ -98,7 +98,7 @@ class Conversation:
     #: Whether nothing more will be sent, and whether the program has closed its input.
     _finished: bool = attrs.field(default=False, init=False)
     _unheard: bool = attrs.field(default=False, init=False)
-    #: Cancelled when nobody needs to know any more whether the program has ended.
+    #: Cancelled when no task needs the program's end any more.
     _watching: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     #: Whether the program has ended, and what is cancelled then.
     _exited: bool = attrs.field(default=False, init=False)
@@ -107,7 +107,7 @@ class Conversation:
     async def hold(self, talk: Callable[[], Awaitable[None]]) -> Halted:
         """Speak with the program: `talk` until it returns; then nothing of the program is left.
 
-        It returns by itself when it is told to (`lose`), and gives how the program was ended.  How the conversation
+        It returns by itself after `lose`, and gives how the program was ended.  How the conversation
         ended is in the notes.
 
         Returns:
@@ -211,7 +211,7 @@ class Conversation:
         if not self._exited:
             with trio.CancelScope() as self._reading:
                 return bytes(await stream.receive_some(_CHUNK))
-        # Somebody outside may go on writing into the pipe: what is read then is bounded by who holds the conversation.
+        # Another process may go on writing into the pipe: the user of the conversation bounds what is read then.
         await trio.lowlevel.checkpoint()
         with contextlib.suppress(OSError):
             return os.read(stream.fileno(), _CHUNK)

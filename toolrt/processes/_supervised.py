@@ -102,7 +102,7 @@ class Supervised:
         Args:
             argv: the program's absolute path, and its arguments.
             directory: where it starts; a real path.
-            environment: all that it is told.
+            environment: all its variables.
             spoken_to: whether it has an input, and an error output of its own.
 
         Raises:
@@ -153,7 +153,7 @@ class Supervised:
     async def wait_exited(self) -> None:
         """Wait until the program itself has ended; what it started may still run, and is being ended.
 
-        Not while somebody calls `end`.
+        Not while `end` runs.
 
         Checkpoint: always.
         """
@@ -220,7 +220,7 @@ class Supervised:
 def drain(stream: trio.lowlevel.FdStream, into: bytearray) -> None:
     """Take what is in the pipe `stream` now, and put it behind what `into` has.
 
-    Whoever wrote has ended, so it is all there; a pipe that was given to somebody outside is not waited for.
+    The writer has ended, so all its output is in the pipe.  Another process may still hold it; this does not wait.
     """
     with contextlib.suppress(OSError):
         while chunk := os.read(stream.fileno(), _CHUNK):

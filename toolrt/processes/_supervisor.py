@@ -44,7 +44,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def _say(line: str) -> None:
-    with contextlib.suppress(OSError):  # nobody may listen any more
+    with contextlib.suppress(OSError):  # the other end may be closed
         os.write(2, line.encode() + b"\n")
 
 
@@ -56,7 +56,7 @@ def _become_reaper() -> bool:
         import ctypes
 
         prctl = ctypes.CDLL(None, use_errno=True).prctl
-        # Its files in /proc, the pipes to toolrt among them, are nobody's but root's.
+        # Only root may open its files in /proc, the pipes to toolrt among them.
         prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         return bool(prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
@@ -159,7 +159,7 @@ class _Tree:
             groups[group] = None
         if signal.SIGKILL in numbers:
             # A process that forks and ends is gone when its number is known; its group is not.  All of these groups are
-            # in sessions that began below this process, so nobody else is in them.
+            # in sessions that began below this process, so they hold no other process.
             for group in groups:
                 with contextlib.suppress(OSError):
                     os.killpg(group, signal.SIGKILL)
@@ -186,7 +186,7 @@ class _Tree:
             left = until - time.monotonic()
             if left <= 0:
                 break
-            # Without a reaper's part nobody tells of the end of what is no child.
+            # Without being the reaper, this process gets no notice when a process ends that is not its child.
             self.wait_for_an_end(left if self._reaper else min(left, 0.02))
         return lives
 

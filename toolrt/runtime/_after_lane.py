@@ -1,12 +1,12 @@
-"""Between two lanes: services that keep up with the files are told what the lane changed.
+"""Reports, between two lanes, what the first one changed to the services that keep up with the files.
 
 Rules.
-    1. They are told once a lane's calls have all ended and its modifiers are merged, before the next lane starts, one
-       after the other; not at all where nothing can have changed.
-    2. What they are told is ordered by call_index, whatever the timing was.
-    3. What they raise is told to telemetry and to the probe, and decides nothing.  A cancel ends them; then, and where
-       the lane itself was cancelled, each gets as far as its first checkpoint, so what it takes note of before that is
-       never lost.
+    1. Each service is called when a lane's calls have all ended and its modifiers are merged, before the next lane
+       starts, one service after the other; none is called where nothing can have changed.
+    2. The report lists changes by call_index, whatever the timing was.
+    3. Telemetry and the trace record what a service raises; it decides nothing.  A cancel ends the services; then, and
+       where the lane itself was cancelled, each gets as far as its first checkpoint, so that a change that it notes
+       before that is never lost.
 
 Theory.  A service that looked at the files while a lane changes them would see what timing shows it.  Between two lanes
 nothing of the batch runs, so it sees what the calls in call order left.
@@ -37,7 +37,7 @@ class ServiceHost(Protocol):
 
     batch_id: str
     telemetry: BatchTelemetry | None
-    #: The scope of a service that is told what a lane changed, while it is.
+    #: The cancel scope of the service that runs now; None: none runs.
     hook_scope: trio.CancelScope | None
 
     @property
@@ -56,7 +56,7 @@ def changes_of(batch_id: str, lane: LaneRecord, owner: Any = None) -> LaneChange
     """What the lane's calls changed; None where nothing can have changed.
 
     Args:
-        owner: only calls of tools that are its own, or nobody's, count; None: all do.
+        owner: only calls of tools with this owner or without one count; None: all do.
     """
     paths: dict[str, None] = {}
     changes: list[FileChanged] = []

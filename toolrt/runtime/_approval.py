@@ -1,10 +1,10 @@
-"""The approval of a lane's calls: who is asked, and what an answer leaves of the call.
+"""Asks the runtime's approval check about the calls of a lane, and applies its answers.
 
 Rules.
     1. Every call of a lane is asked for once its tickets are taken, all of them before any can start; one that joins
        the lane later is asked for then.
-    2. A call that waits for its answer keeps its tickets and holds no slot, and nobody else waits for that answer
-       but who waits for its tickets.
+    2. A call that waits for its answer keeps its tickets and holds no slot, and only calls that wait for its
+       tickets wait for that answer.
     3. What was approved is what is executed: the check is shown a copy of the input, and a rewrite is validated
        again.  Neither a rewrite nor a narrowing may touch more than the tickets hold.
     4. A check that raises denies.

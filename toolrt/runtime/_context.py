@@ -150,7 +150,7 @@ class ToolContext:
     def claims(self) -> tuple[Claim, ...]:
         """What the call may touch while it runs: what it holds, or what its approval left of that.
 
-        One claim on everything for an exclusive call that nobody narrowed.
+        One claim on everything for an exclusive call that no approval narrowed.
         """
         call = self._call
         return call.claims if call.allowed is None else call.allowed
@@ -206,7 +206,7 @@ class ToolContext:
 
     @property
     def telemetry(self) -> ToolTelemetry:
-        """Tells whoever observes the runtime; `toolrt.model.SILENT`, which does nothing, where nobody does.
+        """Sends events and spans to the runtime's observer; `toolrt.model.SILENT`, which does nothing, without one.
 
         Example::
 
@@ -238,7 +238,7 @@ class ToolContext:
             registry: the tools; those of the runtime by default.
 
         Returns: one result for each call, in call order, the state that they leave, and the modifiers that made it:
-            nobody else sees that state, unless this tool hands them on
+            no other call sees that state, unless this tool hands them on
             (``ToolOutput(..., modifiers=outcome.modifiers)``).
 
         Raises:
@@ -277,7 +277,7 @@ class ToolContext:
         can always run, in this call's slot; for each further one a slot must be free that no other call is ready for.
         A cancel or a timeout of this call is one of the sub-batch; a tool that returns while it is open cancels it.
         The approval check is asked for its calls, too (`ApprovalRequest.parent` names this one).  Progress and results
-        come to whoever reads it here: hand on what is to be seen outside.
+        come to the code that reads it here: hand on what is to be seen outside.
 
         Args:
             state: what the first lane starts from; the call's own `state` by default.
@@ -304,8 +304,8 @@ class ToolContext:
     ) -> ToolContext:
         """The same call with a working directory and budgets of its own; files, services and claims are the same.
 
-        For a part of a tool's work that is to disturb no other part: what its sub-batches do to their state, a
-        `change_dir` for one, is seen by nobody else.
+        For a part of a tool's work that must not disturb another part: what its sub-batches do to their state, a
+        `change_dir` for one, stays with it.
 
         Args:
             working_dir: where its relative paths start; by default where this context's do.
@@ -336,7 +336,7 @@ class ToolContext:
 
     @protected
     def progress(self, message: Any) -> None:
-        """Say what the call is doing, to whoever reads the batch's updates.
+        """Report to the reader of the batch's updates what the call is doing.
 
         Never blocks and never fails: what cannot be kept is dropped and counted on the call's result.  May be
         called from the worker thread of a sync tool.

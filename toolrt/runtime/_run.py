@@ -157,7 +157,7 @@ class BatchRun:
     outcome: BatchOutcome | None = None
     #: The call whose tool opened it, as a sub-batch or otherwise; None where none did.
     opener: CallRecord | None = None
-    #: The scope of a service that is told what a lane changed, while it is.
+    #: The cancel scope of the service (`Services.after_lane`) that runs now; None: none runs.
     hook_scope: trio.CancelScope | None = None
     #: Ctrl-C or an exit that came up in a call: it goes out when the batch is left.
     exit_asked: BaseException | None = None
@@ -692,8 +692,8 @@ class BatchRun:
         machine = self.machine
         lane = machine.lanes[machine.current]
         if probe.implied is not None:
-            vouched = not lane.modified and not self._tells and self.lease is None
-            _footprints.merges(self.batch_id, lane, vouched)
+            own_code = not lane.modified and not self._tells and self.lease is None
+            _footprints.merges(self.batch_id, lane, own_code)
         try:
             self._apply(lane)
         except (KeyboardInterrupt, SystemExit) as error:

@@ -54,9 +54,9 @@ class Runtime:
         limit: how many calls of one batch run at once, 1 or more; None is no limit.
         approve: asked for each valid call before it starts, sync or async; it allows, denies or rewrites.
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
-        services: what every tool is given beside its input.  What is None there, a tool has from its owner (of a
-            workspace: its files and their history), and one that nobody owns from the only owner, if there is one.
-        telemetry: who is told what happens, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
+        services: what every tool is given beside its input.  For a service that is None there, a tool gets its
+            owner's (of a workspace: its files and their history); a tool without owner gets the only owner's, if there is one.
+        telemetry: the observer, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
         slots: which of the ready calls takes the next slot, where there are too few: a function of them, in call order,
             that gives one of them; None: the one of the lowest call_index.
 
@@ -123,7 +123,7 @@ class Runtime:
 
     @property
     def telemetry(self) -> Observer | None:
-        """Who is told what happens; None: nobody."""
+        """The observer of this runtime's events; None: it has none."""
         return None if self.services.telemetry is SILENT else self.services.telemetry
 
     @property
@@ -150,7 +150,7 @@ class Runtime:
         """Run `calls` as one batch and give one result for each, in call order, and the state they leave.
 
         Raises:
-            trio.Cancelled: an enclosing scope was cancelled; whoever needs the outcome then uses `open_batch`.
+            trio.Cancelled: an enclosing scope was cancelled; to have the outcome then, use `open_batch`.
             DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
 
         Checkpoint: always.

@@ -31,7 +31,7 @@ INHERITED = (
     "VIRTUAL_ENV",
 )
 
-#: What every command is told: there is no terminal and nobody to ask, and what only looks does not write.
+#: The environment of every command: no terminal, no prompts, and no locks taken by commands that only read.
 FIXED: Mapping[str, str] = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",

@@ -1,7 +1,7 @@
 """What a command writes: streamed as it comes, and kept as far as it fits, its beginning and its end.
 
 Rules.  Bytes become text by UTF-8, a character at a time, and what is none becomes U+FFFD: nothing raises, and no chunk
-ends within a character.  Of what does not fit, the number of bytes left out is told.
+ends within a character.  The output names the number of bytes that did not fit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Captured:
         limit: how many bytes are kept: half of them from the beginning, the others up to the end.
         tell: is handed each chunk: ``{"offset": bytes before it, "output": text}``; and, as one more, that the rest is
             not streamed.
-        note: is handed each chunk too, as `OutputChunk`'s values; None: nobody is.
+        note: also gets each chunk, as `OutputChunk`'s values; None: no callback.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ Rules.
        files to be read only.
     3. A part that fails, or takes longer than its time, is reported and leaves the others alone.  Answers are in the
        order of the parts.
-    4. Parts are isolated: what one does to its state, its working directory for one, nobody else sees.
+    4. Parts are isolated: a change of one part's state (its working directory, say) is invisible to others.
 
 Theory.  What a part may do is decided by claims, as for any call, and not by the part's good will: a sub-agent that is
 given `ctx.run` gets INVALID for what lies outside its file.
@@ -38,8 +38,8 @@ _DESCRIPTION = """Edit 2 to 12 files at once, each by a part of its own.
 {part} Each file may be named once. Parts run at the same time and see nothing of each other. The answer has one entry
 for each part, in the order given: what it did, or why it failed; a part that fails leaves the others as they are."""
 
-_INSTRUCTED = """parts names each file (path) and says what is to be done in it (instructions); contract is told to all
-parts: what they must agree on."""
+_INSTRUCTED = """parts names each file (path) and says what is to be done in it (instructions); all parts get the
+contract: what they must agree on."""
 
 _SCRIPTED = """parts names each file (path) and its edits, made in the order given: all of them, or none. An edit
 replaces old, which must be there at exactly one place, by new; with all it replaces every place."""
@@ -57,7 +57,7 @@ def parallel_edit_tool(
     Args:
         edit: ``async def edit(ctx, path, instructions) -> ToolOutput``: what a part does, such as asking a model.  Its
             `ctx` is isolated and may run tools of the runtime (``await ctx.run(calls)``), as far as they touch `path`
-            alone.  Modifiers that it returns reach nobody.  None: the input itself says what is edited, as for
+            alone.  Modifiers that it returns are dropped.  None: the input itself says what is edited, as for
             ``multi_edit``.
         name: what the model calls it by.
         part_timeout: seconds of its own execution that a part may take, above 0; None is no limit.

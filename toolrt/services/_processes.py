@@ -1,9 +1,9 @@
-"""Real commands: each under a supervisor of its own, of which nothing is left.
+"""Runs real commands, each under a supervisor of its own, and leaves none of their processes behind.
 
 Rules.
     1. A command runs below a supervisor (`toolrt.processes`): `RealShell.run` returns when nothing of it lives, be it
        at the command's end, its time limit or a cancel.
-    2. What comes out is handed on as it comes, and nobody waits for a pipe that somebody still holds.
+    2. Output is handed on as it comes; the shell never waits for a pipe that another process still holds.
     3. It has no input, no terminal, and the environment that `toolrt.services._environment` states.
 
 Limits.  Those of `toolrt.processes._supervised`.  This orders and ends processes; it is no sandbox: a command can do
@@ -39,7 +39,7 @@ class RealShell:
     Args:
         disk: where the workspace's files are; commands change them past it.
         shell: the program and its arguments, the command's text is put behind them; None: bash, else sh.
-        environment: what commands are told beside what is stated (see the how-to page).
+        environment: variables of commands beside the fixed ones (see the how-to page).
 
     Raises:
         DefinitionRefused: there is no such program, or this system is Windows.

@@ -268,7 +268,7 @@ def _git(words: Sequence[Word]) -> bool:
     return allowed is not None and allowed(pending[1:])
 
 
-#: Programs of which no option writes, and none starts another.
+#: Programs that have no option that writes or starts another program.
 _ANY = (
     ": arch b2sum basename cat cksum cmp column comm cut df dirname du echo egrep expand false fgrep fold grep groups "
     "head hexdump id join jq ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq sha1sum sha256sum "

@@ -74,7 +74,7 @@ def shell_tool(
         timeout: seconds of its own execution, above 0, after which a command is ended whose call names none.
         timeout_most: the most seconds that a call may name.
         output_limit: how many bytes of the output are answered: its beginning and its end, half of it each.
-        environment: what real commands are told beside what is stated; nothing else of this process's environment
+        environment: variables of real commands beside the fixed ones; nothing else of this process's environment
             reaches them.
 
     Raises:

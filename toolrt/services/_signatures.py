@@ -49,7 +49,7 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 
-#: What the model is told, once.
+#: The hint that the model gets, once.
 HINT = "the lines of the first error are gone: it looks mended; go on with what is left to do"
 
 

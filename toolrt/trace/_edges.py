@@ -1,7 +1,7 @@
 """Why one step came before another, edge by edge.
 
 Theory.  The edges are those of `_clocks`, without the order of one task's own steps: a step that woke, spawned or was
-joined, and the nearest accesses to one resource of which one writes.  An edge is direct when no chain of others orders
+joined, and the nearest two accesses to one resource when one writes.  An edge is direct when no chain of others orders
 its steps.  A direct edge by accesses alone is a race: its steps could have come the other way round (Flanagan and
 Godefroid, 2005).
 """

@@ -127,4 +127,4 @@ def _endings(one: Trace, two: Trace, names: list[str]) -> Iterator[str]:
     ended = [one_line(str(trace.meta.get("ended", "")), 60) for trace in (one, two)]
     if ended[0] != ended[1]:
         for name, end in zip(names, ended, strict=True):
-            yield f"{name} ended: {end or 'nobody says how'}"
+            yield f"{name} ended: {end or 'not known how'}"

@@ -114,7 +114,7 @@ def _message(event: TraceEvent, batch: str, name: str | None, call: DrawnCall | 
 def _tasks(trace: Trace) -> tuple[list[str], list[str]]:
     tasks = columns_of([step.task for step in trace.steps] or [event.task for event in trace.events])
     names = {task: f"task{number}" for number, task in enumerate(tasks)}
-    participants = [f"participant {name} as {_safe(task)}" for task, name in names.items()] or ["participant nobody"]
+    participants = [f"participant {name} as {_safe(task)}" for task, name in names.items()] or ["participant none"]
     resources: dict[str, str] = {}
     messages: list[str] = []
     wakes: dict[int, list[int]] = {}

@@ -75,7 +75,7 @@ def plot(
 
     Args:
         rows: dicts, such as those of `execution_rows` and of toolrt.teaching.lab's experiments.
-        x: a column of numbers; or of texts, each of which then has a place of its own, with a bar at the median.
+        x: a column of numbers, or of texts: each text then has a place of its own, with a bar at the median.
         y: a column of numbers; rows that have None there are counted below the picture.
         by: a column whose values are series, at most six; None: one series.
         hollow: a column; where it is true the mark is hollow ("at least so many").

@@ -117,7 +117,7 @@ def _document(
 
 def _ended(one: Any, trace: Trace) -> str:
     execution = getattr(one, "execution", one)
-    outcome = getattr(execution, "outcome", trace.meta.get("ended", "nobody says how"))
+    outcome = getattr(execution, "outcome", trace.meta.get("ended", "not known how"))
     return one_line(outcome if isinstance(outcome, str) else stable_text(outcome), 120)
 
 

@@ -53,7 +53,7 @@ _EXECUTION = "int: the place of the execution among those given, from 0"
 COLUMNS: Mapping[str, Mapping[str, Column]] = MappingProxyType(
     {
         "executions": _table(
-            ended="str: how it ended: returned, or the type of the error; recorded where nobody says",
+            ended="str: how it ended: returned, or the type of the error; recorded where that is not known",
             outcome="str: what a report counts it under, as text; of a bare trace the same as ended",
             error="str?: the error's text; None where there is none",
             steps="int: how many steps were taken; 0 outside a simulation",
@@ -95,7 +95,7 @@ COLUMNS: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             preempts="bool: whether the task before could have gone on",
             reads="int: how many resources it read",
             writes="int: how many it wrote",
-            woken_by="int?: the last step that made it runnable; None: the clock, or nobody had to",
+            woken_by="int?: the last step that made it runnable; None: the clock, or it was never blocked",
             time="float: when, in virtual seconds",
         ),
         "accesses": _table(

@@ -1,6 +1,6 @@
 """A workspace's files: what a name means, how the disk is reached, and the tools a model is given.
 
-Sub-rooms, each of which imports only those named after it (`workspace_rooms` in ``pyproject.toml``): `tools` that a
+Sub-rooms; each imports only those named after it (`workspace_rooms` in ``pyproject.toml``): `tools` that a
 model calls, `finding` files by name and content, `history`, `journal` and `rules` (none imports another), `change` of
 files, `names` and `text`, `disk`.
 

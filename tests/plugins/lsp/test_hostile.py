@@ -104,8 +104,8 @@ def test_findings_are_those_of_the_text_asked_about(
         ("oversized", "it announced a message of more than 16,777,216 bytes"),
         ("no json", "it sent more than 100 messages in a row that are no JSON objects"),
         ("half always", "it was ended by SIGKILL"),
-        ("flood", "it sent more than 50,000 messages that nobody asked for"),
-        ("asks for ever", "it sent more than 50,000 messages that nobody asked for"),
+        ("flood", "it sent more than 50,000 messages that no request asked for"),
+        ("asks for ever", "it sent more than 50,000 messages that no request asked for"),
         ("cannot", "it did not say what it can do"),
     ],
 )

@@ -69,7 +69,7 @@ def undo(
 ) -> int:
     """Put back exactly what a batch changed, all of it or nothing.
 
-    It is refused where somebody else has changed one of those files since; then nothing is changed.
+    The command refuses where another writer has changed one of those files since; then nothing is changed.
     """
     files = roots_of(workspace, mount).workspace(keep_hard_links=keep_hard_links)
     return _report(_done(files.history.undo, batch_id), files)

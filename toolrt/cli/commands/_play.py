@@ -29,7 +29,7 @@ def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
     """
     say_what_it_is(program, screen)
     wrong = ", ".join(repr(outcome) for outcome in in_order(program.wrong))
-    aim = f"Try to make it end in {wrong}." if wrong else "Nobody has seen it go wrong: try, or ask for the proof (p)."
+    aim = f"Try to make it end in {wrong}." if wrong else "No schedule is known to go wrong: try, or see the proof (p)."
     screen.say(on_one_line(f"You are the scheduler. {aim}"), "bold")
     screen.say(_HELP)
     _GameSession(Game(program), screen).play(given)

@@ -36,7 +36,7 @@ def replay(
     """Repeat one execution exactly, and print what happens in it and which laws it breaks.
 
     The directory has to be as it was when the file was written. When the execution cannot be repeated, because the
-    directory or toolrt has changed, that is said and the exit code is 3.
+    directory or toolrt has changed, the command says so and exits with 3.
     """
     kept = FailureFile.load(file)
     calls = parse_response(kept.response, f"{file}: its response").calls

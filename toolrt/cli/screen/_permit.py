@@ -34,7 +34,7 @@ _ANSWERS: dict[str, object] = {
     "no": "The user said no.",
 }
 
-_NOBODY = "Nobody can be asked: standard input has ended."
+_NOBODY = "There is no one to ask: standard input has ended."
 
 #: Bytes that a line of an answer is read with.
 _BLOCK = 4096
@@ -125,7 +125,7 @@ class _Questions:
                 self._screen.say("[y]es once, [p]ath from now on, [s]ession: every path, [n]o:", indent=2)
                 line = await self._line()
                 if line is None:
-                    self._screen.say("nobody answers: denied", "yellow", indent=2)
+                    self._screen.say("no answer: denied", "yellow", indent=2)
                     return _NOBODY
                 answer = _ANSWERS.get(line.strip().lower())
                 if answer is not None:

@@ -23,7 +23,7 @@ _ROWS = 120
 #: Of several violations so many are printed.
 _VIOLATIONS = 5
 
-#: What each kind of event is told as; the kinds that are not here say nothing new about a batch that is not read.
+#: The words for each kind of event; the kinds that are not here add nothing to a batch without a reader.
 _TOLD: Mapping[type[EventRecord | None], Callable[[Any], str]] = {
     events.LaneStarted: lambda one: f"lane {one.lane} starts",
     events.CallStarted: lambda one: "starts",

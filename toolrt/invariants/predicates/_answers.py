@@ -47,7 +47,7 @@ def _settled_once(batch: BatchStory) -> Iterator[Breach]:
                 yield Breach(f"outcome {outcome}: expected {want}, got {error!r}", batch.id, call.index, event.seq)
         if call.submitted is None and call.settled:
             event = call.settled[0]
-            yield Breach("expected no answer for a call nobody submitted", batch.id, call.index, event.seq)
+            yield Breach("expected no answer for a call that was never submitted", batch.id, call.index, event.seq)
 
 
 def _answers_of(batch: BatchStory, left: TraceEvent) -> Iterator[Breach]:

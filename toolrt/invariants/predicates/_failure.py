@@ -42,7 +42,7 @@ def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         if batch.cancelled is None:
             for call, outcome in batch.outcomes():
                 if outcome in _CUT:
-                    text = f"nobody cancelled the batch, expected the call to go its way, got {outcome}"
+                    text = f"the batch was not cancelled, expected the call to go its way, got {outcome}"
                     yield Breach(text, batch.id, call.index, call.settled[-1].seq)
         for event in batch.stopped:
             yield from _stop(batch, event)
@@ -53,7 +53,7 @@ def failure_contained(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 def _stop(batch: BatchStory, event: TraceEvent) -> Iterator[Breach]:
     stopper = batch.calls.get(event.fields["by"])
     if stopper is None:
-        yield Breach("stopped by a call nobody submitted", batch.id, event.fields["by"], event.seq)
+        yield Breach("stopped by a call that was never submitted", batch.id, event.fields["by"], event.seq)
         return
     if stopper.outcome not in (*_STOPPING, "skipped"):
         text = f"stopped by a call that did not fail: {stopper.outcome}"

@@ -163,7 +163,7 @@ def law(name: str, sentence: str) -> Callable[[Callable[[Trace], Any]], Law]:
 
         @invariants.law("no_errors", "No call ends in an error.")
         def no_errors(trace):
-            for event in trace.of_kind("call.settled"):
+            for event in trace.of_kind(events.CallSettled):
                 if event.fields["outcome"] == "error":
                     yield f"call {event.fields['call']} failed"
 

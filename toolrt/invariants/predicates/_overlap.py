@@ -87,7 +87,7 @@ def _read(name: str, file: _FileHistory, event: TraceEvent, story: TraceStory) -
     if file.landed is None:
         first = file.first_read = file.first_read or event
         if version != first.fields["version"]:
-            text = f"{name}: nobody changed it since call {first.fields['call']} read {first.fields['version']}"
+            text = f"{name}: no mutation changed it since call {first.fields['call']} read {first.fields['version']}"
             yield Breach(f"{text}, read {version}", batch, call, event.seq)
     elif file.landed.fields.get("version") not in (None, version):
         expected = f"{file.landed.fields['version']} of call {file.landed.fields['call']}"

@@ -76,7 +76,7 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Br
 
 
 def _dropped_in_need(batch: BatchStory) -> Iterator[Breach]:
-    """Nothing is dropped while there is room, unless nobody wants it."""
+    """No message is dropped while there is room, unless its call or batch is over."""
     if not batch.asks:
         return
     waiting = 0

@@ -98,7 +98,7 @@ class CodeIndex:
         before it is done waits for it.
 
         Args:
-            told: is told how far it is, now and then.
+            told: called now and then with how far it is.
 
         Raises:
             DefinitionRefused: `embed` gave what is no vector.  What it raises is raised.
@@ -133,7 +133,7 @@ class CodeIndex:
         """What `question` makes of the graph as it is now; it is asked in a worker thread, and must change nothing.
 
         Args:
-            told: is told how far reading is, where something has to be read first.
+            told: called with how far reading is, where something has to be read first.
             known: whether the file of this path may be known to the question; None: every one may.
 
         Checkpoint: always.

@@ -1,7 +1,7 @@
 """The facts of files in all languages but Python, as their queries tell them.
 
-Rules.  A symbol is what a language declares under a name and a query names so; a call is told by what is written before
-the arguments.  Which type a value has is never worked out: so a receiver is kept as it is written.
+Rules.  A symbol is what a language declares under a name and a query names so; the text before the
+arguments names a call.  Which type a value has is never worked out: so a receiver is kept as it is written.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Graph:
         return edges
 
     def callers(self, target: Target) -> tuple[list[CodeEdge], list[CodeEdge]]:
-        """Who calls the symbol `target`, and calls of its name of which it is not known what they mean."""
+        """The callers of the symbol `target`, and unresolved calls of its name."""
         wanted = {target}
         name = self._symbol(target).name
         names = {name}
@@ -166,7 +166,7 @@ class Graph:
         return known, possible
 
     def _may_be(self, path: str, call: Call, target: Target) -> bool:
-        """Whether a call of which it is not known what it means may mean `target`."""
+        """Whether an unresolved call may mean `target`."""
         own, its = self.tree.files[path].language, self.tree.files[target.path].language
         of_value = call.callee != call.name
         return LANGUAGES[own].related == LANGUAGES[its].related and (

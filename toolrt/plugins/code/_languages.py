@@ -1,6 +1,6 @@
 """The languages that are known here: by which names their files go, and who parses them.
 
-Rules.  A file's language is told by its name alone.  A grammar is loaded when the first file of its language is met.
+Rules.  A file's name alone decides its language.  A grammar is loaded when the first file of its language is met.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ by piece, and again when it looks back: less than 9 times for each piece there. 
 tree (100,000 nested calls took 111 s without a bound) and in how many nodes an error has directly below it, because
 only there they are a plain list (100,000 braces took 21 s).
 
-A file that ends in the middle of an expression of many operators, each of which is wrong where it stands, takes memory
+A file that ends in the middle of an expression of many operators, all wrong where they stand, takes memory
 that is quadratic in their number, all of it in one step at the end (tree-sitter 0.26.1; 6,000 bytes took 1.4 GB).
 
 Limits.  Within these bounds the worst that was found takes some nine seconds, in a worker thread, but for the skeleton

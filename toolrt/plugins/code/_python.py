@@ -134,7 +134,7 @@ class _PythonReader:
                         )
                     elif name.type == "dotted_name":
                         module = self._text(name)
-                        # ``import a.b`` binds a; that it makes a.b known is told by the second.
+                        # ``import a.b`` binds a; the second entry records that a.b is known too.
                         imports.append(Import(scope, module.partition(".")[0], module.partition(".")[0], "", 0, line))
                         if "." in module:
                             imports.append(Import(scope, "", module, "", 0, line))

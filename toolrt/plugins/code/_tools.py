@@ -180,7 +180,7 @@ async def find_callees(
     """Find what a function, a method or a class calls: each call, with what it leads to.
 
     symbol is its name, or Class.method; path is the file that defines it, where there are several of that name. Calls
-    that lead out of the workspace, or nobody knows where, are named at the end.
+    that lead out of the workspace, or to an unknown place, are named at the end.
     """
     _check_limit(limit)
 

@@ -67,7 +67,7 @@ class LanguageServer:
     settings: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
     #: What it is given as ``initializationOptions``.
     options: Any = attrs.field(default=None, kw_only=True, repr=False)
-    #: What the program is told beside what every command is (`toolrt.services.INHERITED` and `FIXED`).
+    #: Variables of the program beside those of every command (`toolrt.services.INHERITED` and `FIXED`).
     env: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     #: Seconds that one question waits, a start or restart included; then the answer says that it is not there yet.
     wait: float = attrs.field(default=10.0, kw_only=True)

@@ -145,12 +145,12 @@ class LanguageServers(ServersBlock):
 
         return [diagnostics_tool(self)]
 
-    # What is told
+    # Files that the servers hear of
 
     async def after_lane(self, changes: LaneChanges) -> None:
         """Tell the servers that run the `changes` of a lane, for ``Services(after_lane=[lsp.after_lane])``.
 
-        What is told is the files as they are now, in call order; it waits for no server.
+        Servers get the files as they are now, in call order; this waits for no server.
 
         Checkpoint: always, if a server runs.
         """
@@ -217,7 +217,7 @@ class LanguageServers(ServersBlock):
 
         Checkpoint: never.
 
-        Ordering: servers are told in the order of the calls.
+        Ordering: servers hear of files in the order of the calls.
         """
         if not isinstance(path, str) or not path or path.startswith("/"):
             raise DefinitionRefused("notify_file_changed(path)", "a path relative to the workspace's root", path)
@@ -327,7 +327,7 @@ class LanguageServers(ServersBlock):
 
 
 def _touched(connection: LanguageConnection) -> None:
-    """Say to a simulation that this step touches what a server is told."""
+    """Report to a simulation that this step touches the texts that a server has."""
     if probe.sink is not None:
         probe.sink.access(("language server", connection.server.name), True)
 

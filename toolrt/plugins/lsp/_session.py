@@ -1,14 +1,14 @@
-"""One connection to a server, from its first message to its loss: who asked what, and which text the server knows.
+"""One connection to a language server, from its first message to its loss: requests, and the texts the server has.
 
 Rules.
-    1. Nothing here waits for the server but `start`, `findings` and `stop`, and nothing else sends out of order: what
-       is told is told in the order of the calls.
+    1. Nothing here waits for the server but `start`, `findings` and `stop`, and messages go out
+       in the order of the calls.
     2. A document's version is one higher with each text that is sent; it never goes back, also when the document is
        closed and opened again.
     3. Findings belong to a version.  A server that can be asked (``textDocument/diagnostic``) is asked after the text
        was sent; if the text has changed by the time it answers, it is asked again.  Any other server publishes: what
        names the version that was sent last counts, what names another is dropped.
-    4. A server that publishes without versions is told one text at a time: the first it publishes after a text is
+    4. A server that publishes without versions gets one text at a time: the first it publishes after a text is
        taken to be about that; if it does not publish at all, the connection is given up, so that what comes late is
        not taken for an answer to the next text.
     5. Requests of the server's own are answered at once; one to change files is refused.
@@ -142,14 +142,14 @@ class LanguageSession:
         for document in self._documents.values():
             document.news.set()
 
-    # What is told
+    # Texts that the server gets
 
     def is_open(self, path: str) -> bool:
         """Whether the server has been given the text of this file."""
         return path in self._documents
 
     def tell_text(self, path: str, text: str) -> None:
-        """The server knows that the file has this text; it is told only what it does not know.
+        """On return the server's text of the file is this one; nothing is sent where it already was.
 
         Checkpoint: never.
         """
@@ -301,7 +301,7 @@ class LanguageSession:
         if isinstance(method, str):
             self._unasked += 1
             if self._unasked > _UNASKED_MOST:
-                self._channel.give_up(f"it sent more than {_UNASKED_MOST:,} messages that nobody asked for")
+                self._channel.give_up(f"it sent more than {_UNASKED_MOST:,} messages that no request asked for")
             elif number is not None:
                 self._answer(method, number, message.get("params"))
             elif method == "textDocument/publishDiagnostics":

@@ -1,6 +1,6 @@
 """A server that is a program of its own, and is spoken to over its standard streams.
 
-Rules.  `toolrt.processes.Conversation` speaks with it; here is what a message is, and who is told of one.
+Rules.  `toolrt.processes.Conversation` speaks with it; this module cuts the stream into messages.
 """
 
 from __future__ import annotations

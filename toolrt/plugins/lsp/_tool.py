@@ -5,7 +5,7 @@ Rules.
        it asks about what then stands in the file, whatever the servers were told before.
     2. Where a server reads other files as well, it claims READ on all of the workspace and runs alone: the lane before
        has ended, so servers know of all that was changed.
-    3. Servers make no call fail: what is not there is said in the answer.  It fails only for what is no file to ask
+    3. Servers make no call fail: the answer names what is missing.  It fails only for what is no file to ask
        about.
 """
 

@@ -1,8 +1,8 @@
-"""What a server answered, as a model is told it.
+"""Turns a server's answer into what the model reads.
 
-Rules.  Text stands as it is.  What is no text (images, audio, files) is told by its kind and size, not by its bytes.
+Rules.  Text stands as it is.  Other blocks (images, audio, files) become their kind and size, not their bytes.
 Structured content is given where there is no text: the protocol asks servers to write it as text too.  What is longer
-than the limit loses its middle, and says how much.  Blocks of a kind that is not known are told by their kind.
+than the limit loses its middle, and says how much.  Of a block of an unknown kind the model reads the kind.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Offered:
     name: str
     #: The JSON schema of its input.
     input_schema: Mapping[str, Any] = attrs.field(factory=lambda: {"type": "object"})
-    #: What models are told it does.
+    #: The description that models read.
     description: str = ""
     #: What the server says of it.
     hints: Hints = Hints()
@@ -85,13 +85,13 @@ class Session(Protocol):
         ...
 
     async def call(self, name: str, arguments: Mapping[str, Any], progress: Progress) -> CallAnswer:
-        """Call a tool; a cancel is told to the server, and the session stays usable.
+        """Call a tool; a cancel is sent to the server, and the session stays usable.
 
         Raises:
             Gone: the connection was lost; whether the call had its effects is not known.
             Refused: the server did not answer as the protocol says.
 
-        Ordering: `progress` is told in the order in which the server said it, and never after this has returned.
+        Ordering: `progress` gets messages in the order in which the server sent them, and none after this returned.
         """
         ...
 

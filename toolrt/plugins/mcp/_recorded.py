@@ -1,8 +1,8 @@
 """A server that is a record: it stands for a real one in simulations and tests.
 
-Rules.  It offers what it is told, and answers a call as recorded, in virtual time where that is what passes; it never
-guesses.  A recorded crash loses the connection as a real one does: every call that runs on it ends, and the next one
-finds a new connection.
+Rules.  It offers the tools that it was built with and answers a call as recorded, in virtual time in a simulation; it
+never guesses.  A recorded crash loses the connection as a real one does: every call that runs on it ends, and the next
+one finds a new connection.
 
 Needs nothing: neither a process, nor the ``mcp`` extra.
 """

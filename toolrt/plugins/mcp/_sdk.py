@@ -174,7 +174,7 @@ class _SdkSession:
 
 
 class _Tapped(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
-    """A stream of messages for the SDK, of which a session takes some."""
+    """A stream of messages for the SDK; a session takes some of them."""
 
     def __init__(self, inner: ReadStream[SessionMessage | Exception], session: _SdkSession) -> None:
         self._inner = inner
@@ -195,7 +195,7 @@ class _Tapped(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
 
 
 class _WatchedStream(anyio.abc.ObjectSendStream[SessionMessage]):
-    """A stream of messages to the server, each of which a session sees before it goes."""
+    """A stream of messages to the server; a session sees each before it goes."""
 
     def __init__(self, inner: WriteStream[SessionMessage], session: _SdkSession) -> None:
         self._inner = inner

@@ -33,7 +33,7 @@ class McpServer:
     command: Sequence[str] | None = None
     #: Instead of a program: a server in this process (the SDK's ``MCPServer`` or ``Server``), or a `RecordedServer`.
     server: Any = attrs.field(default=None, kw_only=True, repr=False)
-    #: What the program is told beside what the SDK lets through (``HOME``, ``PATH`` and the like): its secrets.
+    #: Variables of the program beside those that the SDK passes on (``HOME``, ``PATH`` and the like): its secrets.
     env: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     #: Where the program starts; None: where this process is.
     cwd: str | os.PathLike[str] | None = attrs.field(default=None, kw_only=True)

@@ -28,7 +28,7 @@ from toolrt.plugins.mcp._port import Hints, Offered
 from toolrt.plugins.mcp._schema import TooMuch, nesting_allowed
 from toolrt.processes._unanswered import Unanswered
 
-#: Characters of a description that models are told.
+#: Models read at most so many characters of a description.
 _DESCRIPTION_MOST = 10_000
 
 

@@ -1,4 +1,4 @@
-"""Telemetry: who is told what a runtime does, and where it goes from there.
+"""Telemetry: passes on what a runtime does to sinks such as OpenTelemetry, counts and JSON lines.
 
 ``toolrt.Runtime(registry, telemetry=Telemetry(sinks...))`` tells the sinks of every batch, lane, call and wait, in
 production and in a simulation alike.

@@ -67,7 +67,7 @@ class _Times:
 class Counts(Measures):
     """A sink that keeps counts and times; read them any time, from any thread.
 
-    The names, and what each is told apart by, are in ``docs/reference/events.md``.
+    The names and their labels are in ``docs/reference/events.md``.
 
     Example::
 

@@ -1,15 +1,15 @@
-"""One line of JSON for each thing that is told, in a file or a stream.
+"""Writes one line of JSON for each telemetry event, to a file or a stream.
 
 Rules.
-    1. Who tells never waits for the disk: lines are kept in memory, up to a bound, and a thread of the sink's own
+    1. `event` never waits for the disk: lines are kept in memory, up to a bound, and a thread of the sink's own
        writes them.  What the bound has no room for is dropped and counted, the newest first.
     2. Lines are written whole.  Of a line that the disk had room for in part only, nothing stays.
     3. A full disk, a closed stream, a reader that is gone: what could not be written is counted, and the next lines are
        tried again.  Nothing is raised.
-    4. In a simulation there is no thread: a line is written where it is told.  There, time stands still meanwhile.
+    4. In a simulation there is no thread: a line is written where the event happens, and virtual time stands still.
 
-Limits.  `close` and `flush` wait for the disk, as long as they are told to and no longer; what has not been written by
-then is counted as lost.  A process that is killed loses what its thread had not written yet.
+Limits.  `close` and `flush` wait for the disk, up to the time they are given; what has not been written by then is
+counted as lost.  A process that is killed loses what its thread had not written yet.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PATIENCE = 2.0
 
 
 class JsonLines:
-    """A sink that writes one line of JSON for each thing that it is told.
+    """A sink that writes one line of JSON for each event.
 
     Every line has ``kind``, ``time`` (seconds since the epoch, or virtual ones), ``batch``, ``number`` and the fields
     of its kind, as ``docs/reference/events.md`` lists them.

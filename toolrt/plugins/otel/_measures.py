@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-#: What says of which calls a number is: pairs of name and value, sorted by name.
+#: The labels of a number: pairs of name and value, sorted by name.
 Labels = tuple[tuple[str, str | bool], ...]
 
 #: Stands for the name of a tool that is not there.

@@ -1,15 +1,15 @@
-"""Takes out of texts what must not leave the machine.
+"""Removes from texts what must not leave the machine.
 
 Rules.
-    1. A path inside the workspace is told relative to its root, one below a mount behind the mount's name; any other
+    1. A path inside the workspace becomes relative to its root, one below a mount behind the mount's name; any other
        absolute path, any that begins with ``~`` and any that climbs out by ``..`` becomes "the path".
     2. A secret becomes ``[secret]``: what the caller says is one, the values of environment variables whose names say
        so (``..._KEY``, ``..._TOKEN``, ``PASSWORD``, ...), what has the form of a well-known one (keys of cloud and
        model providers, tokens of code hosts, JSON web tokens, private keys, passwords in addresses), and what follows
        a name such as ``password=``.  So does the text of a field with such a name.
 
-Limits.  A secret that looks like any other word and is not in `secrets` is not found.  So what is told
-should have no content in the first place; this is the second line, not the first.
+Limits.  A secret that looks like any other word and is not in `secrets` is not found.  So events should
+have no content in the first place; this is the second line of defence, not the first.
 """
 
 from __future__ import annotations

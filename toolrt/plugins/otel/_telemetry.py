@@ -1,8 +1,8 @@
-"""Hands on to sinks what a runtime tells, without what is private.
+"""Passes a runtime's telemetry on to sinks, without what is private.
 
 Rules.
-    1. Every sink is told everything, in one order, each on its own: one that raises keeps nothing from the others.
-    2. What a sink raises is counted, said once as a warning, and goes no further.
+    1. Every sink gets every event in the same order; one that raises keeps nothing from the others.
+    2. An exception that a sink raises is counted, warned about once, and goes no further.
     3. No text reaches a sink that was not looked through (`Scrubber`).
 """
 
@@ -21,18 +21,18 @@ from toolrt.plugins.otel._scrub import Scrubber
 
 
 class Telemetry:
-    """Observes runtimes and tells sinks.
+    """Observes runtimes and passes events on to sinks.
 
-    Several runtimes may share one; a batch has its number among all that it was told of.  What is told has sizes, types
-    and paths relative to the workspace; no input, no content, no text of an error.  What a tool tells of its own accord
-    (``ctx.telemetry``) is looked through: other absolute paths and what looks like a secret are taken out.
+    Several runtimes may share one; it numbers all their batches in one row.  Sinks get sizes, types and paths relative
+    to the workspace; no input, no content, no text of an error.  A tool's own events (``ctx.telemetry``) are scrubbed:
+    other absolute paths and what looks like a secret are taken out.
 
     Args:
-        sinks: each is told everything: `Counts`, `JsonLines`, `OtelSpans`, `OtelMetrics`, or any object with
+        sinks: each gets every event: `Counts`, `JsonLines`, `OtelSpans`, `OtelMetrics`, or any object with
             ``event(kind, fields)``; ``close()``, where it has one, is called by `close`.
-        root: the workspace's directory; paths inside it are told relative to it.  None: no absolute path is told.
+        root: the workspace's directory; paths inside it are passed on relative to it.  None: no absolute path is.
         mounts: the directories that are mounted in it, by name, as of `toolrt.Workspace`.
-        secrets: texts that must not be told, whatever they look like, 4 characters or more.
+        secrets: texts that must not reach a sink, whatever they look like, 4 characters or more.
 
     Raises:
         DefinitionRefused: an argument is not what it must be.
@@ -64,7 +64,7 @@ class Telemetry:
         if not all(isinstance(secret, str) and len(secret) >= 4 for secret in secrets):
             # The refusal must not show them.
             raise DefinitionRefused("Telemetry(secrets)", "texts of 4 characters or more", "one that is not")
-        #: Who is told.
+        #: The sinks.
         self.sinks = sinks
         self._tell = [sink.event for sink in sinks]
         self._failures = [0] * len(sinks)

@@ -1,7 +1,7 @@
 """What cancel scopes and nurseries report of their own accord.
 
 - *Cancelling* a scope writes the scope and every scope below it that is cancelled by it, and reads those that are
-  shielded; it also writes the queue out of which it takes a parked task.  Every step reads the scope it begins
+  shielded; it also writes the queue from which it takes a parked task.  Every step reads the scope it begins
   under (the scheduler notes that), and entering, leaving and waking read scopes too.
 - *Nurseries*: a child that raises writes.
 - *Deadlines*: changing one writes it.

@@ -69,7 +69,7 @@ class Turns:
         self._foreign.clear()
 
     def hand_over_all_but_the_harness(self, batch: list[Task]) -> None:
-        """Have Trio step the others, then the harness alone: it ends tasks, none of which may be in its own pass."""
+        """Have Trio step the others, then the harness alone: it ends tasks, which must not be in its own pass."""
         harness = [task for task in self._foreign if self._seam.is_main(task)]
         self._foreign[:] = [task for task in self._foreign if not self._seam.is_main(task)]
         self.hand_over(batch)

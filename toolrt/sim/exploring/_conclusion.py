@@ -59,7 +59,7 @@ class Evidence:
     def hold_against_samples(
         self, search: Search, job: Callable[[Policy, int], Job], check: Check | None
     ) -> Driver[None]:
-        """Run the samples that the search asks for, of which only failures are counted, and keep the contradiction."""
+        """Run the samples that the search asks for, count only their failures, and keep the contradiction."""
         held = search.hold_against_samples(self.outcomes)
         try:
             policy = next(held)

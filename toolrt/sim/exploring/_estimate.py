@@ -196,7 +196,7 @@ def figure(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Give seconds in the largest unit of which there are two."""
+    """Give seconds in the largest unit that fits in at least twice."""
     for unit, size in (("years", _YEAR), ("days", _DAY), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * size:
             amount = seconds / size

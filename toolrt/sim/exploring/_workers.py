@@ -197,7 +197,7 @@ class InProcessWorker:
 
 
 class WorkerPool:
-    """Processes, each of which does an order at a time.
+    """A pool of processes; each does one order at a time.
 
     Args:
         task: what every order is of.

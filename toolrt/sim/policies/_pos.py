@@ -9,7 +9,7 @@ slower than that of an order of steps.
 Differences from the paper.  What a step is going to touch is not known before it runs: Trio's tasks announce
 nothing.  A task that waited goes on with what it waited for, which its step before has reported: a lock's next holder
 touches the lock.  Taken besides is what the same step (the same task's path, the same number) touched last time in this
-sample.  One of which neither is known conflicts with everything, and so does one that reported no access (which makes
+sample.  A step with neither conflicts with everything, and so does one that reported no access (which makes
 the first execution of a program without locks and the like a random walk).
 """
 

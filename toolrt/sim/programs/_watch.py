@@ -107,8 +107,7 @@ def watch(thing: T, name: str | None = None) -> T:
     """Give `thing`, with every access to it seen by the simulator.
 
     Args:
-        thing: an object with attributes, which is watched in place, or a dict, list, set or deque, of which a copy
-            is given.
+        thing: an object with attributes, which is watched in place, or a dict, list, set or deque, which is copied.
         name: what its accesses are called; without one it is called after the task that watches it first, so call
             it inside the program.
 

@@ -45,7 +45,7 @@ class Search(ABC):
         """Take in the `execution` of the last policy; not called when that policy raised `Redundant`."""
 
     def claim(self, executions: int, distinct: int) -> str:
-        """Say what `executions` executions, of which `distinct` had different schedules, have shown."""
+        """Say what `executions` executions with `distinct` different schedules have shown."""
         return f"sampled(n={executions}, distinct={distinct})"
 
     def complete(self) -> bool:

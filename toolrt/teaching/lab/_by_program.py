@@ -159,7 +159,7 @@ def _mend_it(add: Any) -> Iterator[Finding]:
     yield _tried("two additions are two", _adders(add, 2))
     yield _tried("three are three, however long each thinks", _adders(add, 3), _adders(add, 3, [2, 1, 1]))
     yield _tried("two counters do not wait for each other", _two_counters(add))
-    yield _tried("a thought that fails blocks nobody", _thought_that_fails(add))
+    yield _tried("a thought that fails blocks no other task", _thought_that_fails(add))
 
 
 # ---------------------------------------------------------------------- no_embrace
@@ -274,7 +274,7 @@ def _is_cancelled(run: Any, call: Callable[[Function], Any]) -> Program:
 
 def _gather(run: Any) -> Iterator[Finding]:
     orders = [_gathers(run, *zip("abc", seconds, strict=True)) for seconds in permutations((1, 2, 3))]
-    yield _tried("answers are in call order, whoever is done first", *orders, most=30)
+    yield _tried("answers are in call order, whichever call is done first", *orders, most=30)
     yield _tried("also when all are done in the same instant", _gathers(run, ("a", 1), ("b", 1), ("c", 1)))
     failing = _gathers(run, ("a", 2), (ValueError("no"), 1), ("c", 3)), _gathers(run, (ValueError("no"), 0), ("b", 0))
     yield _tried("a failure is the answer of its call alone", *failing)
@@ -320,7 +320,7 @@ def _tickets(run: Any) -> Iterator[Finding]:
     yield _tried("also when nothing takes any time", several, most=2 * _SCHEDULES)
     apart = _ordered(run, ("x", 2), ("y", 2), (None, 2), seconds=2)
     yield _tried("calls on other things do not wait", apart, _ordered(run, ("x", 3), ("x", 1), ("y", 4), seconds=4))
-    yield _tried("whoever waits holds up nobody behind it", _ordered(run, ("x", 2), ("x", 2), (None, 1), seconds=4))
+    yield _tried("a waiting call holds up none behind it", _ordered(run, ("x", 2), ("x", 2), (None, 1), seconds=4))
     yield _tried("a call that fails gives its place on", _frees(run))
     yield _tried("a cancel goes through", _is_cancelled(run, lambda function: [("x", function), ("x", function)]))
 
@@ -407,7 +407,7 @@ def _stop(run: Any) -> Iterator[Finding]:
     became = ["ok", "interrupted", "interrupted", "not started"]
     yield _tried("a stop leaves what has finished, interrupts what runs", _stopped(run, [1, 3, 2, 1], 2, 1.5, became))
     yield _tried("what is stopped before it begins never does", _stopped(run, [1, 1], 2, 0, ["not started"] * 2))
-    yield _tried("in the instant of the stop each is told truthfully", _stopped(run, [1, 1, 1], 2, 1, None))
+    yield _tried("in the instant of the stop each answer is true", _stopped(run, [1, 1, 1], 2, 1, None))
 
 
 _ANSWERS = 'An answer is `("ok", value)`, or `("error", str(error))` of a call that raised'
@@ -421,7 +421,7 @@ BY_PROGRAM: tuple[Exercise, ...] = (
         "`add` gets a counter (`get()`, `set(value)`), a `trio.Lock` that all who add to this counter share, and an "
         "async function `think`. **Write `add` so that it reads the counter, thinks once, and writes what it read "
         "plus one, and no addition is ever lost.** A thought may raise: that is the caller's business, and must "
-        "block nobody.",
+        "block no other task.",
         "async def answer(counter, lock, think):\n    raise NotImplementedError  # read, await think(), write",
         _mend_it,
     ),

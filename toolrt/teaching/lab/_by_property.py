@@ -112,7 +112,7 @@ def _raises(state: dict[str, Any]) -> dict[str, Any]:
 
 _MERGES: tuple[tuple[str, list[Any], dict[str, Any], list[Any]], ...] = (
     ("nothing to merge", [], {"said": ""}, []),
-    ("modifiers in call order, whoever finished first", [(1, 0, _adds("b")), (0, 0, _adds("a"))], {"said": "ab"}, []),
+    ("modifiers in call order, not in that of the ends", [(1, 0, _adds("b")), (0, 0, _adds("a"))], {"said": "ab"}, []),
     (
         "those of one call in the order it gave them",
         [(0, 1, _adds("2")), (1, 0, _adds("b")), (0, 0, _adds("1"))],
@@ -126,7 +126,7 @@ _MERGES: tuple[tuple[str, list[Any], dict[str, Any], list[Any]], ...] = (
         {"said": "abc"},
         [(1, 0)],
     ),
-    ("all that raise are told of, in order", [(4, 0, _raises), (1, 2, _raises)], {"said": ""}, [(1, 2), (4, 0)]),
+    ("all that raise are reported, in order", [(4, 0, _raises), (1, 2, _raises)], {"said": ""}, [(1, 2), (4, 0)]),
     (
         "numbers are numbers: call 10 comes after call 9",
         [(10, 0, _adds("z")), (9, 0, _adds("y"))],

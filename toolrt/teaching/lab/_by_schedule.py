@@ -94,7 +94,7 @@ def _loses(execution: sim.Execution) -> str:
 def _deadlocks(execution: sim.Execution) -> str:
     if isinstance(execution.error, Deadlock):
         return ""
-    return f"it ends in {execution.outcome!r}: nobody waits for ever"
+    return f"it ends in {execution.outcome!r}: no task waits for ever"
 
 
 # ---------------------------------------------------------------------- a strategy
@@ -167,7 +167,7 @@ BY_SCHEDULE: tuple[Exercise, ...] = (
         '(`LITMUS["two_locks"]`; `.source` shows it). **Give a schedule after which both wait for ever.** '
         '`toolrt.sim.run(LITMUS["two_locks"].program, toolrt.sim.Choices()).schedule` is one that does not; a '
         "deadlock "
-        "ends the schedule where nobody can run any more.",
+        "ends the schedule where no task can run any more.",
         "answer = None  # a schedule, as a text",
         _schedule(LITMUS["two_locks"].program, _deadlocks),
     ),

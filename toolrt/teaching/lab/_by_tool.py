@@ -116,7 +116,7 @@ BY_TOOL: tuple[Exercise, ...] = (
         11,
         "A tool that counts",
         "The state has a dict of words and how often each was seen, under `seen`. **Write a tool with an argument "
-        "`word: str` that counts one more, and of which many calls may run at once.** A tool never changes the "
+        "`word: str` that counts one more; many of its calls may run at once.** A tool never changes the "
         "state itself: it "
         'returns `toolrt.ToolOutput("counted", modifiers=[...])`, and a modifier is a pure function of a state.',
         "@toolrt.tool(safe=True)\n"

@@ -192,8 +192,8 @@ CANCELLED_IN_LINE = gallery(
     writer_gives_up=(
         _writer_gives_up(tells=False),
         "A reader holds a fair lock, a writer waits for it, and a second reader waits behind the writer. The writer is"
-        " cancelled, and nobody tells the second reader: it waits for a writer that is not there, and the first reader"
+        " cancelled and does not wake the second reader: it waits for a writer that is not there, and the first reader"
         " waits for it (tricycle's RWLock; .NET, dotnet/corefx issue 3364).",
     ),
-    writer_says_so=(_writer_gives_up(tells=True), "The same, where a writer that gives up wakes whoever waits."),
+    writer_says_so=(_writer_gives_up(tells=True), "The same, where a writer that gives up wakes the waiters."),
 )

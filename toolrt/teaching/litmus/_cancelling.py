@@ -275,7 +275,7 @@ CANCELLING = gallery(
     ),
     cancel_inside_cancel=(
         _cancel_twice,
-        "An inner scope cancels itself while the outer one is cancelled by somebody else: what comes between the two"
+        "An inner scope cancels itself while another task cancels the outer one: what comes between the two"
         " runs unless the outer cancel was first.",
     ),
 )

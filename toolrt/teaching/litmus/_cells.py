@@ -271,8 +271,8 @@ CELLS = gallery(
     ),
     message_passing=(
         _pair("x=1 y=1", "y x"),
-        "One task writes data, then a flag; the other reads the flag, then the data. Whoever sees the flag sees the"
-        " data: (1, 0) never comes.",
+        "One task writes data, then a flag; the other reads the flag, then the data. A reader that sees the flag sees"
+        " the data: (1, 0) never comes.",
     ),
     load_buffering=(
         _pair("x y=1", "y x=1"),
@@ -298,7 +298,7 @@ CELLS = gallery(
     account=(
         _account,
         "A deposit, a withdrawal and an audit, each in one step. Nothing is torn, and yet the withdrawal may come too"
-        " early: an order nobody asked for is a bug of depth one.",
+        " early: an unintended order is a bug of depth one.",
     ),
     aba=(
         _aba,
@@ -318,10 +318,10 @@ CELLS = gallery(
     both_give_way=(
         _both_give_way,
         "Two tasks say that they want in, then look at the other's wish, and give way if there is one (Dekker's first"
-        " attempts, in Dijkstra, 1965). They are never both inside, but both may give way, and nobody enters.",
+        " attempts, in Dijkstra, 1965). They are never both inside, but both may give way, and neither enters.",
     ),
     look_before_you_enter=(
         _mutual_exclusion(""),
-        "Two tasks enter when nobody seems to be inside, and say nothing before. Looking is not holding.",
+        "Two tasks enter when the other does not seem to be inside, and say nothing before. Looking is not holding.",
     ),
 )

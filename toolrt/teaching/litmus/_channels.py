@@ -226,7 +226,7 @@ CHANNELS = gallery(
     """,
     close_or_receive=(
         _close_or_receive,
-        "One task receives, one sends, one closes the receiving end. The receiver gets the item or is told that its"
+        "One task receives, one sends, one closes the receiving end. The receiver gets the item or learns that its"
         " end is closed; it never hangs.",
     ),
     close_before_send=(
@@ -274,8 +274,8 @@ CHANNELS = gallery(
     ),
     order_of_tasks=Litmus(
         "order_of_tasks",
-        "Three tasks of one nursery, one step each. Trio starts them in any order: whoever needs call order has to fix"
-        " it before the tasks exist.",
+        "Three tasks of one nursery, one step each. Trio starts them in any order: code that needs call order has to"
+        " fix it before the tasks exist.",
         _order_of_tasks,
         right={"abc"},
         wrong={"acb", "bac", "bca", "cab", "cba"},

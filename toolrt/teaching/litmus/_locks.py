@@ -195,10 +195,10 @@ def _polite(tries: int) -> Program:
 _DINING = (
     Litmus(
         f"dining_{guests}",
-        f"{guests} philosophers take the left fork, then the right one. When each holds the left one nobody ever"
+        f"{guests} philosophers take the left fork, then the right one. When each holds the left one none ever"
         " eats. Trio takes a free lock first and checkpoints after, so that is where they are when it happens. In"
         " the literature waiting is no step, and there are 2^n - 1 classes; on Trio an attempt that finds the lock"
-        " held is one, so that who waited for whom is told apart.",
+        " held is one, so that executions differ by who waited for whom.",
         _dining(guests),
         right={"all ate"},
         wrong={"Deadlock"},
@@ -232,13 +232,13 @@ LOCKS = gallery(
     lock_2=(
         _under_lock(2),
         "The lost update, under a lock: no addition is lost. A task that finds the lock held is parked, and is handed"
-        " the lock when it is released; nobody barges in between.",
+        " the lock when it is released; no other task barges in between.",
     ),
     lock_3=(_under_lock(3), "As lock_2, with three tasks."),
     **{one.name: one for one in _DINING},
     dining_3_one_turns=(
         _dining(3, last_one_turns=True),
-        "As dining_3, but the last one takes the right fork first: the locks have an order, and nobody waits in a"
+        "As dining_3, but the last one takes the right fork first: the locks have an order, and no tasks wait in a"
         " circle.",
     ),
     two_locks=(

@@ -139,9 +139,9 @@ SPACES: tuple[Litmus, ...] = (
     ),
     Litmus(
         "needle_5x3",
-        "As needle_3x2, with three rounds and three tasks that only walk along: 305 billion schedules, of which only"
-        " 20 differ. It tells samplers apart: a random walk finds the wrong word once in 32 executions, PCT of depth 3"
-        " hardly ever.",
+        "As needle_3x2, with three rounds and three tasks that only walk along: 305 billion schedules, and"
+        " only 20 of them differ. It tells samplers apart: a random walk finds the wrong word once in 32 executions,"
+        " PCT of depth 3 hardly ever.",
         _needle(5, 3),
         right=_words(3) - {"ababab"},
         wrong={"ababab"},
@@ -176,7 +176,7 @@ SPACES: tuple[Litmus, ...] = (
     *(
         Litmus(
             f"tools_{tools}_on_{files}",
-            f"{tools} tools of three steps; the second appends to one of {files} file{'s'[: files > 1]}, and nobody"
+            f"{tools} tools of three steps; the second appends to one of {files} file{'s'[: files > 1]}, and nothing"
             " orders them. The schedules are many, what differs is the order on each file. Tickets leave one.",
             _tools(tools, files),
             right=_held(tools, files)[:1],

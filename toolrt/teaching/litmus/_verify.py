@@ -116,7 +116,7 @@ def verify(litmus: Litmus, most: int = MOST) -> Verified:
         report, seen = _explored(litmus, sim.Random(sim.RandomWalk(seed=0), litmus.sample), litmus.sample)
         problems += _differences(litmus, seen)
         if not litmus.proof:
-            problems.append("sampled, and nothing is said of how the outcomes are known")
+            problems.append("sampled, and `proof` does not say how the outcomes are known")
     if _has_few_classes(litmus, most):
         reduced, seen_reduced = _searched(litmus, sim.DPOR(), most, "classes", litmus.classes, problems)
         classes = reduced.executions

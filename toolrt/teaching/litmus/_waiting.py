@@ -264,7 +264,7 @@ WAITING = gallery(
     ),
     event_after_data=(
         _event_with_data(data_first=True),
-        "Data is written, then an event is set; whoever waits for the event finds the data.",
+        "Data is written, then an event is set; a task that waits for the event finds the data.",
     ),
     event_before_data=(
         _event_with_data(data_first=False),
@@ -272,7 +272,7 @@ WAITING = gallery(
     ),
     lost_wakeup=(
         _lost_wakeup,
-        "One task waits for a condition, another notifies. A condition does not remember: a notification that nobody"
+        "One task waits for a condition, another notifies. A condition does not remember: a notification that no task"
         " waits for is gone, and who comes later waits for ever.",
     ),
     wakeup_with_predicate=(
@@ -312,7 +312,7 @@ WAITING = gallery(
     ),
     barrier_used_again=(
         _barrier(3, checked=False),
-        "As barrier, three times over. A permit that is released goes to whoever waits, at once: on Trio nobody can"
+        "As barrier, three times over. A permit that is released goes to a waiter at once: on Trio no other task can"
         " snatch it.",
     ),
     barrier_used_again_apart=(

@@ -192,7 +192,7 @@ class Game:
         if isinstance(who, str) and who in enabled:
             who = enabled.index(who)
         if not isinstance(who, int) or not 0 <= who < len(enabled):
-            could = ", ".join(enabled) or "nobody: it is over"
+            could = ", ".join(enabled) or "none: it is over"
             raise MisuseError(f"{who!r} cannot run now; who could is {could}")
         self._turns.append(len(self._choices))
         self._choices.append(who)

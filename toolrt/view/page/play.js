@@ -121,7 +121,7 @@ toolrt.Play = class Play {
     byId("options").replaceChildren(...(end ? [] : this.options).map((place, number) => element("li", {}, element(
       "button", { type: "button", onclick: () => this.choose(place) }, element("kbd", {}, String(number + 1)), ` ${this.nodes[place].task}: ${this.nodes[place].does}`,
     ))));
-    // Whoever chose with the keyboard goes on from the next choice.
+    // After a choice by keyboard the focus moves to the next choice.
     if (focused) (byId("options").querySelector("button") || byId("restart")).focus();
     byId("advice").textContent = "";
     byId("proved").replaceChildren();

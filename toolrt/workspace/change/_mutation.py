@@ -75,7 +75,7 @@ def changed_since(path: str) -> FileProblem:
     return FileProblem(
         path,
         "the content this workspace last saw",
-        "another one: somebody else changed it since",
+        "another one: another writer changed it since",
         "Nothing was changed; read it again.",
     )
 
@@ -167,7 +167,7 @@ class ChangeSet:
                 raise FileProblem(  # noqa: ASYNC104  in place of an error that is no Cancelled
                     ", ".join(stayed),
                     "to put back what was changed before a later change failed",
-                    "what somebody else has made of it since",
+                    "what another writer has made of it since",
                     "That stays; read the files again.",
                 ) from error
             raise

@@ -197,7 +197,7 @@ class ChangeStore(Protocol):
         """Why it does not outlive the process although it should; None: it does, or is not meant to."""
 
     def new_group(self) -> str:
-        """A name for rows of which all happen or none; another one every time."""
+        """A new name for a group of rows that all happen or none."""
 
     def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
         """Write down what is about to happen; gives what `end` wants, never None.

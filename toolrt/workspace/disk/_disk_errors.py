@@ -41,7 +41,7 @@ class Changed(OSError):
     """
 
     def __init__(self) -> None:
-        super().__init__(errno.ESTALE, "somebody else changed it meanwhile")
+        super().__init__(errno.ESTALE, "another program changed it meanwhile")
 
 
 class Inseparable(OSError):

@@ -50,7 +50,7 @@ async def planned(disk: Disk, rows: Sequence[Row], stays_one: Callable[[Stat], A
         raise FileProblem(
             shown,
             "what the batch left there",
-            "something else: somebody changed it since",
+            "something else: another writer changed it since",
             "Nothing was changed; undo what came later first, or edit the files.",
         )
     return _directories_last([row for row in plan.rows if row is not None])

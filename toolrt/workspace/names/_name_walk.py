@@ -21,7 +21,7 @@ from toolrt.workspace.names._naming import shown_at
 #: How many links one name may go through; Linux stops at the same number.
 _MOST_LINKS = 40
 
-#: What is said of a name that leads outside: what was expected, what it is, what to do.
+#: The error of a name that leads outside: what was expected, what it is, what to do.
 OUTSIDE = ("a path inside the workspace", "one that leads outside", "Name a file inside the workspace.")
 
 #: What "/" and the directories on the way to the root are known to be.

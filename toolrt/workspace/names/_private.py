@@ -1,7 +1,7 @@
-"""What an exception's text may show of the machine: nothing above the workspace and nothing beside it.
+"""Removes from an exception's text every path above or beside the workspace.
 
 Rules.  A path inside the workspace is shown relative to its root, one below a mount behind the mount's name; any other
-absolute path, any that begins with ``~`` and any that climbs out by ``..`` becomes "the path".  An `OSError` is told by
+absolute path, any that begins with ``~`` and any that climbs out by ``..`` becomes "the path".  An `OSError` shows
 its reason and, if that is inside, its file.  What is left of a text is shown as it is: it is how a model finds out what
 it did wrong.
 
