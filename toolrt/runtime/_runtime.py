@@ -55,7 +55,7 @@ class Runtime:
         approve: asked for each valid call before it starts, sync or async; it allows, denies or rewrites.
         timeout: seconds of its own execution, above 0, for calls of tools that name none; None is no limit.
         services: what every tool is given beside its input.  For a service that is None there, a tool gets its
-            owner's (of a workspace: its files and their history); a tool without owner gets the only owner's, if there is one.
+            owner's (of a workspace: its files and their history); a tool without owner gets the only owner's, if any.
         telemetry: the observer, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
         slots: which of the ready calls takes the next slot, where there are too few: a function of them, in call order,
             that gives one of them; None: the one of the lowest call_index.
