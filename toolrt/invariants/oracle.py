@@ -60,6 +60,7 @@ from toolrt.order import (
     claims_of,
     looked_at_by,
     may_go_stale,
+    parallel,
     stale_claims_text,
     stale_part,
     stale_text,
@@ -244,7 +245,7 @@ class _SerialRun:
             for call in waiting[at:]:
                 if (call.opens and call is not waiting[at]) or not _asked_first(call, known):
                     break
-            keys, so_far = StateKeys(), state
+            keys, so_far = StateKeys(self.lanes is not parallel), state
             merges: list[tuple[int, str, MergedCall]] = []
             shared: bool | None = None
             while at < len(waiting):
@@ -415,7 +416,9 @@ async def _run(
             outcome = Outcome.OK if value.error is None else Outcome.ERROR
             return call.result(outcome, value.content, value.error), value.modifiers
     except Exception as error:
-        return call.result(Outcome.ERROR, None, tool.describe_error(error)), ()
+        # What a tool raises beside the end of its time does not hide that its time was over.
+        if not scope.cancelled_caught:
+            return call.result(Outcome.ERROR, None, tool.describe_error(error)), ()
     return call.result(Outcome.TIMED_OUT, None, "timed out"), ()
 
 

@@ -17,10 +17,12 @@ from toolrt.model import READ, WRITE, Claim
 __all__ = [
     "Action",
     "AddCell",
+    "AddCells",
     "AppendFile",
     "BreakState",
     "ChangeState",
     "Fail",
+    "FailWhenCancelled",
     "Follow",
     "FollowCell",
     "LeaveOpen",
@@ -28,6 +30,7 @@ __all__ = [
     "Pause",
     "Promise",
     "ReadCell",
+    "ReadCells",
     "ReadFile",
     "Refuse",
     "Say",
@@ -41,7 +44,7 @@ __all__ = [
 
 
 #: What a call can leave open.
-_LEFT_OPEN = ("nursery", "scope")
+_LEFT_OPEN = ("nursery", "scope", "batch")
 
 
 def brief(record: Any) -> str:
@@ -97,9 +100,16 @@ class Say(Brief):
 
 @attrs.frozen(repr=False)
 class ReadCell(Brief):
-    """Look at a shared cell; what is there is part of the answer."""
+    """Look at a shared cell; what is there is part of the answer.  A name may be a path: "t/a" is below "t"."""
 
     cell: str
+
+
+@attrs.frozen(repr=False)
+class ReadCells(Brief):
+    """Look at a cell and at all cells below it; what is there is part of the answer."""
+
+    under: str
 
 
 @attrs.frozen(repr=False)
@@ -107,6 +117,14 @@ class AddCell(Brief):
     """Add a text to what a cell holds, with a checkpoint between looking and writing."""
 
     cell: str
+    text: str
+
+
+@attrs.frozen(repr=False)
+class AddCells(Brief):
+    """Add a text to a cell and to all cells below it that hold one, with a checkpoint between looking and writing."""
+
+    under: str
     text: str
 
 
@@ -180,6 +198,16 @@ class Fail(Brief):
     """Raise an error with this text."""
 
     text: str = "no"
+    #: Whether it comes in an exception group, beside another one.
+    group: bool = False
+
+
+@attrs.frozen(repr=False)
+class FailWhenCancelled(Brief):
+    """Wait so many virtual seconds in a nursery whose child raises an error with this text if it is cancelled."""
+
+    seconds: float
+    text: str = "no"
 
 
 @attrs.frozen(repr=False)
@@ -191,10 +219,14 @@ class Refuse(Brief):
 
 @attrs.frozen(repr=False)
 class LeaveOpen(Brief):
-    """Enter a nursery, with a task in it that never ends, or a cancel scope, and never leave it.  No sync call does."""
+    """Enter something and never leave it: a nursery with a task that never ends, a cancel scope, or a sub-batch without
+    calls.  No sync call does.
+    """
 
-    #: Which of the two is entered.
-    what: Literal["nursery", "scope"] = attrs.field(default="nursery", validator=attrs.validators.in_(_LEFT_OPEN))
+    #: Which of them is entered.
+    what: Literal["nursery", "scope", "batch"] = attrs.field(
+        default="nursery", validator=attrs.validators.in_(_LEFT_OPEN)
+    )
 
 
 @attrs.frozen(repr=False)
@@ -231,7 +263,9 @@ Action = (
     | Pause
     | Say
     | ReadCell
+    | ReadCells
     | AddCell
+    | AddCells
     | FollowCell
     | LeaveOpen
     | ReadFile
@@ -242,10 +276,14 @@ Action = (
     | OverwriteState
     | BreakState
     | Fail
+    | FailWhenCancelled
     | Refuse
     | Shield
     | SubBatch
 )
+
+#: What a call of a pure tool may do.
+HARMLESS = (Sleep, Pause, ReadCell, ReadCells, ReadFile, SeeState, ChangeState, OverwriteState, BreakState, Refuse)
 
 #: What the call's tool says: its claims; that it is safe; nothing; its claims and safety as functions of the input; or
 #: its claims and what these look at.
@@ -253,6 +291,11 @@ Promise = Literal["claims", "safe", "nothing", "by input", "after"]
 
 #: What cells point at, as a resource.
 POINTED_AT = "pointed at"
+
+
+def cell_resource(name: str) -> tuple[str, ...]:
+    """The resource that is claimed for a cell: its path."""
+    return ("cell", *name.split("/"))
 
 
 def _actions(given: Iterable[Action]) -> tuple[Action, ...]:
@@ -288,34 +331,40 @@ class Scripted(Brief):
     call_id: str | None = None
     #: "unknown": it names a tool that does not exist; "input": its input does not fit.
     invalid: Literal["unknown", "input"] | None = None
-    #: What the approval check says; None where the mix has none, or allows.
-    approval: Literal["allow", "deny", "rewrite", "raise"] | None = None
+    #: What the approval check says; None where the mix has none, or allows.  "misfit" and "wider" rewrite the input:
+    #: to one that does not fit, and to one that claims more.
+    approval: Literal["allow", "deny", "rewrite", "raise", "misfit", "wider"] | None = None
     #: Seconds until the approval check answers; None answers at once, without waiting.
     approval_after: float | None = None
+    #: Whether its tool is pure: it changes nothing but the state, and says nothing.
+    pure: bool = False
 
     @property
     def claims(self) -> tuple[Claim, ...]:
         """What covers all it may touch: each cell and file once, WRITE where it may change it."""
-        modes: dict[tuple[Any, ...], bool] = {}
+        modes: dict[tuple[tuple[Any, ...], bool], bool] = {}
         for action in self.does:
             if isinstance(action, SubBatch):
                 for claim in (claim for call in action.calls if action.claimed for claim in call.claims):
-                    modes[claim.resource] = modes.get(claim.resource, False) or claim.mode is WRITE
+                    key = claim.resource, claim.subtree
+                    modes[key] = modes.get(key, False) or claim.mode is WRITE
                 continue
             if isinstance(action, FollowCell):
-                modes[(POINTED_AT,)] = True
+                modes[(POINTED_AT,), True] = True
             if isinstance(action, ReadCell | AddCell | FollowCell):
-                resource, writes = ("cell", action.cell), isinstance(action, AddCell)
+                resource, writes = cell_resource(action.cell), isinstance(action, AddCell)
+            elif isinstance(action, ReadCells | AddCells):
+                resource, writes = cell_resource(action.under), isinstance(action, AddCells)
             elif isinstance(action, ReadFile | WriteFile | AppendFile):
                 resource, writes = ("file", action.file), not isinstance(action, ReadFile)
             elif isinstance(action, OverwriteState) and action.claimed:
                 resource, writes = ("state", action.key), True
             else:
                 continue
-            modes[resource] = modes.get(resource, False) or writes
+            key = resource, isinstance(action, ReadCells | AddCells)
+            modes[key] = modes.get(key, False) or writes
         return tuple(
-            Claim(resource, WRITE if writes else READ, subtree=resource == (POINTED_AT,))
-            for resource, writes in modes.items()
+            Claim(resource, WRITE if writes else READ, subtree=subtree) for (resource, subtree), writes in modes.items()
         )
 
     @property
@@ -326,7 +375,7 @@ class Scripted(Brief):
     @property
     def seconds(self) -> float:
         """How long it runs, in virtual seconds, if nothing cuts it short."""
-        return sum(action.seconds for action in self.does if isinstance(action, Sleep | Shield))
+        return sum(action.seconds for action in self.does if isinstance(action, Sleep | Shield | FailWhenCancelled))
 
     @property
     def sub_batches(self) -> tuple[SubBatch, ...]:
@@ -343,6 +392,8 @@ class Scripted(Brief):
             raise DefinitionRefused("a scripted call with a sub-batch", "an async call", "sync=True")
         if self.sync and any(isinstance(action, LeaveOpen) for action in self.does):
             raise DefinitionRefused("a scripted call that leaves something open", "an async call", "sync=True")
+        if self.pure and not all(isinstance(action, HARMLESS) for action in self.does):
+            raise DefinitionRefused("a scripted call of a pure tool", "actions that change nothing but the state", self)
 
     def lasting(self, seconds: float) -> Scripted:
         """The same call, sleeping so many seconds in one piece: where it first slept, or at its start."""

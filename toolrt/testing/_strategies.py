@@ -1,17 +1,22 @@
 """Hypothesis strategies: what is run, in which order it ends, and under which schedule.
 
-Rules.  What is drawn keeps its promises: a scripted call claims what it touches, and nothing it draws depends on a
-tie between a timeout and the end of a sleep.  The simplest mix is one call that does nothing; the simplest schedule
-is the empty list.
+Rules.
+    1. What is drawn keeps its promises: a scripted call claims what it touches, and nothing it draws depends on a tie
+       between a timeout and the end of a sleep.
+    2. The simplest mix is one call that does nothing; the simplest schedule is the empty list.
+    3. A mix first draws which features it has, and then only what these allow; see `toolrt.testing._strategies_calls`.
+    4. Some mixes change when their calls end: all in one instant, in reversed order, in any order.
 
 Theory.  A list of small numbers is a schedule of every program (`toolrt.sim.Choices`), so shrinking the list
-shrinks the schedule: shorter, then fewer and lower choices.
+shrinks the schedule: shorter, then fewer and lower choices.  Calls that end in one virtual instant end in the order
+that the schedule chooses, whatever their order and duration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+import random
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import attrs
@@ -19,21 +24,16 @@ from hypothesis import strategies as st
 
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import Mix, script
-from toolrt.invariants.script import Action, Scripted
+from toolrt.invariants.script import Scripted
+from toolrt.testing._strategies_calls import DOING, FEATURES, IDLE, Palette, call_of, calls_of
 
 __all__ = ["completion_orders", "schedules", "scripted_calls", "tool_mixes"]
 
-#: Two of each, so that calls meet often.
-_CELLS = ("a", "b")
-_FILES = ("f", "g")
-_KEYS = ("x", "y")
-
-#: Whole seconds for what a call does, halves for its timeout: never a tie.
-_SECONDS = (1.0, 2.0, 3.0)
-_TIMEOUTS = (0.5, 1.5, 2.5)
-
 #: The lane policies, simplest first.
 _POLICIES = ("by_claims", "by_safety", "parallel", "serial")
+
+#: The same, as often as they are drawn: `serial` leaves nothing to a schedule.
+_OFTEN_DRAWN = ("by_claims", "by_safety", "parallel", "by_claims", "by_safety", "parallel", "by_claims", "serial")
 
 
 def schedules(max_size: int = 60, max_choice: int = 4) -> st.SearchStrategy[list[int]]:
@@ -52,85 +52,60 @@ def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, max(0, count - 1)), min_size=count, max_size=count)
 
 
-@cache
-def _actions(
-    files: bool, state: bool, failures: bool, shields: bool, max_actions: int
-) -> st.SearchStrategy[list[Action]]:
-    text = st.sampled_from("pqrs")
-    cell, key, file = st.sampled_from(_CELLS), st.sampled_from(_KEYS), st.sampled_from(_FILES)
-    kinds: list[st.SearchStrategy[Action]] = [
-        st.builds(script.Sleep, st.sampled_from(_SECONDS)),
-        st.just(script.Pause()),
-        st.builds(script.Say, text, st.integers(1, 3)),
-        st.builds(script.ReadCell, cell),
-        st.builds(script.AddCell, cell, text),
-        st.builds(script.FollowCell, cell, text),
-    ]
-    if files:
-        kinds.append(st.builds(script.ReadFile, file))
-        kinds.append(st.builds(script.WriteFile, file, text))
-        kinds.append(st.builds(script.AppendFile, file, text))
-    if state:
-        kinds.append(st.builds(script.SeeState, key))
-        kinds.append(st.builds(script.ChangeState, key, text))
-        kinds.append(st.builds(script.OverwriteState, key, text))
-        kinds.append(st.builds(script.OverwriteState, key, text, st.just(True)))
-        kinds.append(st.just(script.BreakState()))
-    if failures:
-        kinds.append(st.builds(script.Fail, text))
-        kinds.append(st.builds(script.Refuse, text))
-        kinds.append(st.builds(script.LeaveOpen, st.sampled_from(["nursery", "scope"])))
-    if shields:
-        kinds.append(st.builds(script.Shield, st.sampled_from(_SECONDS)))
-    return st.lists(st.one_of(kinds), max_size=max_actions)
+#: The features that an argument of `tool_mixes` turns off.
+_OF_ARGUMENT: Mapping[str, tuple[str, ...]] = {
+    "files": ("files",),
+    "state": ("state", "overwrite", "broken"),
+    "failures": ("fail", "leave", "protest"),
+    "timeouts": ("timeouts",),
+    "stops": ("stops",),
+    "approvals": ("approvals",),
+    "shields": ("shield",),
+    "invalid": ("invalid",),
+    "sub_batches": ("sub-batches",),
+}
 
+#: How many of twenty mixes have each feature of batches.
+_OF_BATCHES: Mapping[str, int] = {"crowd": 6, "one name": 6, "many names": 3, "limit": 8, "delays": 8}
 
 # Made once: a strategy made anew for each draw costs more than what it draws.
-_RARELY = st.sampled_from([False, False, False, True])
-_TOUCHING = st.sampled_from(["claims", "by input", "nothing", "after"])
-#: A call whose claims look at what others change keeps its promises if it says so, or runs alone.
-_DEPENDENT = st.sampled_from(["after", "after", "nothing"])
-_HARMLESS = st.sampled_from(["safe", "claims", "nothing"])
-_TIMEOUT = st.sampled_from([None, None, None, *_TIMEOUTS])
-_INVALID = st.sampled_from([None, None, None, None, "unknown", "input"])
-_APPROVAL = st.sampled_from(["allow", "deny", "rewrite", "raise", "allow"])
-_APPROVAL_AFTER = st.sampled_from([None, 0.0, 1.0, 2.0])
-_LIMIT = st.sampled_from([10, 1, 2, 3])
+_LIMIT = st.sampled_from([10, 2, 1, 3, 2, 1])
 _DELAY = st.sampled_from([0.0, 1.0, 2.0])
-_CANCEL = st.sampled_from([0.0, 0.25, 1.0, 1.25, 2.0, 3.25])
+_CANCEL = st.sampled_from([1.0, 0.25, 2.0, 1.25, 1.0, 3.25, 0.0])
+_RARELY = st.sampled_from([False, False, False, True])
+_ENDS = st.sampled_from([None, None, None, "tied", "reversed", "any"])
+_RANK = st.integers(0, 3)
+
+#: Which subset of the features a mix has.
+_SWARM = st.integers(0, 2_000)
+
+#: How many calls a mix has at most that is no crowd.
+_FEW = 4
 
 
-@st.composite
-def _scripted(
-    draw: st.DrawFn,
-    actions: st.SearchStrategy[list[Action]],
-    timeouts: bool,
-    stops: bool,
-    approvals: bool,
-    invalid: bool,
-    children: st.SearchStrategy[list[Scripted]] | None,
-) -> Scripted:
-    does = draw(actions)
-    opens = False
-    if children is not None and draw(st.booleans()):
-        opens = True
-        claimed, hands_on, reads = not draw(_RARELY), draw(_RARELY), draw(_RARELY)
-        sub_batch = script.SubBatch(draw(children), claimed, hands_on, reads)
-        does = [*does, sub_batch] if draw(st.booleans()) else [sub_batch, *does]
-    bare = Scripted(does)
-    fields: dict[str, Any] = {
-        "says": draw(_DEPENDENT if bare.follows else _TOUCHING if bare.claims else _HARMLESS),
-        "sync": draw(_RARELY) and not opens and not any(isinstance(action, script.LeaveOpen) for action in does),
-        "interrupt": "finish" if draw(_RARELY) else "cancel",
-        "timeout": draw(_TIMEOUT) if timeouts else None,
-        "stops": draw(_RARELY) if stops else False,
-        "invalid": draw(_INVALID) if invalid else None,
-        "call_id": "twice" if draw(_RARELY) else None,
-    }
-    if approvals:
-        fields["approval"] = draw(_APPROVAL)
-        fields["approval_after"] = draw(_APPROVAL_AFTER)
-    return attrs.evolve(bare, **fields)
+@lru_cache(10_000)
+def _swarm(number: int, off: frozenset[str], fails: bool) -> tuple[frozenset[str], Palette]:
+    """A subset of the features but those that are `off`: of batches, and what calls are drawn from.
+
+    It is one number, so that a mix shrinks by its calls and not feature by feature; 0 is as few as there can be.
+    """
+    if number == 0:
+        return frozenset(), Palette(frozenset({"cells", "state"} - off), fails=fails)
+    chance = random.Random(number)
+    has = frozenset(name for name, share in _OF_BATCHES.items() if chance.randrange(20) < share)
+    features = {name for name, share in FEATURES.items() if chance.randrange(20) < share}
+    features.add(chance.choice(DOING))
+    palette = Palette(frozenset(features) - off, max_actions=2 if "crowd" in has else 4, fails=fails, depth=2)
+    if "one name" in has:
+        palette = attrs.evolve(palette, cells=("a",), files=("f",), keys=("x",))
+    elif "many names" in has:
+        palette = attrs.evolve(palette, cells=tuple("abcdefgh"), files=tuple("fghijkl"), keys=tuple("xyzuvw"))
+    return has, palette
+
+
+@cache
+def _off(**wanted: bool) -> frozenset[str]:
+    return frozenset(name for argument, names in _OF_ARGUMENT.items() if not wanted[argument] for name in names)
 
 
 @cache
@@ -151,28 +126,18 @@ def scripted_calls(
     Args:
         sub_batches: how deep calls open sub-batches; 0: none does.
     """
-    children = None
-    if sub_batches:
-        inner = scripted_calls(
-            files,
-            state,
-            failures,
-            timeouts,
-            stops,
-            approvals,
-            shields,
-            invalid,
-            max_actions=min(2, max_actions),
-            sub_batches=sub_batches - 1,
-        )
-        children = st.lists(inner, min_size=1, max_size=3)
-    actions = _actions(files, state, failures, shields, max_actions)
-    return _scripted(actions, timeouts, stops, approvals, invalid, children)
-
-
-@cache
-def _lists_of_calls(min_calls: int, max_calls: int, **kinds: int) -> st.SearchStrategy[list[Scripted]]:
-    return st.lists(scripted_calls(**kinds), min_size=min_calls, max_size=max_calls)
+    off = _off(
+        files=files,
+        state=state,
+        failures=failures,
+        timeouts=timeouts,
+        stops=stops,
+        approvals=approvals,
+        shields=shields,
+        invalid=invalid,
+        sub_batches=sub_batches > 0,
+    )
+    return call_of(Palette(frozenset(FEATURES) - off, max_actions=max_actions, fails=failures, depth=sub_batches))
 
 
 @cache
@@ -185,12 +150,42 @@ def _delays(count: int) -> st.SearchStrategy[list[float]]:
     return st.lists(_DELAY, max_size=count)
 
 
+@cache
+def _ranks(count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(_RANK, max_size=count)
+
+
+def _ending(draw: st.DrawFn, calls: list[Scripted]) -> list[Scripted]:
+    """The calls, some of them ending at other times than they were drawn."""
+    ends = draw(_ENDS)
+    if ends is None:
+        return calls
+    late = draw(_RARELY)
+    if ends == "tied":
+        seconds = [1] * len(calls)
+    elif ends == "reversed":
+        seconds = [len(calls) - index for index in range(len(calls))]
+    else:
+        ranks = draw(_ranks(len(calls)))
+        seconds = [rank + 1 for rank in ranks] + [1] * (len(calls) - len(ranks))
+    return [_lasting(call, each, late) for call, each in zip(calls, seconds, strict=True)]
+
+
+def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
+    if call.sync:
+        return call
+    if not late:
+        return call.lasting(seconds)
+    rest = [action for action in call.does if not isinstance(action, script.Sleep)]
+    return attrs.evolve(call, does=(*rest, script.Sleep(seconds)))
+
+
 @st.composite
 def tool_mixes(
     draw: st.DrawFn,
     *,
     min_calls: int = 1,
-    max_calls: int = 6,
+    max_calls: int = 8,
     lanes: Sequence[str] = _POLICIES,
     files: bool = True,
     state: bool = True,
@@ -208,13 +203,15 @@ def tool_mixes(
 ) -> Mix:
     """Batches of scripted calls.
 
+    Each mix has a random subset of the features that the arguments leave on, so features meet in all combinations.
+
     Args:
         min_calls: the fewest calls of a batch.
-        max_calls: the most calls of a batch.
+        max_calls: the most calls of a batch; most have 4 at most.
         lanes: names of lane policies.
         files: calls read, write and append to files.
         state: calls see the state and return modifiers, also one that raises, and one that sets an old value.
-        failures: calls raise, return an error, or leave a nursery or a scope open.
+        failures: calls raise, return an error, or leave a nursery, a scope or a sub-batch open.
         timeouts: calls have timeouts of their own.
         stops: some calls skip what follows when they fail.
         approvals: some batches have an approval check, which allows, denies, rewrites, raises, and takes its time.
@@ -229,25 +226,28 @@ def tool_mixes(
     for name in lanes:
         if name not in _POLICIES:
             raise DefinitionRefused("tool_mixes(lanes)", f"names of {', '.join(_POLICIES)}", name)
-    calls = _lists_of_calls(
-        min_calls,
-        max_calls,
+    off = _off(
         files=files,
         state=state,
         failures=failures,
         timeouts=timeouts,
         stops=stops,
-        approvals=approvals and draw(_RARELY),
+        approvals=approvals,
         shields=shields,
         invalid=invalid,
-        sub_batches=2 if sub_batches and draw(_RARELY) else 0,
+        sub_batches=sub_batches,
     )
-    drawn = draw(calls)
+    has, palette = _swarm(draw(_SWARM), off, failures)
+    few = max(min_calls, min(max_calls, _FEW))
+    fewest, most = (min(few + 1, max_calls), max_calls) if "crowd" in has else (max(min_calls, min(2, max_calls)), few)
+    if draw(IDLE):
+        fewest = min_calls
+    drawn = _ending(draw, draw(calls_of(palette, fewest, most)))
     return Mix(
         drawn,
-        lanes=draw(_one_of(tuple(lanes))),
-        limit=draw(_LIMIT) if limits else 10,
-        delays=draw(_delays(len(drawn))) if streaming else (),
+        lanes=draw(_one_of(_OFTEN_DRAWN if lanes is _POLICIES else tuple(lanes))),
+        limit=draw(_LIMIT) if limits and "limit" in has else 10,
+        delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
         cancel_after=draw(_CANCEL) if cancel else None,
         cancel_outside=draw(_RARELY) if cancel else False,
         reader=draw(_one_of(tuple(readers))),

@@ -31,6 +31,9 @@ __all__ = ["Mix", "MixEnding", "judged", "simulate"]
 
 _POLICIES: Mapping[str, LanePolicy] = {policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)}
 
+#: The batch's id, in the runtime and in the oracle: texts name it.
+_BATCH = "mix"
+
 #: Virtual seconds that a slow reader takes for each update.
 SLOW_READER = 1.0
 
@@ -220,7 +223,7 @@ class Mix(Brief):
             world = World(self.calls, self.files)
             approve = world.approve if self.approves else None
             runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve, telemetry=telemetry)
-            batch = runtime.open_batch(State(self.state), batch_id="mix")
+            batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as scope:
                     if self.cancel_after is not None:
@@ -282,7 +285,12 @@ class Mix(Brief):
 
         async def run() -> dict[str, Any]:
             found = await run_one_by_one(
-                world.calls(), world.registry(), State(self.state), lanes=policy, approve=approve
+                world.calls(),
+                world.registry(),
+                State(self.state),
+                lanes=policy,
+                approve=approve,
+                batch_id=_BATCH,
             )
             return {
                 "results": [result.to_json() for result in found.results],

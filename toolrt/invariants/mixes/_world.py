@@ -20,15 +20,18 @@ from toolrt.invariants.script import (
     POINTED_AT,
     Action,
     AddCell,
+    AddCells,
     AppendFile,
     BreakState,
     ChangeState,
     Fail,
+    FailWhenCancelled,
     FollowCell,
     LeaveOpen,
     OverwriteState,
     Pause,
     ReadCell,
+    ReadCells,
     ReadFile,
     Refuse,
     Say,
@@ -38,6 +41,7 @@ from toolrt.invariants.script import (
     Sleep,
     SubBatch,
     WriteFile,
+    cell_resource,
 )
 from toolrt.model import (
     READ,
@@ -59,6 +63,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptedFailure", "World"]
 
+
+_A_BATCH = LeaveOpen("batch")
+
+#: How the runtime calls what was left open; of a sub-batch it names the nursery first.
+_A_NURSERY = "a nursery"
+_WORDS = {"nursery": _A_NURSERY, "scope": "a cancel scope", "batch": _A_NURSERY}
+
+#: One thing that was left open: its words and, of a sub-batch, its name.
+_LeftOpen = tuple[str, str | None]
+
+#: What a rewritten input asks for that claims more than the call holds.
+_WIDER = "wider"
 
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]
 
@@ -134,23 +150,28 @@ class World:
         places = {id(batch): f"{prefix}{index}.{number}." for number, batch in enumerate(call.sub_batches)}
 
         async def act(ctx: _ScriptContext, index: int, note: str = "") -> ToolOutput:
-            left: list[LeaveOpen] = []
+            left: list[_LeftOpen] = []
             if isinstance(ctx, ToolContext):
                 return await follow(ctx, note, left)
             # The oracle: it enters nothing, and gives the error of what would be left open.
+            errors: list[Exception] = []
             try:
                 output = await follow(ctx, note, left)
             except Exception as error:
-                raise _left_open(left, error) from None
-            if left:
-                raise _left_open(left)
+                errors.append(error)
+            if any(what == _A_NURSERY for what, _ in left):
+                await trio.lowlevel.checkpoint()  # as its end does, where a timeout may come
+            if left or errors:
+                raise _left_open(left, *errors) from None
             return output
 
-        async def follow(ctx: _ScriptContext, note: str, left: list[LeaveOpen]) -> ToolOutput:
+        async def follow(ctx: _ScriptContext, note: str, left: list[_LeftOpen]) -> ToolOutput:
             seen: list[Any] = [note] if note else []
             modifiers: list[Modifier] = []
+            opened = 0
             self.vouch()
             for action in call.does:
+                opened += isinstance(action, SubBatch) or action == _A_BATCH
                 if isinstance(action, Sleep):
                     await trio.sleep(action.seconds)
                     self.vouch()
@@ -158,9 +179,13 @@ class World:
                     await trio.lowlevel.checkpoint()
                     self.vouch()
                 elif isinstance(action, LeaveOpen):
-                    left.append(action)
+                    batch = f"batch {ctx.batch_id}/{ctx.call_index}.{opened}" if action == _A_BATCH else None
+                    left.append((_WORDS[action.what], batch))
                     if isinstance(ctx, ToolContext):
-                        await _enter(action)
+                        await _enter(ctx, action)
+                elif isinstance(action, FailWhenCancelled):
+                    await _wait_with_child(action)
+                    self.vouch()
                 elif isinstance(action, Shield):
                     _effect(ctx, SHIELD)
                     with trio.CancelScope(shield=True):
@@ -171,6 +196,12 @@ class World:
                     await trio.lowlevel.checkpoint()
                     self.vouch()
                     self._set_cell(ctx, action.cell, before + action.text)
+                elif isinstance(action, AddCells):
+                    held = self._look_at_cells(action.under)
+                    await trio.lowlevel.checkpoint()
+                    self.vouch()
+                    for cell, before in held.items():
+                        self._set_cell(ctx, cell, before + action.text)
                 elif isinstance(action, FollowCell):
                     cell = self._pointed_at(action.cell)
                     before = self._look_at_cell(cell)
@@ -195,6 +226,9 @@ class World:
             for action in call.does:
                 if isinstance(action, AddCell):
                     self._set_cell(ctx, action.cell, self._look_at_cell(action.cell) + action.text)
+                elif isinstance(action, AddCells):
+                    for cell, before in self._look_at_cells(action.under).items():
+                        self._set_cell(ctx, cell, before + action.text)
                 elif isinstance(action, FollowCell):
                     cell = self._pointed_at(action.cell)
                     before = self._look_at_cell(cell)
@@ -211,12 +245,14 @@ class World:
             child.follows for batch in call.sub_batches if batch.claimed for one in batch.calls for child in one.family
         ):
             follows = ()  # it lends all that cells may point at
-        looked_at = tuple(Claim(("cell", cell), READ) for cell in follows) if call.says == "after" else None
+        looked_at = tuple(Claim(cell_resource(cell), READ) for cell in follows) if call.says == "after" else None
         declared: ClaimsOf | tuple[Claim, ...] | None = claims
 
         def claims_of(input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
             if input["index"] != index:
                 return ()
+            if input.get("note") == _WIDER:
+                return (*claims, Claim(_WIDER, WRITE))
             if not follows:
                 return claims
             known = [claim for claim in claims if claim.resource != (POINTED_AT,)]
@@ -224,7 +260,7 @@ class World:
 
         if call.says == "nothing" or (call.says == "safe" and not claims):
             declared = None
-        elif call.says == "by input" or follows or call.says == "after":
+        elif call.says == "by input" or follows or call.says == "after" or call.approval == "wider":
             declared = claims_of
         return Tool(
             name=f"tool{prefix}{index}",
@@ -236,6 +272,7 @@ class World:
             stops_batch=call.stops,
             interrupt=call.interrupt,
             schema=None,
+            pure=call.pure,
         )
 
     def vouch(self) -> None:
@@ -261,6 +298,10 @@ class World:
             return "not today"
         if call.approval == "rewrite":
             return {"index": request.call_index, "note": "rewritten"}
+        if call.approval == "misfit":
+            return {"number": request.call_index}
+        if call.approval == "wider":
+            return {"index": request.call_index, "note": _WIDER}
         if call.approval == "raise":
             raise ScriptedFailure("the check broke")
         return True
@@ -273,6 +314,8 @@ class World:
                 ctx.progress(action.text)
         elif isinstance(action, ReadCell):
             seen.append(self._look_at_cell(action.cell))
+        elif isinstance(action, ReadCells):
+            seen.append(self._look_at_cells(action.under))
         elif isinstance(action, ReadFile):
             seen.append(self._read(ctx, action.file))
         elif isinstance(action, SeeState):
@@ -284,11 +327,20 @@ class World:
         elif isinstance(action, BreakState):
             modifiers.append(_breaking)
         elif isinstance(action, Fail):
+            if action.group:
+                raise ExceptionGroup("several", [ScriptedFailure(action.text), ScriptedFailure(f"also {action.text}")])
             raise ScriptedFailure(action.text)
 
     def _look_at_cell(self, name: str) -> str:
         probe.access(("cell", name), False)
         return self._cells.get(name, "")
+
+    def _look_at_cells(self, under: str) -> dict[str, str]:
+        """What that cell and all below it hold, as far as they hold something."""
+        probe.access(("cells", under), False)
+        return {
+            name: text for name, text in sorted(self._cells.items()) if name == under or name.startswith(f"{under}/")
+        }
 
     def _pointed_at(self, name: str) -> str:
         """The name of the cell that this one points at: every text points at another one."""
@@ -296,6 +348,9 @@ class World:
 
     def _set_cell(self, ctx: _ScriptContext, name: str, text: str) -> None:
         probe.access(("cell", name), True)
+        parts = name.split("/")
+        for depth in range(len(parts)):
+            probe.access(("cells", "/".join(parts[: depth + 1])), True)
         self._cells[name] = text
         _effect(ctx, f"cell {name}")
 
@@ -347,21 +402,35 @@ def _calls(prefix: str, calls: Sequence[Scripted]) -> list[ToolCall]:
     ]
 
 
-async def _enter(action: LeaveOpen) -> None:
+async def _enter(ctx: ToolContext, action: LeaveOpen) -> None:
     """Enter what the action names, for good."""
     if action.what == "scope":
         trio.CancelScope().__enter__()
+    elif action.what == "batch":
+        await ctx.open_batch().__aenter__()
     else:
         nursery = await trio.open_nursery().__aenter__()
         nursery.start_soon(trio.sleep_forever, name="left open")
 
 
-def _left_open(left: Sequence[LeaveOpen], *errors: Exception) -> Exception:
+async def _wait_with_child(action: FailWhenCancelled) -> None:
+    async def child() -> None:
+        try:
+            await trio.sleep(action.seconds)
+        except trio.Cancelled:
+            raise ScriptedFailure(action.text) from None
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(child)
+        await trio.sleep(action.seconds)
+
+
+def _left_open(left: Sequence[_LeftOpen], *errors: Exception) -> Exception:
     """What a call fails with that raised these `errors`, if any, and left that open."""
     if not left:
         return errors[0]
-    words = {"nursery": "a nursery", "scope": "a cancel scope"}
-    what = ", ".join(dict.fromkeys(words[action.what] for action in reversed(left)))
+    found = [words for words, _ in reversed(left)] + [batch for _, batch in left if batch is not None]
+    what = ", ".join(dict.fromkeys(found))
     wrong = RuntimeError(f"the tool left {what} open: leave what it enters before it ends, with `with` or `async with`")
     return ExceptionGroup("a tool that left something open", [wrong, *errors]) if errors else wrong
 

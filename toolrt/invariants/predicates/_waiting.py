@@ -41,7 +41,7 @@ def no_needless_wait(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         families.setdefault(0 if batch.parent is None else id(batch.parent), []).extend(batch.calls.values())
     ready: dict[int, int] = {}
     for family in families.values():
-        tickets = sorted((call.placed.seq, at, call) for at, call in enumerate(family) if call.placed is not None)
+        tickets = sorted((place, at, call) for at, (place, call) in enumerate(_by_ticket(family)))
         ready |= _ready_times([call for _, _, call in tickets])
     # Where the step limit cut an execution off, its last instant had not ended.
     instants = story.instants[:-1] if trace.meta.get("ended") == "StepLimit" else story.instants
@@ -161,6 +161,17 @@ def _asked_at_once(batch: BatchStory) -> Iterator[Breach]:
         if call.asked is not None and call.ticket is not None and call.asked.time > call.ticket.time:
             text = f"expected approval to be asked at {call.ticket.time:g} s with the lane, got {call.asked.time:g} s"
             yield Breach(text, batch.id, call.index, call.asked.seq)
+
+
+def _by_ticket(family: list[CallStory]) -> Iterator[tuple[int, CallStory]]:
+    """Every call that has a place in the order, and from where in the trace on it has it."""
+    last: dict[tuple[int, int | None], int] = {}
+    for call in family:
+        if call.placed is not None:
+            # A lane's tickets are taken in call order; that a call's claims are awaited may be told before it starts.
+            lane = id(call.batch), call.lane
+            last[lane] = max(last.get(lane, -1), call.placed.seq)
+            yield last[lane], call
 
 
 class _Ends:
