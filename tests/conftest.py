@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -27,16 +28,30 @@ os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.enviro
 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
     os.environ["HYPOTHESIS_PROFILE"] = "full"
 
-# No property test has a deadline: a loaded machine would fail it.  Hypothesis need not be installed (`.ci/run`).
+# How many examples a property gets: "dev" draws anew each time and is quick, "ci" (the default) draws the same each
+# time, "full" draws a thousand.  No property has a deadline: a loaded machine would fail it.  Hypothesis need not be
+# installed (`.ci/run`).
 with contextlib.suppress(ImportError):
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
-    settings.register_profile("tests", deadline=None)
-    settings.load_profile("tests")
+    common: dict[str, Any] = {
+        "deadline": None,
+        "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much],
+    }
+    settings.register_profile("dev", max_examples=10, **common)
+    settings.register_profile("ci", max_examples=25, derandomize=True, **common)
+    settings.register_profile("full", max_examples=1_000, **common)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 #: Where the workspaces of this run, and of the programs it starts, keep their histories: not in the home directory.
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
 os.environ["TOOLRT_STATE_DIR"] = STATE
+
+
+def pytest_collection_finish(session: Any) -> None:
+    """Take what the collected tests are made of out of garbage collection: tests that collect would go through it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: Any) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
+from tests._profile import FULL
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, LawBroken
 from toolrt.invariants import LAWS, MUTANTS, Mix, Mutant, Table, Violation, law, patched, require, simulate, table
@@ -19,7 +20,7 @@ from toolrt.testing import schedules
 @pytest.fixture(scope="module")
 def whole() -> Table:
     """The whole table, a few schedules of each workload."""
-    return table(executions=12)
+    return table(executions=12 if FULL else 5)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

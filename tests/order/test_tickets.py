@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from toolrt.errors import InternalError
 from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import ClaimTable
@@ -48,7 +49,7 @@ class _Model:
 
 
 @pytest.mark.slow
-@settings(max_examples=400)
+@settings(max_examples=400 if FULL else 80)
 @given(data=st.data())
 def test_tickets_wait_for_earlier_conflicts_and_nothing_else(data: st.DataObject) -> None:
     """After every take and release, exactly the tickets without an earlier living conflict are ready."""

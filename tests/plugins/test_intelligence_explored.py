@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -13,6 +12,8 @@ import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests._profile import FULL
 
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 pytest.importorskip("tree_sitter", reason="the code extra is not installed")
@@ -51,9 +52,7 @@ from toolrt.plugins.lsp import LanguageServer, LanguageServers, RecordedServer
 from toolrt.testing import schedules
 from toolrt.workspace import Wanted
 
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
-
-SETTINGS = settings(max_examples=300 if FULL else 20, suppress_health_check=list(HealthCheck), derandomize=not FULL)
+SETTINGS = settings(max_examples=300 if FULL else 8, suppress_health_check=list(HealthCheck), derandomize=not FULL)
 
 FILES = {
     "app.py": "from lib.util import helper\n\n\ndef main():\n    return helper(1)  # bad\n",
@@ -63,7 +62,7 @@ FILES = {
 }
 
 #: How many schedules of one mix are tried.
-EXECUTIONS = 300 if FULL else 25
+EXECUTIONS = 300 if FULL else 12
 
 TEXTS = [
     "from lib.util import helper\n\n\ndef main():\n    helper(2)\n    return helper(1)\n",

@@ -17,6 +17,7 @@ import pytest
 import trio
 
 import toolrt
+from tests._profile import FULL
 from toolrt import (
     READ,
     LaneChanges,
@@ -216,7 +217,7 @@ def test_every_field_at_once_ends_the_same_under_every_schedule(checkout: Path) 
         require(execution.trace)
         return []
 
-    report = sim.explore(program, sim.Portfolio(30), check)
+    report = sim.explore(program, sim.Portfolio(30 if FULL else 12), check)
     assert report.verdict is sim.PASS, report
     _expected(wanted.value)
 

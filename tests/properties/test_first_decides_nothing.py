@@ -10,6 +10,7 @@ import pytest
 import trio
 
 import toolrt
+from tests._profile import FULL
 from tests.properties._reachable import Moment, things_reached
 from toolrt import (
     Diagnostic,
@@ -358,6 +359,10 @@ def test_what_is_fixed_never_changes() -> None:
         assert changed(moment, execution.value) & set(FIXED.split()) == set()
 
 
+#: How many schedules of each program are tried.
+EACH = 200 if FULL else 9
+
+
 def first_decides(program: Callable[[], Any], executions: int) -> set[str]:
     """The labels whose final value is not the same in all of so many schedules."""
     expected = sim.run(program).value
@@ -378,21 +383,21 @@ def first_decides(program: Callable[[], Any], executions: int) -> set[str]:
 @pytest.mark.parametrize("lanes", [toolrt.by_claims, toolrt.parallel, toolrt.by_safety])
 def test_final_values_do_not_depend_on_the_schedule(limit: int | None, lanes: toolrt.LanePolicy) -> None:
     """Of everything that is reached, listed or not."""
-    assert first_decides(program_for(None, limit, lanes), 20) == set()
+    assert first_decides(program_for(None, limit, lanes), EACH) == set()
 
 
 @pytest.mark.parametrize("limit", [1, 2, None])
 def test_final_values_of_an_index_do_not_depend_on_the_schedule(limit: int | None) -> None:
     """Also where a service reads the files whenever somebody asks it."""
     pytest.importorskip("tree_sitter", reason="the code extra is not installed")
-    assert first_decides(program_with_code(None, limit), 20) == set()
+    assert first_decides(program_with_code(None, limit), EACH) == set()
 
 
 @pytest.mark.parametrize("limit", [1, 2, None])
 def test_final_values_of_language_servers_do_not_depend_on_the_schedule(limit: int | None) -> None:
     """What they know of files, and what they were told: also where answers take their time."""
     pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
-    assert first_decides(program_with_servers(None, limit), 20) == set()
+    assert first_decides(program_with_servers(None, limit), EACH) == set()
 
 
 def test_a_runtime_in_which_the_first_decides_is_noticed() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given
 
+from tests._profile import FULL
 from toolrt import sim, testing
 from toolrt.invariants import Mix
 from toolrt.invariants.workloads import WORKLOADS
 
 #: Executions of each workload, and of each drawn mix.
-EACH = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 300
+EACH = 1_000 if FULL else 60
 
 
 @pytest.mark.parametrize("mix", WORKLOADS, ids=range(len(WORKLOADS)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -16,12 +15,13 @@ import trio
 import trio.testing
 
 import toolrt
+from tests._profile import FULL
 from tests.runtime._tools import READ, WRITE, call, claims, outcomes, runtime
 from toolrt import Runtime, State, ToolContext, ToolOutput
 from toolrt.model import Allow
 
 #: How many interrupts each scenario has: 3,000 in all with HYPOTHESIS_PROFILE=full.
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
+
 POINTS = 600 if FULL else 50
 
 #: Python looks at no signal between a coroutine's yield and the place where it is awaited.

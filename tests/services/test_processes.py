@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests._profile import FULL
 from tests.services._shells import Answer, Left, Run, calls_of
 from toolrt import Outcome, Registry, Runtime, Workspace, services
 from toolrt.processes import pause_before_restart
 
 #: How many calls are cancelled or timed out at random: a thousand with HYPOTHESIS_PROFILE=full.
-CALLS = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 50
+CALLS = 1_000 if FULL else 50
 
 #: What a command may leave behind; each holds the pipe open unless it says otherwise.  `{}` is where it goes on.
 LEAVES = {

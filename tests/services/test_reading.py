@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from toolrt.services import only_reads
 from toolrt.services._words import Unclear, leading_cd, simple_commands
 
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 NO_SHELL = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to compare with")
 
 READS = """\

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.lowlevel import checkpoint
 
+from tests._profile import FULL
 from tests.sim._programs import OPERATIONS, THINGS, program_of, timed
 from tests.sim._traces import InParts, TooMany, count_traces, outcome_of, reduced
 from toolrt import sim
@@ -402,7 +403,7 @@ _ACTORS = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1_000 if FULL else 20, suppress_health_check=[HealthCheck.too_slow])
 @given(spec=_SPECS, declared=st.booleans(), actors=_ACTORS)
 def test_reduction_agrees_on_generated_programs(spec: Any, declared: bool, actors: dict[str, Any]) -> None:
     """Law: same outcomes as every schedule, and one execution of each trace, in one part and in several."""

@@ -8,19 +8,24 @@ import attrs
 import pytest
 from trio.lowlevel import checkpoint
 
+from tests._profile import FULL
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import LAWS
 from toolrt.teaching.litmus import LITMUS, THEMES, Count, Litmus, in_order, method_of, verify
 from toolrt.teaching.litmus._litmus import gallery
+from toolrt.teaching.litmus._verify import MOST
 
 LOST_UPDATE = LITMUS["lost_update_3x1"]
 
 
 @pytest.mark.parametrize("name", LITMUS)
 def test_program_is_as_stated(name: str) -> None:
-    """Every outcome that is stated comes, no other does, and the counts are those stated."""
-    found = verify(LITMUS[name])
+    """Every outcome that is stated comes, no other does, and the counts are those stated.
+
+    Programs with more than 2,000 schedules are run once for each class only, where not all schedules are asked for.
+    """
+    found = verify(LITMUS[name], MOST if FULL else 2_000)
     assert found.ok, found.problems
     assert set(found.seen) == LITMUS[name].outcomes
 

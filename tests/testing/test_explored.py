@@ -333,7 +333,7 @@ def test_drawing_inside_gives_every_execution_the_same() -> None:
 def test_drawing_in_an_order_that_the_schedule_decides_is_refused() -> None:
     """There would be no one workload."""
 
-    @QUICK
+    @settings(QUICK, max_examples=2, phases=[Phase.generate])
     @given(data=st.data())
     @testing.explored(strategy="exhaustive")
     async def draws(data: st.DataObject) -> None:

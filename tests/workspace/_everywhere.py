@@ -16,13 +16,14 @@ import attrs
 import trio
 
 import toolrt
+from tests._profile import FULL
 from toolrt import Registry, Runtime, State, ToolCall, sim
 from toolrt.invariants import require
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.workspace import Directory, HardLink, MemoryDisk, Planted, Special, Symlink, Workspace
 
 #: How often a program runs on the real directory; a thousand times with the full profile.
-REPEATS = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 100
+REPEATS = 1_000 if FULL else 30
 
 #: Where the twin's workspace is.
 ROOT = "/home/me/repo"

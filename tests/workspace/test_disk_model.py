@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests._profile import FULL
 from tests.workspace import _disk_machine
 from tests.workspace._disk_machine import DiskMachine, new_directory
 
 #: How many sequences of operations are tried, of each kind.
-EXAMPLES = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60
+EXAMPLES = 2_000 if FULL else 60
 
 #: The size of the small disk, in bytes: a few files of the sizes that the machine writes.
 SMALL = 64 * 1024

@@ -8,7 +8,6 @@ another on the same tree; beside it lies what must not change.
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests._profile import FULL
 from tests.workspace._every_tool import patch_of
 from tests.workspace._everywhere import plant
 from toolrt import MemoryDisk, Registry, Runtime, State, ToolCall, Workspace, by_claims, parallel, sim
@@ -24,7 +24,7 @@ from toolrt.model import Outcome, Tool
 from toolrt.workspace import Directory, HardLink, Special, Symlink
 
 #: How many inputs all tests here run, together.
-INPUTS = 20_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 1_000
+INPUTS = 20_000 if FULL else 1_000
 BATCH = 10
 
 CONTENT = {

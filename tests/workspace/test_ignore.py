@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from toolrt.workspace.rules._ignore import Ignored, IgnoreFile
 
 
@@ -141,7 +142,7 @@ PATHS = st.lists(NAMES, min_size=1, max_size=4).map(tuple)
 
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@settings(max_examples=600 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60)
+@settings(max_examples=600 if FULL else 60)
 @given(
     files=st.dictionaries(st.lists(NAMES, max_size=2).map(tuple), CONTENT, max_size=3),
     paths=st.lists(PATHS, min_size=1, max_size=12, unique=True),

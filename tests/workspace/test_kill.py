@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests._forked import forked, pipe
+from tests._profile import FULL
 from tests.workspace._killed import SIZE, content, edit_until_killed, tell_variable
 from toolrt.workspace import Workspace
 from toolrt.workspace.change._mutation import digest_of
@@ -18,7 +18,7 @@ from toolrt.workspace.change._mutation import digest_of
 pytestmark = pytest.mark.process
 
 #: How often it is killed: 200 times in the full run.
-KILLS = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 20
+KILLS = 200 if FULL else 20
 
 
 def kill_after(root: Path, state: Path, start: int, wait: float) -> None:

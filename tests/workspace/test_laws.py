@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolrt
+from tests._profile import FULL
 from tests.workspace._every_tool import FOLDED, calls_of, inputs_at, names_of
 from tests.workspace._everywhere import REPEATS, ROOT, plant
 from toolrt import Registry, Runtime, State, ToolCall, by_claims, by_safety, parallel, serial, sim
@@ -32,9 +33,7 @@ from toolrt.testing import schedules
 from toolrt.trace import Trace
 from toolrt.workspace import EXACT, Directory, Folding, HardLink, MemoryDisk, Special, Symlink, Workspace
 
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
-
-SETTINGS = settings(max_examples=1_000 if FULL else 100, suppress_health_check=list(HealthCheck), derandomize=not FULL)
+SETTINGS = settings(max_examples=1_000 if FULL else 30, suppress_health_check=list(HealthCheck), derandomize=not FULL)
 
 CONTENT = {
     "a.txt": "one\ntwo\n",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from toolrt.workspace import FileProblem
 from toolrt.workspace.tools._patch import FilePatch, parsed_patch, patched
 
@@ -223,7 +224,7 @@ def written(base, name, content):
 
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@settings(max_examples=600 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60)
+@settings(max_examples=600 if FULL else 60)
 @given(
     old=LINES,
     new=LINES,

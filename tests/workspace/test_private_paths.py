@@ -17,11 +17,10 @@ import pytest
 import trio
 
 import toolrt
+from tests._profile import FULL
 from tests.workspace._every_tool import SPELLINGS, inputs_at
 from toolrt import WRITE, Claim, Registry, Runtime, State, ToolCall, ToolOutput, sim
 from toolrt.workspace import Directory, HardLink, MemoryDisk, RealDisk, Special, Symlink, Workspace
-
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
 #: In every path that nobody may see.
 WORD = "zebra"

@@ -239,6 +239,6 @@ async def test_issue8_06_a_search_finds_or_names(content: bytes, wanted: str, li
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 async def test_issue8_06_a_line_begins_behind_the_byte_order_mark(planted: Any, encoding: str, size: int) -> None:
     """The first line is found by what it begins with; it is shown with its mark, as it is read."""
-    workspace = planted({"marked": ("first\nsecond\n" + "x\n" * (size // 2)).encode(encoding)})
+    workspace = planted({"marked": ("first\nsecond\n" + ("x" * 99 + "\n") * (size // 100)).encode(encoding)})
     assert await searched(workspace, pattern="^first$") == "marked:1: \ufefffirst"
     assert await searched(workspace, pattern="^second$", path="marked") == "marked:2: second"

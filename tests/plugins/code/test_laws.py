@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import subprocess
 import sys
 from typing import Any
@@ -15,6 +14,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from tests.plugins._mixes import POLICIES, ends, require_laws
 from toolrt import Registry, Runtime, State, ToolCall, plugins, sim
 from toolrt.invariants.oracle import run_one_by_one
@@ -23,9 +23,7 @@ from toolrt.plugins.code import _index
 from toolrt.testing import schedules
 from toolrt.workspace import MemoryDisk, Workspace
 
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
-
-SETTINGS = settings(max_examples=500 if FULL else 40, suppress_health_check=list(HealthCheck), derandomize=not FULL)
+SETTINGS = settings(max_examples=500 if FULL else 15, suppress_health_check=list(HealthCheck), derandomize=not FULL)
 
 FILES = {
     "app.py": "from lib.util import helper\n\n\ndef main():\n    return helper(1)\n",
@@ -193,7 +191,11 @@ MIXED = CodeMix(
 )
 
 
-def same_in_all(mix: CodeMix, make: Any = None, executions: int = 150) -> sim.Report:
+#: How many schedules of one mix are tried.
+EXECUTIONS = 150 if FULL else 50
+
+
+def same_in_all(mix: CodeMix, make: Any = None, executions: int = EXECUTIONS) -> sim.Report:
     strategy = sim.Random(sim.RandomWalk(seed=5), executions)
     return sim.explore(mix.program([], make), strategy=strategy, check=functools.partial(held_against, mix.oracle()))
 
@@ -211,7 +213,7 @@ def test_answers_between_edits_are_those_of_the_oracle(background):
     """Each question sees exactly the edits before it, in every schedule tried."""
     report = same_in_all(attrs.evolve(MIXED, background=background))
     assert report.verdict is not sim.FAIL, report.failures[0].explain()
-    assert report.executions == 150
+    assert report.executions == EXECUTIONS
 
 
 def test_questions_alone_have_one_outcome_in_every_schedule():

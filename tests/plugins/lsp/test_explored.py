@@ -11,6 +11,8 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
+
 pytest.importorskip("lsprotocol", reason="the lsp extra is not installed")
 
 from tests.plugins.lsp._language_servers import (
@@ -43,7 +45,7 @@ MIX = [
 ]
 
 
-def explored(batches: Sequence[Sequence[Any]], executions: int = 30, **options: Any) -> Any:
+def explored(batches: Sequence[Sequence[Any]], executions: int = 300 if FULL else 12, **options: Any) -> Any:
     """The one ending that the batches have under every schedule; all laws hold."""
 
     async def program() -> Any:
@@ -95,7 +97,7 @@ def test_server_that_dies_again_and_again_decides_nothing() -> None:
     assert not any("not known" in answer for answer in given)
 
 
-@settings(max_examples=30)
+@settings(max_examples=300 if FULL else 15)
 @given(
     mix=st.lists(
         st.one_of(

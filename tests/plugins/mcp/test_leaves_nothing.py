@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests._profile import FULL
+
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
 from tests.plugins.mcp._mcp import calls_of, proper, rough
@@ -20,7 +22,7 @@ from toolrt.plugins import mcp
 pytestmark = pytest.mark.process
 
 #: How many calls: a thousand with HYPOTHESIS_PROFILE=full.
-CALLS = 1_000 if os.environ.get("HYPOTHESIS_PROFILE") == "full" else 60
+CALLS = 1_000 if FULL else 60
 
 #: Calls on one connection, and how many of them at once.
 ROUND = 20

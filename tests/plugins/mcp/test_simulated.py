@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests._profile import FULL
 from toolrt import MemoryDisk, Outcome, Progress, Registry, Runtime, ToolCall, Workspace, invariants, sim
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.plugins import mcp
@@ -16,8 +17,6 @@ from toolrt.plugins.mcp import Hints, Offered, RecordedAnswer, RecordedServer
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
 from tests.plugins.mcp._mcp import SERVERS, calls_of, connected, proper, run
-
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolrt
+from tests._profile import FULL
 from tests.plugins.otel._observed import (
     Exported,
     Keeper,
@@ -32,7 +32,6 @@ from toolrt.testing import Mix, schedules, tool_mixes
 
 MIXES = tool_mixes(cancel=True) | tool_mixes()
 
-FULL = os.environ.get("HYPOTHESIS_PROFILE") == "full"
 PROPERTY = settings(
     max_examples=500 if FULL else 30,
     derandomize=not FULL,
