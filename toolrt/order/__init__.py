@@ -1,4 +1,4 @@
-"""The order of everything: claims, tickets, lanes, result slots.  Pure; knows neither Trio nor time."""
+"""Decides the order of calls: claims, tickets, lanes, slots, merges.  Pure: it imports no Trio and reads no clock."""
 
 from typing import Any
 

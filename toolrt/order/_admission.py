@@ -1,4 +1,4 @@
-"""How a call takes its place in the order: which tickets, on which tables, and whether it fits into its lane.
+"""Admits a call: takes its tickets on the right tables, and checks that it fits into its lane.
 
 Rules.
     1. A call takes all its tickets at once: for its claims, for what these look at, and for the lane's control claim.

@@ -1,4 +1,4 @@
-"""Who waits for whom across batches and runtimes, and whether a new call would close a circle.
+"""Finds deadlocks across batches and runtimes: what each call waits for, and whether a new one would close a circle.
 
 Rules.
     1. Within one table a ticket waits for earlier tickets only, so no circle can form.  A tool that runs a batch on

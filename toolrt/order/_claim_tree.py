@@ -1,4 +1,4 @@
-"""The tree of claims: what a newcomer has to wait for, found without looking at all claims there are.
+"""A tree of claims that finds what a new claim conflicts with, without comparing it with all others.
 
 Rules.
     1. Claims that may be held together and have the same predecessors form a group; it lives until the last of its

@@ -1,4 +1,4 @@
-"""Lanes: which calls may overlap.
+"""Lanes: groups of calls of one batch that may overlap.
 
 Rules.
     1. A lane is a maximal run of calls that may overlap, or one call alone.

@@ -1,4 +1,4 @@
-"""The machine of one batch: what follows from what happened, without Trio, clock or tools.
+"""The state machine of one batch: takes events, answers with instructions; no Trio, no clock, no tools.
 
 Rules.
     1. Every method that is not marked as a question is an *event*: something has happened.  It answers with

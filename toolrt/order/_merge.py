@@ -1,4 +1,4 @@
-"""Modifiers merge in call order, and a stale one is refused.
+"""Merges the modifiers of a lane into the state, in call order, and refuses stale ones.
 
 Rules.
     1. A modifier is applied once, in (call_index, position) order.  One that raises, or gives something else than a

@@ -1,4 +1,4 @@
-"""The plan of a batch: its lanes, without running them."""
+"""Computes the lanes of a list of calls without running them."""
 
 from __future__ import annotations
 

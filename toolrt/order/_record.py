@@ -1,4 +1,4 @@
-"""The engine's records of one call and of one lane, and the live view of a call that its user is given.
+"""The runtime's records of one call and of one lane, and the read-only view of a call for users.
 
 Rules.  Only `happen` changes a record's state, and it asks the table first.  What is kept beside the state is what an
 instruction needs to be carried out: claims, tickets, a result, what was read and changed.

@@ -1,4 +1,4 @@
-"""Slots: how many calls of one batch run at once, those of its sub-batches included.
+"""Slots: limit how many calls of one batch and its sub-batches run at once.
 
 Rules.
     1. The slots belong to the lane of the outermost batch.  A call that opens a sub-batch lends its own: one child of

@@ -1,4 +1,4 @@
-"""What a stale write says: which key, whose change it would undo, and what to write instead."""
+"""Builds the error of a stale write: the key, the change that it would undo, and what to write instead."""
 
 from __future__ import annotations
 

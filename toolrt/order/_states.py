@@ -1,4 +1,4 @@
-"""The states of a call, a lane and a batch, and the events that lead from one to another.
+"""The tables of states and events of a call, a lane and a batch.
 
 Rules.
     1. There is one table for each of the three: ``(state, event) -> state``.

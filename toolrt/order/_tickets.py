@@ -1,4 +1,4 @@
-"""Tickets: who touches what, in the order they asked.
+"""Tickets: for each resource, the queue of the calls that touch it, in the order in which they asked.
 
 Rules.
     1. `ClaimTable.take` is synchronous.  The order of the calls to it is the order of everything.

@@ -1,4 +1,4 @@
-"""The instructions of a batch's machine: what it lets happen."""
+"""The instructions that a batch's machine gives: one method each."""
 
 from __future__ import annotations
 

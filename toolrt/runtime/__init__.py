@@ -1,4 +1,4 @@
-"""The Trio shell: batches, lanes as nurseries, the context handed to a tool."""
+"""Runs batches of tool calls on Trio: batches, lanes as nurseries, and the context that a tool gets."""
 
 from toolrt.model import Allow, ApprovalRequest, Approve, Deny, ParentCall, Rewrite
 from toolrt.runtime._batch import Batch

@@ -1,4 +1,4 @@
-"""A batch as its user sees it: all calls of one model response, from the first submission to the outcome.
+"""The public view of a batch: submit calls, seal, cancel, read updates and the outcome.
 
 Rules.
     1. `submit` fixes the result slot and the lane, synchronously; whatever happens later, the call is answered

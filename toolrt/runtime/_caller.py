@@ -1,4 +1,4 @@
-"""Which Trio run and which call the running code belongs to, and what a batch refuses because of it.
+"""Finds the Trio run and the call that the running code belongs to, and refuses what they may not do with a batch.
 
 Rules.
     1. A batch belongs to the run that it was made in.

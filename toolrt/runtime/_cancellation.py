@@ -1,4 +1,4 @@
-"""Cancellation and the groups that nurseries put around exceptions: what of an error is Trio's, and what is not."""
+"""Splits exception groups into Trio's cancellations and real errors."""
 
 from __future__ import annotations
 

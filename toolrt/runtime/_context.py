@@ -1,4 +1,4 @@
-"""What a tool is given.
+"""The context that a tool gets: state, services, progress, sub-batches.
 
 Rules.  A context belongs to one call, and what it says of the call stays the same while the call runs.  Copies say the
 same and share the services.  What a tool tells (`progress`, `emit`) never blocks it and never makes it fail.

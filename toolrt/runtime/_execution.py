@@ -1,4 +1,4 @@
-"""One call's execution: run the tool, say truthfully what came of it.
+"""Executes one call: runs the tool under its timeout and turns what it returned or raised into the outcome.
 
 Rules.
     1. A call's first act is to check that it is still wanted: Trio runs the first step of a task even in a

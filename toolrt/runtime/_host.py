@@ -1,4 +1,4 @@
-"""The host of a call: what a tool's context needs of its batch, and the host of a call that has no batch."""
+"""What a tool's context needs of the batch of its call (the host), and the host of a call without a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Ctrl-C may come up: in the code of tools and of their authors, never in the runtime's own bookkeeping.
+"""Lets Ctrl-C interrupt the code of tools, and holds it back while the runtime's own bookkeeping runs.
 
 Rules.
     1. The runtime's entry points and its tasks run under Trio's KeyboardInterrupt protection: a Ctrl-C that arrives

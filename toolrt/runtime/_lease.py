@@ -1,4 +1,4 @@
-"""What a call lends to the sub-batches that its tool opens: its claims, and its slot (RULE 20).
+"""A lease: lends the claims and the slot of a call to the sub-batches that its tool opens (RULE 20).
 
 Rules.
     1. A child may claim what its parent may touch, and nothing else.  Children of one parent order among themselves in

@@ -1,4 +1,4 @@
-"""What a tool may not leave behind in its task, or give as its answer: nurseries, scopes, and what was never awaited.
+"""Closes what a tool left open in its task (nurseries, scopes, batches) and refuses answers that must be awaited.
 
 Rules.
     1. A tool ends with the nurseries and cancel scopes of its task as it found them.  What it left open is closed

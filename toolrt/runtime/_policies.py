@@ -1,4 +1,4 @@
-"""The policies of one batch: asked where the machine wants to know, and their answers handed on as plain values.
+"""Calls the policies of one batch, and gives the machine their answers as plain values.
 
 Rules.  What a policy does wrong is kept and raised when the batch is left; the batch goes on without the policy.
 Ctrl-C or an exit in a policy is not kept: it comes out here.

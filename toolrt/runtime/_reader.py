@@ -1,4 +1,4 @@
-"""The one reader of a batch's updates: which update comes next, and the wait for it.
+"""Gives the one reader of a batch its next update, or waits for it.
 
 Rules.
     1. Results come in call order, each as soon as all before it are.

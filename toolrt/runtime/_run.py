@@ -1,4 +1,4 @@
-"""The engine of one batch: it tells the machine what happened, and carries out what the machine says.
+"""Runs one batch: tells the machine what happened, and carries out its instructions on Trio.
 
 Rules.
     1. The machine (`toolrt.order.Machine`) decides.  This module awaits, spawns, cancels, asks tools, builds results.

@@ -1,4 +1,4 @@
-"""The way in: a registry, a lane policy, a limit."""
+"""The runtime: opens batches with one registry, lane policy, limit and set of services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trio under control: what is replaced in it while something is simulated.
+"""Replaces parts of Trio while a simulation runs, so that the scheduler decides every step.
 
 Rules.  Everything replaced here acts on the simulation's own run alone, hands all else to what it replaced, and is put
 back afterwards: Trio's module globals are shared by every thread.  A step of the program that would leave the

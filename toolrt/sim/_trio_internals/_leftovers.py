@@ -1,4 +1,4 @@
-"""What executions leave behind in one Trio run, and how it is got rid of: the next one begins where the first began.
+"""Cleans up what an execution leaves in a Trio run, so that the next one starts from the same state.
 
 Rules.  A task is ended whatever it says; a run in which that was needed is not fit for another execution.  What is no
 task is dropped (RunVars, deadlines, idle waiters, callbacks, instruments) or closed (async generators).

@@ -1,4 +1,4 @@
-"""Trio's private ways of cancelling, made to go in path order.
+"""Makes Trio cancel tasks in the order of their paths, in place of the order of memory addresses.
 
 Rules.  Trio keeps the tasks and children of a cancel scope in sets, and breaks ties between equal deadlines by
 address.  While simulating, both are put in path order first, so what is cancelled first is the same in every process

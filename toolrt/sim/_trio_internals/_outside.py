@@ -1,4 +1,4 @@
-"""What of the standard library leaves a simulation, without Trio's help: sockets, subprocesses, other event loops.
+"""Refuses library calls that would leave a simulation: sockets, subprocesses, other event loops.
 
 Rules.  Only what is the library's own is refused: a stand-in in its place is what a refusal asks
 for.  What stays in the process (files, a database in one, an address that is a number) is not refused.

@@ -1,4 +1,4 @@
-"""Names of Trio's that are replaced for a while, and put back."""
+"""Replaces names of Trio's for a while, and puts them back."""
 
 from __future__ import annotations
 

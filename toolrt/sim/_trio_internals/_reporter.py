@@ -1,4 +1,4 @@
-"""How an operation of Trio's is made to report what it touches.
+"""Wraps operations of Trio so that they report what they touch.
 
 Rules.  A report is made before the operation, and only for a step of the program of the execution that runs now, in
 this thread.  All other operations are done without one.

@@ -1,4 +1,4 @@
-"""What Trio's own primitives say about the running step, for an explorer that swaps steps.
+"""The reports of Trio's primitives about the running step, for an explorer that swaps steps.
 
 Rules.  While a simulation runs, each operation on a primitive reports what it touched, as `toolrt.probe` wants it.
 Two operations that may be swapped without a difference never both touch one resource with one of them writing;

@@ -1,4 +1,4 @@
-"""What follows from where code runs, and not from what it does: scopes and nurseries that are read.
+"""Reports the scopes and nurseries that a step reads because of where it runs.
 
 - *Scopes*: entering, leaving and waking read them.
 - *Nurseries*: opening, spawning in one's own and ending read, so they commute; a task that spawns in a nursery that

@@ -1,4 +1,4 @@
-"""What cancel scopes and nurseries report of their own accord.
+"""The reports of cancel scopes and nurseries about what they read and write.
 
 - *Cancelling* a scope writes the scope and every scope below it that is cancelled by it, and reads those that are
   shielded; it also writes the queue from which it takes a parked task.  Every step reads the scope it begins

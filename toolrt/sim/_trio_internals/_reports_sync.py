@@ -1,4 +1,4 @@
-"""What events, locks, semaphores, limiters, queues of waiters, channels and run variables report.
+"""The reports of events, locks, semaphores, limiters, parking lots, channels and run variables.
 
 - *Event*: ``set`` writes, once; ``wait`` reads, so two waits commute.
 - *Lock, Semaphore, CapacityLimiter, Condition, ParkingLot, memory channels*: every operation that changes something

@@ -1,4 +1,4 @@
-"""The self-test: every private name of Trio that is used, compared with the installed Trio.
+"""The self-test: compares every private name that the simulator uses with the installed Trio.
 
 Rules.  A name that this package reads and Trio does not document is in `REQUIRED`.  It is looked for before every
 simulation: a Trio whose internals moved is refused with the list of what moved, never half controlled.

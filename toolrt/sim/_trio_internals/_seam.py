@@ -1,4 +1,4 @@
-"""One Trio run, as the scheduler sees it."""
+"""The scheduler's access to one Trio run: its queue, tasks, clock and cancellations."""
 
 from __future__ import annotations
 

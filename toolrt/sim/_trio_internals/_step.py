@@ -1,4 +1,4 @@
-"""One step of a task, as one turn of Trio's loop takes it.
+"""Runs one step of a task, as Trio's loop would.
 
 Theory.  Trio steps every task that its run queue holds before it looks again.  To choose after each step, the simulator
 takes that turn itself: `stepper` is what Trio's loop does with one task, written out.

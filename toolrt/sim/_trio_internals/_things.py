@@ -1,4 +1,4 @@
-"""What Trio's objects are called in one execution, and what the running step has said of them.
+"""Names Trio's objects in one execution, and keeps what the running step reported about them.
 
 Rules.  A thing is named by its kind, the task that made it, and how many of its kind that task had made before: the
 same in every schedule.  What was made outside any execution has a name as long as the simulation lasts.  What a step

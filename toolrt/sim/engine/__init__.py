@@ -1,4 +1,4 @@
-"""What runs one execution: Trio's scheduler under a controlled clock, and the record of what it did.
+"""Runs one execution: Trio's scheduler under a controlled clock, and the record of the steps.
 
 From the ground up:
 

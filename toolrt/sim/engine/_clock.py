@@ -1,4 +1,4 @@
-"""Virtual time.
+"""The virtual clock: stands still while a task can run, then moves to the next deadline.
 
 Rules.  Time stands still while any task can run and moves only to the next deadline.  It starts at 0 in every
 execution, by assignment: an offset that grew from one execution to the next would change the last digit of a

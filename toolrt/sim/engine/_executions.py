@@ -1,4 +1,4 @@
-"""Executions that follow one another in one Trio run.
+"""Runs executions one after the other in one Trio run.
 
 Rules.  Between two executions nothing is left: tasks, async generators, RunVars, deadlines, time.  When an execution
 had to be ended by force, the next one gets a fresh Trio run.  Garbage is not collected while an execution runs:

@@ -1,4 +1,4 @@
-"""What can happen in one execution beside its tasks' steps; the rules are in `programs._chances`."""
+"""The choices of one execution beside its tasks' steps; the rules are in `programs._chances`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulates: does the jobs of a driver, in as many Trio runs as that takes.
+"""Runs the jobs of a driver, in as many Trio runs as that takes.
 
 Rules.  A *driver* is a generator: it yields a `Job`, is sent the `Execution`, and so on until it returns.  It is
 called outside the Trio run, in the caller's thread, so it may do anything, even simulate something else.

@@ -1,4 +1,4 @@
-"""What is kept of one execution while it runs: its steps, what they touched, its events, and how it ended.
+"""Records one execution while it runs: its steps, their accesses, its events, and its outcome.
 
 Rules.  A step is recorded when it has ended.  A choice that is made within a step divides it in two, with a step of its
 own between them, so that the policy is asked once for each recorded step.  A step that no task makes has a name of its

@@ -1,4 +1,4 @@
-"""The program's tasks: the name of each, and which of them can run.
+"""The tasks of one execution: their names, and which of them can run.
 
 Rules.  A task's name is its path: its parent's path, and how many tasks that parent had spawned before it.  The parent
 is the task that called ``start_soon``.  The tasks that can run are kept sorted by path, except the one that stepped

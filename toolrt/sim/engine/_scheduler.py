@@ -1,4 +1,4 @@
-"""Decides which task steps next: one execution of one program.
+"""The scheduler: decides which task of a program steps next, for one execution.
 
 Rules.
 - One task steps at a time, to its next checkpoint.  Before each step the *enabled* list is made: the task that

@@ -1,4 +1,4 @@
-"""Where in the source each step ran and each access was made, and what a cell held.
+"""Notes the source line of each step and access, and the value of each cell.
 
 Rules.  Nothing is collected unless a job asks for it: a failure that is explained is run once more.  A place is a line
 of the program: frames of Trio's, of the simulator's and of the probe's are passed over.  Paths of the machine are not

@@ -1,4 +1,4 @@
-"""Turns between the program and *foreign* tasks: the harness, system tasks, and Trio's own.
+"""Gives turns to *foreign* tasks beside the program: the harness, system tasks, and Trio's own.
 
 Rules.  Foreign tasks are no choice.  They run straight away, in Trio's loop, in the order they were spawned, together
 with the callbacks given to `run_sync_soon`.  Those that never stop take turns with the program: after a while a step of

@@ -1,4 +1,4 @@
-"""What a parked task waits for, in words, and the line of the program where it does.
+"""Says in words what a parked task waits for, with the line of the program.
 
 Limits.  The words come from the frames the task is parked in; a primitive of another library is named by its
 own class and method.  Paths of the machine are not shown: a file is named by its last part.

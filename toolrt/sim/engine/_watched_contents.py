@@ -1,4 +1,4 @@
-"""What watched containers hold, to see a change that no method of theirs was called for.
+"""Compares the contents of watched containers between steps, to find changes that bypass their methods.
 
 Rules.  What a container holds is compared by identity after each step.  Where it is something else and the step
 reported no write of it, C code has changed it.

@@ -1,1 +1,1 @@
-"""Many executions of one program: the search, its workers and checkpoints, and the report."""
+"""Explores a program by many executions: the search, its workers and checkpoints, and the report."""

@@ -1,4 +1,4 @@
-"""An exploration in a file, to be continued.
+"""Saves an exploration to a file, and continues it from there.
 
 Rules.  The file has what was shown, what is left to run, and which exploration it belongs to: the strategy, the
 program's name, and the first schedule with its enabled lists.  The first schedule is run again before the file is

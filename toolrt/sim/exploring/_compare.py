@@ -1,4 +1,4 @@
-"""A failing execution beside the nearest one that passes.
+"""Shows a failing execution beside the nearest one that passes.
 
 Rules.  The nearest is looked for among the executions in which one choice is another one, and those after it are
 either the same or zeros.  The nearest is the one that goes the same way longest, then the one whose order of steps

@@ -1,4 +1,4 @@
-"""The report of an exploration: its verdict and its claim, from the evidence.
+"""Builds the report of an exploration, its verdict and its claim, from the evidence.
 
 Rules.  One failure makes the verdict FAIL.  It is PASS only when the search was finished, no execution was undecided,
 and nothing casts doubt on the evidence; else it is INCONCLUSIVE, and `Report.unfinished` says why.  If the same choices

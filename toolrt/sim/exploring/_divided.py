@@ -1,4 +1,4 @@
-"""An exploration that is divided: among processes, and over several sittings.
+"""Divides an exploration among processes and over several sittings.
 
 Rules.  One whole search lends out parts of what is left; workers do them and give back what is left of them; so at
 any moment what is lent, what is left and what was shown are all there is, and that is what a checkpoint has.  Which

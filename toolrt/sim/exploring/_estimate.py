@@ -1,4 +1,4 @@
-"""How many schedules there are, before any search is begun.
+"""Estimates how many schedules a program has, before a search begins.
 
 Paper: Knuth, "Estimating the efficiency of backtrack programs" (Mathematics of Computation, 1975).  Walk down the
 tree of schedules at random; the product of the numbers of branches along the way is, on the average over all

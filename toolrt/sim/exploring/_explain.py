@@ -1,4 +1,4 @@
-"""A failure as a person reads it: one column for each task, time downwards; then what is wrong, and why.
+"""Draws a failure for people: one column for each task, time downwards; then what is wrong, and why.
 
 Rules.  First the minimal schedule, step by step, and what is wrong with it.  Then what decides: the pair of accesses
 that came the wrong way round, with their lines; where the nearest schedule that passes parts from it; for a deadlock,

@@ -1,4 +1,4 @@
-"""Run one schedule, replay one, or explore many."""
+"""Runs one schedule, replays one, or explores many."""
 
 from __future__ import annotations
 

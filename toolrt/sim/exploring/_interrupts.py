@@ -1,4 +1,4 @@
-"""Ctrl-C while workers run."""
+"""Handles Ctrl-C while worker processes run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one execution is right: the rules of a *check*.
+"""Judges one execution by the user's check.
 
 A check is called with the execution.  It complains by raising AssertionError, by returning False, by returning a
 text, which is the violation, or by returning violations (anything iterable that is not empty).  ``None``, an empty

@@ -1,4 +1,4 @@
-"""How far an exploration has come, and when it ends early."""
+"""Reports the progress of an exploration, and ends it early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two executions of one program are what they must be: alike as far as their choices are.
+"""Checks that two executions of one program are alike as far as their choices are.
 
 Rules.  The same choices lead to the same steps, with the same tasks that could run and the same accesses, and to the
 same outcome; and up to the first choice every execution is the same.  Where one is not, the program depends on

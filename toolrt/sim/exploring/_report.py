@@ -1,4 +1,4 @@
-"""What an exploration found."""
+"""The report of an exploration: verdict, counts, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exploration in one process: one execution after the other; the search learns from each before it picks the next.
+"""Explores in one process: one execution after the other; the search learns from each before it picks the next.
 
 Rules.  The executions that `_repeats` names are run twice, and so is the first failure.  When the search has ended, the
 first execution is run once more, after all others.  Then the search may compare the evidence with samples; a sample is

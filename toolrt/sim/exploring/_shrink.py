@@ -1,4 +1,4 @@
-"""A simpler schedule that fails the same way.
+"""Shrinks a failing schedule to a simpler one that fails the same way.
 
 Rules.  A candidate is a list of choices; it is run with `Choices`, which takes any list, so a candidate always
 is a schedule of the program.  What counts is the schedule the program then made.  Simpler means: fewer preemptions

@@ -1,4 +1,4 @@
-"""The processes that do the parts of an exploration, or of anything that can be divided.
+"""Worker processes that run the parts of an exploration, or of any divided work.
 
 Rules.  A worker gets a part, does some of it, and answers with what that showed and with what is left; so the master
 always knows all that is to be done.  A worker goes on for half a second, or until other workers are idle, or until

@@ -1,4 +1,4 @@
-"""The choices as a list of small integers, one for each step.
+"""A policy that takes its choices from a list of small integers, one for each step.
 
 Rules.  It never raises, whatever the list holds: a choice past the last enabled task is the last, a negative
 one is 0, and past the end of the list every choice is 0.  So any list is a schedule of any program, which is

@@ -1,4 +1,4 @@
-"""At every step, any enabled task with the same probability.
+"""A policy that picks any enabled task with the same probability at every step.
 
 The baseline that other samplers are compared with.  A bug that needs one particular choice at k steps with n
 tasks each is found with probability n**-k: good at shallow bugs, hopeless at deep ones.

@@ -1,4 +1,4 @@
-"""Seeds: what may be one, and a different one for each execution of a sample."""
+"""Checks seeds, and derives a different one for each execution of a sample."""
 
 from __future__ import annotations
 

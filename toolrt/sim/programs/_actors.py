@@ -1,4 +1,4 @@
-"""What else can happen at any moment: the program is cancelled, or a scope in it, or time moves.
+"""Actors beside the program's tasks: a cancel of the program or of a scope, or the passing of time, at any moment.
 
 Rules.  ``cancel_at="any"``: the program becomes ``main.0``, in a cancel scope of its own, and ``main.1`` is a task of
 one step that cancels that scope.  When it steps is a choice like any other, so every strategy tries it, every schedule

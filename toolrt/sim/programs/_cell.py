@@ -1,4 +1,4 @@
-"""Shared memory whose accesses are seen."""
+"""A cell: shared memory whose accesses the simulator sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can happen beside the tasks' own steps: time moves early, a named scope is cancelled, something is chosen.
+"""Chances: time that moves early, a named scope that is cancelled, a value that is chosen.
 
 Rules.  Each is a choice like any other, offered after all tasks, so that the schedule of zeros has none of them; the
 clock comes last.  The clock may move to the next deadline whenever there is one, but so many times only, and never

@@ -1,4 +1,4 @@
-"""Makes what happens to a plain object visible to the simulator.
+"""Makes the accesses to a plain object visible to the simulator.
 
 Rules.  Each attribute of a watched object is a resource of its own, and so is each key of a watched dict, beside the
 dict's set of keys: two tasks that write different keys that are there do not conflict, two that add keys do, because

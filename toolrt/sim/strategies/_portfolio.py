@@ -1,4 +1,4 @@
-"""Several samplers side by side, because no single one wins.
+"""A portfolio: runs several samplers side by side, because no single one wins.
 
 Theory.  Each sampler has bugs that it all but never finds.  A plain random walk meets the end of the longer of
 two uneven tasks once in 2**25; PCT at small depths never makes tasks alternate; URW depends on the lengths it has

@@ -1,4 +1,4 @@
-"""A sample: every execution by a policy that draws its choices."""
+"""Sampling: every execution follows a policy that draws its choices at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every schedule, or every one with at most so many preemptions.
+"""Exhaustive search: every schedule, or every one with a bounded number of preemptions.
 
 Rules.  The schedules of a program are a tree: a node is a step, its branches are the choices there.  A prefix of
 choices is run and then choice 0 to the end; that run shows how wide each later node is, and every branch not taken

@@ -1,1 +1,1 @@
-"""One change of one file: versions before and after, directories made on the way, what is kept for undo."""
+"""Changes one file: versions before and after, directories made on the way, what is kept for undo."""

@@ -1,4 +1,4 @@
-"""What every file tool goes through: reading and changing files, with all that has to happen around it.
+"""The operations on files that every file tool uses: reads and changes, with freshness, history and events.
 
 Rules.
     1. The caller has claimed the file, and has checked that its name still means it (`held`).

@@ -1,4 +1,4 @@
-"""What this workspace last saw of each file, so that it overwrites no unread change of another program.
+"""Remembers what this workspace last saw of each file, so that no unread change of another program is overwritten.
 
 Rules.  The workspace remembers every read and every mutation of its own: the SHA-256 of the content, or that there was
 no file.  A mutation that finds anything else is a conflict and changes nothing.  A file that was never seen has no

@@ -1,4 +1,4 @@
-"""The first step of every file tool: look again at what its names mean.
+"""Looks again, as the first step of every file tool, at what the names in its claims mean.
 
 Rules.  A tool claims what its names mean when the call is ordered, and looks again when it starts to run.  If a name
 means something else by then, the call fails with a retryable error and touches nothing (RULE 18).

@@ -1,4 +1,4 @@
-"""Keeping aside what is removed and too large for history, within bounds.
+"""Keeps removed files that are too large for history aside, within bounds.
 
 Rules.  A removal that fits into history is stored there.  Any other is kept aside by the disk (`Disk.keep`), and
 history records where, with device, inode number, digest and size.  The bytes kept aside are bounded: the oldest go for

@@ -1,4 +1,4 @@
-"""The events of a mutation: that it begins, and how it ended, for each file that it changes."""
+"""Reports the begin and the end of a mutation, for each file that it changes."""
 
 from __future__ import annotations
 

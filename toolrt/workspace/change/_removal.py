@@ -1,4 +1,4 @@
-"""What a removal is going to delete, recorded before it does: the entry, and all that is below it.
+"""Records what a removal is about to delete: the entry, and everything below it.
 
 Rules.  Everything is looked at first, the deepest first.  Nothing is removed if another program has changed a file
 since this workspace last saw it, or if a directory is not empty and may not go with its content.

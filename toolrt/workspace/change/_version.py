@@ -1,4 +1,4 @@
-"""What history is made of: the changes of one mutation, as they are written down and as they are shown."""
+"""The rows of history: the changes of one mutation, as they are stored and as they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disk port: what a workspace asks of a disk, and the values it is answered with.
+"""The disk port: the operations that a workspace needs of a disk, and the values that they return.
 
 Rules.  A *path* is an absolute POSIX path in the disk's own namespace; the synchronous operations take one, look,
 and never open a file or write.  An *entry* is the parts of a path below the disk's root, none of them ``.``,

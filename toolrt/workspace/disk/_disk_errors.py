@@ -1,4 +1,4 @@
-"""What a disk raises beside the system's own errors: each is an `OSError` whose text shows no path above the root."""
+"""Errors of a disk beside the system's own: each is an `OSError` whose text shows no path above the root."""
 
 from __future__ import annotations
 

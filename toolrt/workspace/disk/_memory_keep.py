@@ -1,4 +1,4 @@
-"""How the disk in memory keeps aside what is removed; see `_real_keep`."""
+"""Keeps removed entries of the disk in memory aside; see `_real_keep`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a disk in memory is planted: content, names that come and go from outside, and a copy of a real directory.
+"""Fills a disk in memory: content, changes from outside, and a copy of a real directory.
 
 Planting happens at once, at any time, and no permission binds it.
 """

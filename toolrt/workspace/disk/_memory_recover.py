@@ -1,4 +1,4 @@
-"""What a start of the disk in memory makes of names that dead writers left; see `_real_recover`."""
+"""Recovers, at the start of a disk in memory, the names that dead writers left; see `_real_recover`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a disk in memory is made of: the values it is planted with, and the nodes they become."""
+"""The nodes of a disk in memory, and the values that tests plant in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns between processes that change the same files: locks on paths, kept in one file of the state directory.
+"""Locks paths between processes that change the same files, in one file of the state directory.
 
 Rules.  A path is one byte of the lock file.  A change locks its own paths exclusively and the directories above them
 together with others.  So two changes meet where they touch one entry, or where one touches a directory above the other;

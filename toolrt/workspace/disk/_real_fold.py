@@ -1,4 +1,4 @@
-"""How the real disk finds out which spellings a directory takes for the same name."""
+"""Finds out which spellings a real directory takes for the same name."""
 
 from __future__ import annotations
 

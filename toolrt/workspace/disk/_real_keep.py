@@ -1,4 +1,4 @@
-"""How the real disk keeps aside what is removed, so that it can be put back whole.
+"""Keeps removed entries of the real disk aside, so that they can be put back whole.
 
 Rules.  What is removed is renamed into a *box*: a directory with a signed name of the disk's own, on the same file
 system.  Nothing is copied, with one exception: a file with several names is copied first, because a program that

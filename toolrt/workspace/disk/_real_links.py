@@ -1,4 +1,4 @@
-"""How the real disk finds the names of a file.
+"""Finds all names of a file on the real disk.
 
 Rules.  Directories are opened one inside the other and no link is followed, so a name that is counted stands below the
 root.  A directory that is mounted at two places is looked into once.  Names of the disk's own do not count: what is

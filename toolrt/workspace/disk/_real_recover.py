@@ -1,4 +1,4 @@
-"""How the real disk finds what dead writers left, and mends it.
+"""Finds what dead writers left on the real disk, and repairs it.
 
 Rules.  Only signatures count: a name is the disk's own if it is signed for the directory it stands in, and a recovery
 copy if its whole head is signed (`toolrt.workspace.disk._seal`).  Any other name is left alone, unopened; `strangers`

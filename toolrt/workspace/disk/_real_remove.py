@@ -1,4 +1,4 @@
-"""How the real disk removes what stands at a name.
+"""Removes an entry from the real disk.
 
 Rules.  A directory with all its content is looked through first.  It is refused untouched where something in it could
 not go: for want of permission, because it is immutable (``chattr +i``, ``+a``), or because another file system is

@@ -1,4 +1,4 @@
-"""How the real disk reaches an entry, and how it looks at and reads what stands there.
+"""Reaches an entry of the real disk without following links, and reads it.
 
 Rules.  One directory after the other is opened from the root, each by its name inside the one before and without
 following a link.  Directories are opened to pass through (O_PATH where there is such a thing), which asks no more

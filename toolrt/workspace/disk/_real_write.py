@@ -1,4 +1,4 @@
-"""How the real disk changes what stands at a name.
+"""Changes an entry of the real disk.
 
 Rules.  New content is first written under a name of the disk's own, which its writer keeps locked as long as it lives,
 and comes to its place by one rename.  So a crash leaves the old content or the new, and beside it at most a file that

@@ -1,4 +1,4 @@
-"""Which names in a tree the disk made itself: each is signed with a key that only this user has.
+"""Signs the names that the disk makes itself with a key that only this user has, and recognises them.
 
 Rules.  A name of the disk's own has a random part and a signature over it and over the directory that it stands in (its
 inode number).  A recovery copy is signed as a whole.  The key is 32 random bytes in the user's private state directory,

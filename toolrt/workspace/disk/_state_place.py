@@ -1,4 +1,4 @@
-"""Where a user's private state is: histories of workspaces, and the key that signs the names of the disk's own.
+"""Finds the directory of a user's private state: histories of workspaces, and the key that signs names.
 
 Rules.  ``$TOOLRT_STATE_DIR``, or else ``$XDG_STATE_HOME/toolrt`` or ``~/.local/state/toolrt`` (XDG Base Directory
 Specification 0.8), and what a workspace is given as its `state_dir`.  Nothing that is believed may lie in a tree that

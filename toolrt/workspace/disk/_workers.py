@@ -1,4 +1,4 @@
-"""Worker threads for a disk's operations: one thread does all that are waiting, as long as they are quick.
+"""Runs a disk's operations in worker threads: one thread does all that wait, as long as they are quick.
 
 Rules.
     1. Operations begin in the order in which they were requested.

@@ -1,1 +1,1 @@
-"""Walking the tree, and searching names and contents."""
+"""Walks the tree, and searches names and contents."""

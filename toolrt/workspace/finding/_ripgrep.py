@@ -1,4 +1,4 @@
-"""ripgrep, where it is installed: which files of a real directory may have a text.
+"""Asks ripgrep, where it is installed, which files of a real directory may contain a text.
 
 Rules.  ripgrep names candidates and decides nothing.  A file that it leaves out is text and does not have the pattern
 in any encoding that a search reads; a file that it names is read and searched as without ripgrep.  A file that is not

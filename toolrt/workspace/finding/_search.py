@@ -1,4 +1,4 @@
-"""Which lines of a text have what is searched for."""
+"""Finds the lines of a text that match a search."""
 
 from __future__ import annotations
 

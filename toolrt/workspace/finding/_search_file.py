@@ -1,4 +1,4 @@
-"""Searching one file: small ones as a whole, large ones block by block; and what a search could not read.
+"""Searches one file: small ones as a whole, large ones block by block; and counts what it could not read.
 
 Rules.  A file is searched in the encoding that its byte order mark tells, else in UTF-8; one that is no text in that
 encoding is searched in the encoding that the caller names, if one is named.  A small file that is no text is not

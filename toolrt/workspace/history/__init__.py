@@ -1,1 +1,1 @@
-"""What was changed, by which call, and how to undo it."""
+"""The history of files: what changed, by which call, and how to undo it."""

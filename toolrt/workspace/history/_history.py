@@ -1,4 +1,4 @@
-"""Every version of every file that a workspace changed: to see, to restore, and to undo a batch.
+"""Shows every version of every file that a workspace changed, restores one, and undoes a batch.
 
 Rules.  Each mutation that landed is a version of its file, also one by a restore or an undo.  `undo` puts back exactly
 what a batch changed, all of it or nothing.  It refuses where another batch or program has changed one of those files

@@ -1,4 +1,4 @@
-"""The plan of an undo: the steps that take back what a batch did, made before any of them is carried out.
+"""Plans an undo: all steps that take a batch's changes back, before any of them runs.
 
 Rules.  Every file must be as the batch left it, and between two changes of the batch as the first of them left it.
 Otherwise the plan is refused, and the refusal names the files.  The plan is also refused where a file that was written

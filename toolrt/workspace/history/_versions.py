@@ -1,4 +1,4 @@
-"""One entry's versions, made of the rows of its changes.
+"""Builds one entry's versions from the rows of its changes.
 
 Theory.  Between two changes of an entry its content is what the one left and the other found.  A move tells neither, as
 it looks into nothing: then it is what the entry had before under its other name, or has there after.

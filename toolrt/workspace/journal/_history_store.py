@@ -1,4 +1,4 @@
-"""Where the history of a workspace is: in segments on the disk, and in memory where the disk does not take it.
+"""Stores the history of a workspace: in segments on the disk, or in memory where the disk refuses.
 
 Rules.
     1. A change is recorded before the file is touched, with both contents and in one append.  How it ended is recorded

@@ -1,4 +1,4 @@
-"""The index of the segments: which changes they describe, and where their contents are.
+"""The index of the segments: the changes that they describe, and where their contents are.
 
 Rules.  The index is in memory and is made from the segments.  Each question first reads what was appended since the
 last one, by this process or another.  A change is pending until its writer records how it ended; then it stands, or

@@ -1,4 +1,4 @@
-"""The segments that this process writes, one after another, and how the changes in them ended.
+"""Writes this process's segments one after another, and how the changes in them ended.
 
 Rules.  An intended change is one record.  That it happened, or did not, is recorded with the next change, or when no
 change is under way.  For that a segment keeps room behind its last record (`toolrt.workspace.journal._segment`), so it

@@ -1,4 +1,4 @@
-"""History that lasts as long as the process.
+"""A store of history that lasts as long as the process.
 
 Rules.  A change is kept once it has happened.  The oldest changes go first, but none of the batch that writes.
 """

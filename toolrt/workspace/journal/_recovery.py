@@ -1,4 +1,4 @@
-"""The start of a workspace decides the changes of killed writers.
+"""Decides, when a workspace opens, the changes of killed writers.
 
 Rules.  First the disk mends what was half written, where those changes were.  Then a change that stands alone happened
 if the disk has what it was to leave, and did not if the disk has what it found.  Where the disk has neither, another

@@ -1,4 +1,4 @@
-"""The files that history is written to: each has one writer and takes one system call for a record.
+"""Reads and writes a segment: a file of history with one writer and one system call for each record.
 
 Rules.  A segment is a sequence of records; a record is a head, a description in JSON, and contents.  The writer of a
 segment holds a lock on it (flock) while it lives, so a segment that can be locked has lost its writer.  A record that

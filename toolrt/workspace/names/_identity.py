@@ -1,4 +1,4 @@
-"""What a name means: one key for every name of a file, and the claims that follow from it.
+"""Finds what a name means: one key for all names of a file, and the claims that follow from it.
 
 Rules (RULES 17 and 18).  The key of a file is its entry: the parts of its real directory below the workspace's root,
 then its own name, each folded as its directory folds names.  Below a mounted root the key begins with the mount's name.

@@ -1,4 +1,4 @@
-"""Several directories as one tree: a disk with other disks mounted at names of its root.
+"""Joins several directories into one tree: a disk with other disks mounted at names of its root.
 
 Rules.  A file of the mount ``docs`` has the name ``docs/...`` and its own absolute path, and both have one key.  No
 root contains another, so no file has two keys.  A mount point cannot be moved or removed, and it hides what stands

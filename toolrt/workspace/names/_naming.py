@@ -1,4 +1,4 @@
-r"""How a file's name is shown, and what a name that was shown means.
+r"""Decides how a file's name is shown, and what a shown name means.
 
 Rules.  Most names are shown as they are.  A part of a path that could deceive is quoted as git quotes names: in double
 quotes, with ``\n``, ``\t``, ``\"``, ``\\`` and three octal digits for each other byte (``"caf\351"``, ``"a\nb"``).

@@ -1,4 +1,4 @@
-"""How the disk spells a name that the caller spelled differently, where its directories fold names.
+"""Finds the disk's spelling of a name that the caller spelled differently, where directories fold names.
 
 Theory.  Any spelling of a name finds its file, so most code never needs the disk's own.  A removal or a move does: undo
 must bring the entry back under the name that the directory listed.

@@ -1,1 +1,1 @@
-"""Which files a workspace shows, and which changes it permits."""
+"""Rules: which files a workspace shows, and which changes it permits."""

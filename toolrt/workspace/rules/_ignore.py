@@ -1,4 +1,4 @@
-"""What ``.gitignore`` files leave out.
+"""Reads ``.gitignore`` files, and says which files they leave out.
 
 Rules (gitignore(5)).  Each directory may have a ``.gitignore``, which speaks of what is below it; of all patterns
 that match a path the last one decides, and a deeper file comes after those above it.  A pattern with a slash before

@@ -1,4 +1,4 @@
-"""Which tool may do what to which file: rules, questions and grants.
+"""Decides which tool may do what to which file: rules, questions and grants.
 
 Rules.
     1. A call is judged by the files it claims, not by how its input spells them.  Claims that only say which way a

@@ -1,4 +1,4 @@
-"""Rules of a session's permissions: which tools, which paths, what answer.
+"""The rules of a session's permissions: which tools, which paths, which answer.
 
 Rules.  A path is the key of a file, from the workspace's root, and a pattern is held against it part by part, each as
 the directory that it stands in folds names.  Of a subtree, a pattern may match all, or only what may be below.

@@ -1,4 +1,4 @@
-"""What a call's approval withholds of the directories that the call may use.
+"""Finds the entries below a call's directories that its approval withholds.
 
 Rules.  A walk leaves withheld entries out.  A change of a whole directory refuses where one is in it, or would come to
 stand at a withheld name; it looks just before it changes anything.

@@ -1,1 +1,1 @@
-"""What a file's bytes mean as text: encoding, line endings, and how much of it an answer holds."""
+"""Turns a file's bytes into text: encoding, line endings, and how much of it an answer holds."""

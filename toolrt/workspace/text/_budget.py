@@ -1,4 +1,4 @@
-"""How many tokens a text has, and what is answered of a file that has too many.
+"""Counts the tokens of a text, and shortens the answer about a file that has too many.
 
 Rules.  A read that asks for the whole of a file is answered with it while that fits the read's share of the context
 (`ToolContext.read_budget`), else with a skeleton that says how to get the rest.  A read that names lines is answered

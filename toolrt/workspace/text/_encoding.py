@@ -1,4 +1,4 @@
-"""Which bytes a text is: encodings, and the marks that say which one a file has.
+"""Encodes and decodes text, and recognises the marks that name a file's encoding.
 
 Rules.  A file that begins with the byte order mark of UTF-8, UTF-16 or UTF-32 has that encoding; any other is
 UTF-8 unless the caller names one.  Nothing is guessed.  The mark is part of the text (U+FEFF, its first character),

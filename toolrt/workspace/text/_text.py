@@ -1,4 +1,4 @@
-r"""Text as it is: lines, and replacing a part without touching the rest.
+r"""Splits text into lines and replaces a part of it without touching the rest.
 
 Rules.  A text outside what an edit replaces never changes: not its byte order mark, not its line ends, not whether
 the last line has one.  A line ends with ``\n``, ``\r\n`` or ``\r``, and with nothing else.  Of several edits each is

@@ -1,1 +1,1 @@
-"""The file tools: each checks its input, works on `Files`, and words its answer."""
+"""The file tools: each checks its input, calls `Files`, and words its answer."""

@@ -1,4 +1,4 @@
-r"""Unified diffs: reading one, and making the text it speaks of.
+r"""Reads a unified diff, and applies it to a text.
 
 Rules.  A patch names each file once, and changes, creates, deletes, renames or copies it.  A hunk's old lines must be
 in the file: where the hunk says, else at exactly one other place after the hunk before it; nothing is left out or

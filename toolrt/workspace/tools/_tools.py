@@ -1,4 +1,4 @@
-"""The file tools that a model is given: which there are, what each claims, and the schemas that they share.
+"""The list of file tools for a model: what each claims, and the schemas that they share.
 
 Rules.  A tool is a function of a workspace, a call's context and the model's input.  What it claims is claimed as the
 call is ordered; what it refuses it refuses with a `FileProblem`.  Schemas are derived from the type hints once in a

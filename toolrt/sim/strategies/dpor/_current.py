@@ -1,4 +1,4 @@
-"""The current execution, as the reduction keeps it: a node for each step, with what happens before it and its races.
+"""The execution that the reduction runs now: a node for each step, what happens before it, and its races.
 
 Theory.  A race is a pair of dependent steps of two tasks with nothing between them that orders them.  What happens
 before a step is kept as a bit for each earlier step; a race is found by asking the latest that touched what it touches.

@@ -1,4 +1,4 @@
-"""One step of the current execution, as the reduction keeps it, and what sleeps or is to be run beside it."""
+"""One step of the reduction's current execution, with its sleep set and the steps to run in its place."""
 
 from __future__ import annotations
 

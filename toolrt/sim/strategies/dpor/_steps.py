@@ -1,4 +1,4 @@
-"""What the steps of an execution touched, as the reduction wants it.
+"""The footprints of an execution's steps, in the form that the reduction needs.
 
 Rules.  A step that choices have divided is one step, because no other can come between its parts.  It touches what its
 parts touch.  Time that moves because nothing else can happen conflicts with everything, as if it had done anything.  An

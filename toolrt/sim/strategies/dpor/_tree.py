@@ -1,4 +1,4 @@
-"""The tree of executions that the reduction walks: what is left to run, and the path of the next execution.
+"""The tree of executions that the reduction walks: the branches left to run, and the path of the next execution.
 
 Rules.  The tree takes in each execution, with what its steps touched and what caused them, and gives the tasks to step
 first in the next one.  It keeps the current execution, what is left to run beside it, and what sleeps.

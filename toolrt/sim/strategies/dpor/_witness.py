@@ -1,4 +1,4 @@
-"""Whether steps report all that decides what they touch.
+"""Checks that steps report everything that decides what they touch.
 
 Theory.  A step may touch different things in different schedules, as what it reads says.  One that touches different
 things when it knows the same, and nothing that it touches was touched differently before, *withholds* something: labels
