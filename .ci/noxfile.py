@@ -62,7 +62,21 @@ def fast(session: nox.Session) -> None:
     folders = [f"tests/{room}" for room in session.posargs] or tests_for(changed_files())
     if folders:
         marked = "not slow" if session.posargs else "not slow and not process"
-        session.run("python", "-m", "pytest", "-q", "-x", "-n", "2", "-m", marked, *folders, success_codes=[0, 5])
+        session.run(
+            "python",
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-n",
+            "2",
+            "--dist",
+            "worksteal",
+            "-m",
+            marked,
+            *folders,
+            success_codes=[0, 5],
+        )
     else:
         session.log("no room was changed")
 
