@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
@@ -211,9 +210,7 @@ class ServersBlock:
         self._nursery = await self._nursery_manager.__aenter__()
         return self._nursery
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for connection in self._connections:
             connection.close()
         # The servers' tasks raise nothing, so what the block raised is passed on as it is, not in a group; and they are

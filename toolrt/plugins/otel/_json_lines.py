@@ -22,7 +22,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, TextIO
 
 from toolrt import probe
@@ -104,9 +103,7 @@ class JsonLines:
     def __enter__(self) -> JsonLines:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ nanoseconds, so a sum does not depend on the order of what is added.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -68,82 +68,56 @@ class Measures(ABC):
 
     def event(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Draw from what happened what it changes."""
-        number = fields.get("number")
         if kind == "batch.opened":
             self._batches[fields["number"]] = _Batch(fields["time"])
             return
+        number = fields.get("number")
         batch = self._batches.get(number) if isinstance(number, int) else None
-        react = _REACTIONS.get(kind)
-        if batch is not None and react is not None:
-            react(self, batch, fields)
-
-    def _submitted(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        batch.calls[fields["call"]] = _Call(fields["tool"] or UNKNOWN_TOOL)
-
-    def _joined(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        batch.lanes.setdefault(fields["lane"], []).append(fields["call"])
-
-    def _wait_began(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        batch.calls[fields["call"]].waits[fields["why"]] = fields["time"]
-
-    def _wait_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        call = batch.calls[fields["call"]]
-        began = call.waits.pop(fields["why"])
-        self._measure("toolrt.call.wait", fields["time"] - began, (("tool", call.tool), ("why", fields["why"])))
-
-    def _started(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        batch.calls[fields["call"]].started = fields["time"]
-
-    def _settled(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        batch.calls[fields["call"]].outcome = fields["outcome"]
-
-    def _ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        call = batch.calls[fields["call"]]
-        if call.started is not None:
-            self._measure("toolrt.call.duration", fields["time"] - call.started, (("tool", call.tool),))
-
-    def _lane_began(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        self._count("toolrt.lanes", 1, (("shared", fields["shared"]),))
-
-    def _lane_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        for index in sorted(batch.lanes.pop(fields["lane"], ())):
-            self._counted(batch.calls[index])
+        if batch is None:
+            return
+        calls = batch.calls
+        match kind:
+            case "call.submitted":
+                calls[fields["call"]] = _Call(fields["tool"] or UNKNOWN_TOOL)
+            case "wait.began":
+                calls[fields["call"]].waits[fields["why"]] = fields["time"]
+            case "wait.ended":
+                call = calls[fields["call"]]
+                waited = fields["time"] - call.waits.pop(fields["why"])
+                self._measure("toolrt.call.wait", waited, (("tool", call.tool), ("why", fields["why"])))
+            case "call.joined":
+                batch.lanes.setdefault(fields["lane"], []).append(fields["call"])
+            case "call.started":
+                calls[fields["call"]].started = fields["time"]
+            case "call.settled":
+                calls[fields["call"]].outcome = fields["outcome"]
+            case "call.ended":
+                call = calls[fields["call"]]
+                if call.started is not None:
+                    self._measure("toolrt.call.duration", fields["time"] - call.started, (("tool", call.tool),))
+            case "progress.counted":
+                labels = (("tool", calls[fields["call"]].tool),)
+                self._count_parts("toolrt.progress", ("sent", "dropped"), fields, labels)
+            case "lane.began":
+                self._count("toolrt.lanes", 1, (("shared", fields["shared"]),))
+            case "lane.ended":
+                for index in sorted(batch.lanes.pop(fields["lane"], ())):
+                    self._counted(calls[index])
+            case "state.merged":
+                self._count_parts("toolrt.modifiers", ("applied", "rejected"), fields, ())
+            case "batch.ended":
+                for _, call in sorted(calls.items()):
+                    if call.outcome:
+                        self._counted(call)
+                self._count("toolrt.batches", 1, ())
+                self._measure("toolrt.batch.duration", fields["time"] - batch.opened, ())
+                del self._batches[fields["number"]]
 
     def _counted(self, call: _Call) -> None:
         self._count("toolrt.calls", 1, (("outcome", call.outcome), ("tool", call.tool)))
         call.outcome = ""
 
-    def _merged(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        for what in ("applied", "rejected"):
-            if fields[what]:
-                self._count(f"toolrt.modifiers.{what}", fields[what], ())
-
-    def _progress(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        labels = (("tool", batch.calls[fields["call"]].tool),)
-        for what in ("sent", "dropped"):
-            if fields[what]:
-                self._count(f"toolrt.progress.{what}", fields[what], labels)
-
-    def _batch_ended(self, batch: _Batch, fields: Mapping[str, Any]) -> None:
-        for _, call in sorted(batch.calls.items()):
-            if call.outcome:
-                self._counted(call)
-        self._count("toolrt.batches", 1, ())
-        self._measure("toolrt.batch.duration", fields["time"] - batch.opened, ())
-        del self._batches[fields["number"]]
-
-
-_REACTIONS = {
-    "call.submitted": Measures._submitted,
-    "call.joined": Measures._joined,
-    "wait.began": Measures._wait_began,
-    "wait.ended": Measures._wait_ended,
-    "call.started": Measures._started,
-    "call.settled": Measures._settled,
-    "call.ended": Measures._ended,
-    "lane.began": Measures._lane_began,
-    "lane.ended": Measures._lane_ended,
-    "state.merged": Measures._merged,
-    "progress.counted": Measures._progress,
-    "batch.ended": Measures._batch_ended,
-}
+    def _count_parts(self, name: str, parts: Sequence[str], fields: Mapping[str, Any], labels: Labels) -> None:
+        for part in parts:
+            if fields[part]:
+                self._count(f"{name}.{part}", fields[part], labels)

@@ -12,7 +12,6 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ObserverWarning
@@ -110,9 +109,7 @@ class Telemetry:
     def __enter__(self) -> Telemetry:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import TracebackType
 from typing import TypeVar
 
 import attrs
@@ -333,9 +332,7 @@ class _Turn:
                 raise
         self._ticket = ticket
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._ticket is not None:
             self._ticket.release()
 
