@@ -10,15 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from tests._forked import ran
+
 #: Runs pytest on one file, which is written first; gives the exit code and what was printed.
 Inner = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
 def inner(tmp_path: Path) -> Inner:
-    """A pytest in a directory of its own, with pytest-trio's trio_mode unless told otherwise."""
+    """A pytest in a directory of its own, with pytest-trio's trio_mode unless told otherwise.
 
-    def run(text: str | None, *arguments: str, trio_mode: bool = True, ini: str = "") -> tuple[int, str]:
+    It is forked from a process that has imported what it needs; a `fresh` one is a Python of its own.
+    """
+
+    def run(
+        text: str | None, *arguments: str, trio_mode: bool = True, ini: str = "", fresh: bool = False
+    ) -> tuple[int, str]:
         if text is not None:
             (tmp_path / "test_it.py").write_text(text)
         (tmp_path / "pytest.ini").write_text(f"[pytest]\ntrio_mode = {str(trio_mode).lower()}\n{ini}\n")
@@ -31,8 +38,14 @@ def inner(tmp_path: Path) -> Inner:
             environment.pop(variable, None)
         # And Hypothesis would load a profile without a database there.
         profile = "--hypothesis-profile=default"
-        command = [sys.executable, "-m", "pytest", "-q", "-rA", *named, profile, *arguments]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+        options = ["-q", "-rA", *named, profile, *arguments]
+        if fresh:
+            command = [sys.executable, "-m", "pytest", *options]
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout + done.stderr
+        # Imported before it was forked, Hypothesis takes another directory for that of the tests.
+        environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(tmp_path / ".hypothesis")
+        code, out, err = ran("pytest", *options, cwd=tmp_path, environment=environment)
+        return code, out + err
 
     return run

@@ -183,7 +183,7 @@ import sys, trio
 async def test_it():
     assert "toolrt.testing" not in sys.modules
 """
-    code, output = inner(text)
+    code, output = inner(text, fresh=True)
     assert code == 0, output
 
 

@@ -304,6 +304,6 @@ class TestIt:
 @pytest.mark.process
 def test_xdist_runs_explored_tests(inner: Inner) -> None:
     """Options and kept failures reach the workers."""
-    code, output = inner(FAILING, "-p", "xdist", "-n", "1", "--explore-executions", "50")
+    code, output = inner(FAILING, "-p", "xdist", "-n", "1", "--explore-executions", "50", fresh=True)
     assert code == 1, output
     assert command_in(output) == "main main.0 main.1*2 main.0 main"
