@@ -295,17 +295,14 @@ class Graph:
     def _overridden(self, target: Target, symbol: Symbol) -> list[Target]:
         if symbol.parent == MODULE or self.tree.facts(target.path).language != "python":
             return []
-        found = []
-        for base in (
-            self._python.order(Target(target.path, symbol.parent))[1:] if self._is_class(target, symbol) else ()
-        ):
+        found: list[Target] = []
+        if self.tree.facts(target.path).symbols[symbol.parent].kind != "class":
+            return found
+        for base in self._python.order(Target(target.path, symbol.parent))[1:]:
             for one in self.tree.facts(base.path).symbols:
                 if one.parent == base.symbol and one.name == symbol.name:
                     found.append(Target(base.path, one.ordinal))
         return found
-
-    def _is_class(self, target: Target, symbol: Symbol) -> bool:
-        return self.tree.facts(target.path).symbols[symbol.parent].kind == "class"
 
     def _heirs(self, target: Target, symbol: Symbol) -> list[Target]:
         """The classes that inherit from a class."""

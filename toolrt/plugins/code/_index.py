@@ -219,7 +219,7 @@ class FactIndex:
                     large += 1
                     continue
                 path = "/".join(one.names)
-                if path.isprintable() or _encodable(path):
+                if path.isprintable() or path.encode(errors="ignore").decode() == path:
                     found[path] = one.stat
                 else:
                     unnamed += 1
@@ -339,26 +339,10 @@ def _stored(path: str, content: bytes, digest: bytes, stamp: str, settled: bool)
     else:
         facts = facts_of(grammars_of_thread(), language, content)
     text = content.decode("utf-8", "replace")
-    if "\ufffd" in text and not facts.note and not _is_utf_8(content):
+    if "\ufffd" in text and not facts.note and text.encode() != content:
         facts = facts._replace(note="not UTF-8")
     return Stored(path, digest, stamp, settled, facts, tuple(pieces_of(facts, text)))
 
 
-def _is_utf_8(content: bytes) -> bool:
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _stamp(stat: Stat) -> str:
     return f"{stat.mtime_ns} {stat.ctime_ns} {stat.size} {stat.inode} {stat.device}"
-
-
-def _encodable(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

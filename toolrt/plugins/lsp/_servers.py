@@ -184,14 +184,12 @@ class LanguageServers(ServersBlock):
                     for connection in self._connections:
                         connection.renew()
                     continue
-                content = await self._content_of(path) if self._is_open(path) else b""
+                is_open = any(one.session is not None and one.session.is_open(path) for one in self._connections)
+                content = await self._content_of(path) if is_open else b""
                 if self._noted == noted:
                     # Else there may be news of this file, too: it is read again.
                     change = self._untold.pop(path)
                     self._tell_one(path, content, "deleted" if content is None else change)
-
-    def _is_open(self, path: str) -> bool:
-        return any(one.session is not None and one.session.is_open(path) for one in self._connections)
 
     async def _content_of(self, path: str) -> bytes | None:
         """The file as it is; None: there is no such file to read."""

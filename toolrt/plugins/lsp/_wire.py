@@ -43,9 +43,7 @@ class Wire:
 
     def __init__(self) -> None:
         self._converter = converters.get_converter()
-
-    def _plain(self, value: Any) -> Any:
-        return self._converter.unstructure(value)
+        self._plain = self._converter.unstructure
 
     def initialize(self, root_uri: str, options: Any) -> Any:
         """What a connection begins with."""

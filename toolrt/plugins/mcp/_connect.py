@@ -230,7 +230,7 @@ def _peer_of(server: McpServer) -> Peer:
         from mcp.server import Server
         from mcp.server.mcpserver import MCPServer
 
-        from toolrt.plugins.mcp._inside import InsidePeer
+        from toolrt.plugins.mcp._sdk import InsidePeer
     except ImportError as error:
         raise MissingExtra(f"MCP server {server.name!r}", "mcp") from error
     if not isinstance(server.server, MCPServer | Server):

@@ -26,6 +26,7 @@ import anyio.abc
 import attrs
 import trio
 from mcp.client import ClientSession
+from mcp.client._memory import InMemoryTransport
 from mcp.client._transport import ReadStream, TransportStreams, WriteStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -46,6 +47,8 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from toolrt.plugins.mcp._port import CallAnswer, Hints, Offered, Progress, Talk
+from toolrt.plugins.mcp._server import McpServer
+from toolrt.processes import ProgramNotes
 from toolrt.processes._unanswered import Gone, Refused, Unanswered
 
 #: Tools of one server, and pages in which it lists them.
@@ -244,3 +247,24 @@ def _refused(what: str, error: Exception, session: _SdkSession) -> Unanswered:
             return Gone("the connection was lost")
         return Refused(f"it answered {what} with an error: {error.message[:_SHOWN]} (code {error.code})")
     return Refused(f"its answer to {what} is not what the protocol says ({type(error).__name__})")
+
+
+@attrs.frozen
+class InsidePeer:
+    """Connects to a server object of the SDK: no program, no pipe, nothing that a simulation could not control.
+
+    The SDK's own transport in memory runs the server as it runs over pipes, message by message, so what is explored
+    here is the SDK's session and dispatcher themselves.  Its tools must be ``async def``: a plain function is run in a
+    thread.
+    """
+
+    #: An ``MCPServer`` or a low-level ``Server``.
+    _server: Any
+
+    async def serve(self, server: McpServer, talk: Talk, notes: ProgramNotes) -> None:
+        """See `Peer.serve`."""
+        async with InMemoryTransport(self._server) as streams:
+            lost = await hold(streams, talk)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        if lost:
+            notes.ended = "it closed the connection"

@@ -127,17 +127,13 @@ class Counts(Measures):
             found: dict[str, list[dict[str, Any]]] = {}
             for (name, labels), amount in sorted(self._counters.items()):
                 found.setdefault(name, []).append({"labels": dict(labels), "count": amount})
-            for (name, labels), times in sorted(self._times.items(), key=_name_and_labels):
+            for (name, labels), times in sorted(self._times.items(), key=lambda item: item[0]):
                 shown = attrs.asdict(times.shown(), value_serializer=_listed)
                 found.setdefault(name, []).append({"labels": dict(labels), **shown})
         return found
 
     def __repr__(self) -> str:
         return f"<Counts of {self.count('toolrt.calls'):,} calls>"
-
-
-def _name_and_labels(item: tuple[tuple[str, Labels], _Times]) -> tuple[str, Labels]:
-    return item[0]
 
 
 def _listed(_: object, __: object, value: Any) -> Any:

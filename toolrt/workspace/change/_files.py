@@ -43,13 +43,14 @@ from toolrt.workspace.change._mutation import (
     os_errors,
     standing_at,
 )
-from toolrt.workspace.change._mutation_events import MutationEvents, MutationResult
 from toolrt.workspace.change._pending import PendingDirectories
 from toolrt.workspace.change._reading import CachedReader
 from toolrt.workspace.change._removal import Removal
 from toolrt.workspace.change._revision import (
     CallContext,
     Change,
+    MutationEvents,
+    MutationResult,
     Revised,
     Revising,
     note_change,
@@ -61,8 +62,7 @@ from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._identity import Identity
-from toolrt.workspace.names._mounts import path_on, stat_or_none
-from toolrt.workspace.names._spelling import as_on_disk
+from toolrt.workspace.names._mounts import as_on_disk, path_on, stat_or_none
 
 T = TypeVar("T")
 
@@ -384,13 +384,10 @@ class Files:
                 one.digest, one.landed = (None if standing is None else standing.digest), True
         for row in done:
             if row.target is None and (row.after is None or row.after.kind is Kind.FILE):
-                self._saw_put_back(row)
+                # What history has put at an entry is what this workspace saw there last.
+                stat = stat_or_none(self._disk, path_on(self._disk, row.entry))
+                self._seen.saw_at(row.key, None if row.after is None else row.after.digest, stat)
         return done
-
-    def _saw_put_back(self, row: Row) -> None:
-        """What history has put at an entry is what this workspace saw there last."""
-        stat = stat_or_none(self._disk, path_on(self._disk, row.entry))
-        self._seen.saw_at(row.key, None if row.after is None else row.after.digest, stat)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """How much is remembered and how often it served: ``seen``, ``stored`` contents, ``cached`` answers."""

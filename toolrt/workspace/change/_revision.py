@@ -8,11 +8,12 @@ data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import attrs
 
+from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
@@ -200,3 +201,36 @@ class Revising:
         if self._token is not None:
             self._store.end(self._token, landed)
             self._token = None
+
+
+@attrs.define
+class MutationResult:
+    """What is known of a file while it is being changed, for the event that ends it."""
+
+    #: The digest of the content that is there; None: there is none, or it is not known.
+    digest: bytes | None = None
+    #: Whether the change landed.
+    landed: bool = False
+
+
+class MutationEvents:
+    """Reports that mutations of these files begin, and how they ended."""
+
+    __slots__ = ("_ctx", "_names", "_told")
+
+    def __init__(self, ctx: CallContext, names: Sequence[str]) -> None:
+        self._ctx = ctx
+        self._names = names
+        self._told = [MutationResult() for _ in names]
+
+    def __enter__(self) -> list[MutationResult]:
+        if observer.records:
+            for name in self._names:
+                observer.tell(MutationBegan(self._ctx.batch_id, self._ctx.call_index, name))
+        return self._told
+
+    def __exit__(self, *_: object) -> None:
+        if observer.records:
+            for name, one in zip(self._names, self._told, strict=True):
+                version = None if one.digest is None else one.digest.hex()[:12]
+                observer.tell(MutationEnded(self._ctx.batch_id, self._ctx.call_index, name, version, one.landed))

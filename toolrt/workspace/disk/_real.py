@@ -59,8 +59,7 @@ from toolrt.workspace.disk._real_walk import (
     stat_of,
 )
 from toolrt.workspace.disk._real_write import make_dirs, make_link, move, revise, set_mode
-from toolrt.workspace.disk._seal import Seal
-from toolrt.workspace.disk._state_place import private_directories
+from toolrt.workspace.disk._seal import Seal, private_directories
 from toolrt.workspace.disk._workers import DiskThreads, check_cancelled
 
 T = TypeVar("T")

@@ -41,10 +41,6 @@ def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _is_any(character: str) -> bool:
-    return True
-
-
 _CLASSES: dict[str, Test] = {"d": str.isdecimal, "w": _is_word, "s": str.isspace}
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 _ASSERTIONS = {"b": "b", "B": "B", "A": "^", "Z": "$", "z": "$"}
@@ -192,7 +188,7 @@ class _Parser:
             self._refuse("a repeat of nothing")
         self._at += 1
         if character == ".":
-            return _One(_is_any)
+            return _One(lambda character: True)
         if character in "^$":
             return _Where(character)
         return self._literal(character)

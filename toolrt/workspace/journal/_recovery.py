@@ -27,8 +27,7 @@ from toolrt.workspace.change._version import ChangeStore, Row, Standing
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
-from toolrt.workspace.disk._seal import Seal
-from toolrt.workspace.disk._state_place import contains, private_directories, users_directory
+from toolrt.workspace.disk._seal import Seal, contains, private_directories, users_directory
 from toolrt.workspace.journal._history_store import HistoryStore, Pending
 from toolrt.workspace.journal._index import Place
 from toolrt.workspace.journal._memory_store import MemoryStore

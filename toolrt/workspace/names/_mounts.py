@@ -22,6 +22,7 @@ from typing import Self, cast
 
 from toolrt.errors import DefinitionRefused
 from toolrt.workspace.disk._disk import (
+    EXACT,
     NAME_MAX,
     Change,
     Disk,
@@ -36,7 +37,7 @@ from toolrt.workspace.disk._disk import (
 )
 from toolrt.workspace.disk._disk_errors import failure
 from toolrt.workspace.disk._real import RealDisk
-from toolrt.workspace.disk._state_place import contains
+from toolrt.workspace.disk._seal import contains
 
 
 class MountedDisk:
@@ -341,3 +342,28 @@ def _is_a_name(name: str) -> bool:
     if len(name.encode(errors="surrogateescape")) > NAME_MAX:
         return False
     return name not in ("", ".", "..", "~") and not is_own(name) and not set(name) & {"/", "\0"} and name.isprintable()
+
+
+def as_on_disk(disk: Disk, entry: Entry) -> Entry:
+    """The same entry as the disk spells it; a part that is not there stays as it is.
+
+    Any spelling of a name finds its file, so most code never needs the disk's own.  A removal or a move does: undo must
+    bring the entry back under the name that the directory listed.
+
+    Costs a listing of each directory on the way that folds names, and nothing where none does.
+
+    Raises:
+        OSError: a directory cannot be listed.
+
+    Checkpoint: never.
+    """
+    spelled: Entry = ()
+    for part in entry:
+        above = path_on(disk, spelled)
+        folding = disk.folds(above)
+        if folding is not EXACT:
+            names = disk.listdir(above)
+            if part not in names:
+                part = next((name for name in names if folding.fold(name) == folding.fold(part)), part)
+        spelled = (*spelled, part)
+    return spelled

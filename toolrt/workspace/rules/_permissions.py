@@ -53,7 +53,6 @@ from toolrt.model import (
     Mode,
     Rewrite,
     State,
-    Tool,
     Withheld,
     decision,
 )
@@ -271,7 +270,7 @@ class Permissions:
 
     def _judge(self, request: ApprovalRequest, targets: tuple[_Target, ...]) -> _Judgement:
         """What the rules say; the strictest of what they say about each target."""
-        leaves_out = _leaves_out(request.tool)
+        leaves_out = request.tool is not None and request.tool.leaves_out
         found = [(self._of_target(request.name, target, leaves_out), target) for target in targets or (None,)]
         if leaves_out:
             found = [
@@ -543,10 +542,6 @@ def _speaks_of_a_part(pattern: PathPattern | None, foldings: Sequence[Folding], 
         return False
     itself = pattern.matches(foldings, target.key, subtree=False, whole=False)
     return not itself and not pattern.matches(foldings, target.key, subtree=True, whole=True)
-
-
-def _leaves_out(tool: Tool | None) -> bool:
-    return tool is not None and tool.leaves_out
 
 
 def _is_everything(claims: tuple[Claim, ...]) -> bool:

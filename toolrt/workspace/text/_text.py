@@ -150,7 +150,7 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
         places = _LooseMatches(text, old)
         first = list(islice(places.spans(overlapping=not every), _PLACES_NAMED + 1))
     if not first:
-        raise _nowhere(path, text, old)
+        raise FileProblem(path, "old at exactly one place", "0 places", nearest(text, old))
     lines = tuple(_line_numbers(text, [start for start, _ in first[:_PLACES_NAMED]]))
     if len(first) > 1 and not every:
         count = len(first) if len(first) <= _PLACES_NAMED else max(len(first), places.count())
@@ -269,10 +269,6 @@ def _line_numbers(text: str, starts: list[int]) -> list[int]:
         done = start
         numbers.append(line)
     return numbers
-
-
-def _nowhere(path: str, text: str, old: str) -> FileProblem:
-    return FileProblem(path, "old at exactly one place", "0 places", nearest(text, old))
 
 
 def nearest(text: str, wanted: str) -> str:
