@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.invariants._tapes import over
+from toolrt.invariants import Mix, check, simulate
+from toolrt.invariants.script import Fail, FollowCell, ReadCell, Scripted, Sleep
 
 W, R = ("write", ["f"]), ("read", ["f"])
 
@@ -195,3 +197,19 @@ def test_no_needless_wait_sees_approval_asked_late(simple: Any, broken: Any) -> 
     made.wait(1)
     made.event("approval.asked", call=1)
     assert "expected approval to be asked at 0 s" in broken(over(made, 0, 1))["no_needless_wait"][0]
+
+
+def test_no_needless_wait_allows_a_wait_of_late_claims_for_one_that_stops() -> None:
+    """Call 2's claims depend on call 0, so it is told of before its lane's tickets; it has to wait for call 1 too."""
+    mix = Mix(
+        [
+            Scripted([ReadCell("b")], says="nothing"),
+            Scripted([Sleep(1.0), Fail("s")], says="safe", stops=True),
+            Scripted([FollowCell("a", "p")], says="after"),
+        ],
+        lanes="parallel",
+    )
+    execution = simulate(mix)
+    kinds = [event.kind for event in execution.trace.events if event.fields.get("call") == 2]
+    assert "claims.awaited" in kinds
+    assert not check(execution.trace)
