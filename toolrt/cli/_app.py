@@ -22,8 +22,6 @@ from toolrt.cli.screen._screen import complain, forgiving, why_text_was_lost
 from toolrt.cli.screen._signals import code_of_interrupt, taken_as_interrupts
 from toolrt.errors import InternalError, MisuseError, ReplayDiverged, ToolrtError
 
-__all__ = ["dispatch"]
-
 #: A command's module and the first paragraph of its help.  The module is imported only when the command is called.
 _COMMANDS = {
     "run": ("_run", "Execute the tool calls of a recorded model response on a directory."),

@@ -2,7 +2,5 @@
 
 from __future__ import annotations
 
-__all__ = ["STANDARD_INPUT"]
-
 #: What stands for standard input among the arguments: ``-`` alone would be taken for an option, and no path has a NUL.
 STANDARD_INPUT = "\0-"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["MEANINGS", "Exit"]
-
 
 class Exit(enum.IntEnum):
     """Exit codes; the same for all commands."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-__all__ = ["version", "versions"]
-
 
 def versions() -> dict[str, str]:
     """What made a file."""

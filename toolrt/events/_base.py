@@ -18,19 +18,6 @@ import attrs
 from toolrt._plain import plain, stable_text
 from toolrt.errors import InputRefused
 
-__all__ = [
-    "AS_JSON",
-    "AS_PLAIN",
-    "AS_TEXT",
-    "SCHEMA",
-    "BatchEvent",
-    "CallEvent",
-    "EventRecord",
-    "LaneEvent",
-    "from_json",
-    "kinds",
-]
-
 #: The version of the events' fields; written into every trace.
 SCHEMA = 1
 

@@ -10,25 +10,6 @@ import attrs
 from toolrt.errors import error_text
 from toolrt.events._base import AS_JSON, BatchEvent, CallEvent, LaneEvent
 
-__all__ = [
-    "BatchCancelled",
-    "BatchLeft",
-    "BatchOpened",
-    "BatchSealed",
-    "BatchStopped",
-    "LaneMerged",
-    "LaneStarted",
-    "MergeDelivered",
-    "ModifierApplied",
-    "ModifiersRefused",
-    "ProgressDelivered",
-    "ReaderAsked",
-    "ResultDelivered",
-    "ServiceFailed",
-    "ServicesHeard",
-    "ServicesTold",
-]
-
 
 def _as_pairs(value: Any) -> list[list[Any]]:
     return [list(pair) for pair in value]

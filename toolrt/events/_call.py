@@ -8,20 +8,6 @@ import attrs
 
 from toolrt.events._base import AS_PLAIN, AS_TEXT, CallEvent
 
-__all__ = [
-    "ApprovalAnswered",
-    "ApprovalAsked",
-    "CallEnded",
-    "CallSettled",
-    "CallStarted",
-    "CallStartedAgain",
-    "CallSubmitted",
-    "ClaimsAwaited",
-    "ClaimsStale",
-    "ProgressSent",
-    "TicketTaken",
-]
-
 
 @attrs.frozen(slots=False)
 class CallSubmitted(CallEvent):

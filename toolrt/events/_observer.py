@@ -21,8 +21,6 @@ from typing import Protocol
 
 from toolrt.events._base import EventRecord
 
-__all__ = ["EventListener", "Listeners", "observer"]
-
 
 class EventListener(Protocol):
     """Takes events: a recorder, a simulation, the telemetry of a batch."""

@@ -8,8 +8,6 @@ import attrs
 
 from toolrt.events._base import CallEvent, EventRecord
 
-__all__ = ["DiskFailed", "FileRead", "MutationBegan", "MutationEnded", "ToolEffect"]
-
 
 @attrs.frozen(slots=False)
 class FileRead(CallEvent):

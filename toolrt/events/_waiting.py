@@ -8,17 +8,6 @@ import attrs
 
 from toolrt.events._base import BatchEvent, CallEvent
 
-__all__ = [
-    "ApprovalAwaited",
-    "CallFailed",
-    "CallReady",
-    "LaneAwaited",
-    "ReleaseBegan",
-    "ReleaseEnded",
-    "SlotsGiven",
-    "TicketGranted",
-]
-
 
 def _type_name(value: Any) -> Any:
     return type(value).__name__ if isinstance(value, BaseException) else value

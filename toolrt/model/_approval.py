@@ -18,8 +18,6 @@ from toolrt.model._claim import Claim
 from toolrt.model._state import State
 from toolrt.model._tool import Tool
 
-__all__ = ["Allow", "ApprovalRequest", "Approve", "Deny", "ParentCall", "Rewrite", "Withheld", "decision"]
-
 #: Says why a call may not touch a resource that it found, or None where it may; see `Allow.withheld`.  It is given the
 #: resource as a claim has it, and the number of names that the file has (1 or more; 1 for what is no file).
 Withheld = Callable[[tuple[Any, ...], int], str | None]

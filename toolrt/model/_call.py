@@ -12,8 +12,6 @@ from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 from toolrt.model._state import State
 
-__all__ = ["Modifier", "Outcome", "ToolCall", "ToolOutput", "ToolResult"]
-
 #: A pure function from the state to the next state.
 Modifier = Callable[[State], State]
 

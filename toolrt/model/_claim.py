@@ -15,8 +15,6 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["EVERYTHING", "READ", "WRITE", "Claim", "Mode", "covers"]
-
 
 class Mode(enum.Enum):
     """How a claim touches its resource."""

@@ -12,17 +12,6 @@ from typing import TypeVar
 
 import attrs
 
-__all__ = [
-    "Diagnostic",
-    "Diagnostics",
-    "DirectoryChanged",
-    "Event",
-    "FileChange",
-    "FileChanged",
-    "OutputChunk",
-    "Severity",
-]
-
 E = TypeVar("E", bound="Event")
 
 

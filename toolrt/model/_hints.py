@@ -21,8 +21,6 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["refuse_field_default", "understood"]
-
 #: What `annotated_types` calls its bounds, and msgspec's name for each.
 _BOUNDS: Mapping[str, str] = {
     "Ge": "ge", "Gt": "gt", "Le": "le", "Lt": "lt",

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["NOTHING", "Wrong", "wrong_with"]
-
 #: Where, what was expected there, and what was there: the value itself, or `NOTHING`.
 Wrong = tuple[tuple[str | int, ...], str, Any]
 

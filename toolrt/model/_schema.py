@@ -19,8 +19,6 @@ from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.model._hints import refuse_field_default, understood
 from toolrt.model._plain_check import NOTHING, wrong_with
 
-__all__ = ["BareValidator", "DerivedValidator", "GivenValidator", "Mismatch", "Validator"]
-
 Schema = Mapping[str, Any]
 
 

@@ -22,19 +22,6 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.model._event import FileChanged
 
-__all__ = [
-    "NO_SERVICES",
-    "SILENT",
-    "AfterLane",
-    "FileService",
-    "HistoryService",
-    "LaneChanges",
-    "Observer",
-    "Services",
-    "Silent",
-    "ToolTelemetry",
-]
-
 
 class Observer(Protocol):
     """Observes a runtime (``Runtime(telemetry=...)``); it decides nothing.

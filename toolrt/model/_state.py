@@ -13,8 +13,6 @@ from typing import Any
 from toolrt._plain import plain
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["FIELDS", "State", "WorkingDir"]
-
 #: A working directory as callers give it; None is the workspace's own.
 WorkingDir = PurePath | str | None
 

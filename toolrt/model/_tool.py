@@ -31,8 +31,6 @@ from toolrt.model._schema import (
 )
 from toolrt.model._state import State
 
-__all__ = ["DERIVED", "Arguments", "Registry", "Tool", "decoded", "invalid_call_text", "tool"]
-
 T = TypeVar("T")
 
 ClaimsOf = Callable[[Mapping[str, Any], State], Iterable[Claim]]

@@ -9,8 +9,6 @@ import attrs
 from toolrt.model._call import Modifier, ToolResult
 from toolrt.model._state import State
 
-__all__ = ["BatchOutcome", "Progress", "RejectedModifier", "ResultReady", "StateMerged", "Update"]
-
 
 @attrs.frozen
 class Progress:

@@ -17,18 +17,6 @@ from typing import Any
 
 from toolrt.model._state import FIELDS, State
 
-__all__ = [
-    "ALL_KEYS",
-    "Part",
-    "StateReads",
-    "WatchedState",
-    "bare_state",
-    "field_part",
-    "part_name",
-    "parts_json",
-    "watched",
-]
-
 #: A key, for its value; ``("key", k)`` for the presence of key k; ``("field", f)``; or `ALL_KEYS`.
 Part = str | tuple[str, str]
 

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from toolrt.probe import Resource
 from toolrt.trace._record import Step
 
-__all__ = ["Clocks"]
-
 
 class Clocks:
     """The vector clock of every step, computed once."""

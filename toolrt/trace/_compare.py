@@ -16,8 +16,6 @@ import attrs
 
 from toolrt.trace._record import Access, Step
 
-__all__ = ["Parting", "Race", "parting_of", "race_between"]
-
 # Longer stretches are not compared step by step.
 _MOST_COMPARED = 400
 

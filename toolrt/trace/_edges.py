@@ -16,8 +16,6 @@ from toolrt.probe import Resource
 from toolrt.trace._clocks import Clocks
 from toolrt.trace._record import Step
 
-__all__ = ["Edge", "direct_of", "edges_of"]
-
 
 @attrs.frozen
 class Edge:

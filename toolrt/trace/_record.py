@@ -12,8 +12,6 @@ from toolrt.errors import InputRefused
 from toolrt.events import EventRecord, from_json
 from toolrt.probe import Resource
 
-__all__ = ["Access", "Step", "TraceEvent"]
-
 
 @attrs.frozen
 class Access:

@@ -11,8 +11,6 @@ from toolrt.events import EventRecord
 from toolrt.probe import Resource
 from toolrt.trace._trace import RawEvent, Trace
 
-__all__ = ["Recorder", "recording"]
-
 
 class Recorder:
     """A `probe.Sink` that keeps every event; one tuple each, made into a `TraceEvent` when the trace is read.

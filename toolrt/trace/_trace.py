@@ -14,8 +14,6 @@ from toolrt.trace._clocks import Clocks
 from toolrt.trace._edges import Edge, direct_of, edges_of
 from toolrt.trace._record import Access, Step, TraceEvent
 
-__all__ = ["RawEvent", "Trace"]
-
 #: An event as a recorder keeps it: step, time, task, kind, and the fields or the record that has them.
 RawEvent = tuple[int | None, float, str, str, Mapping[str, Any] | EventRecord]
 

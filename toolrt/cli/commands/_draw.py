@@ -31,8 +31,6 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.interop import parse_response
 from toolrt.trace import Trace
 
-__all__ = ["timeline"]
-
 #: Bytes of a trace: a page of it would be as large.
 _MAX_BYTES = 256 * 1024 * 1024
 

@@ -31,8 +31,6 @@ from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.cli.screen._timeline import print_timeline, print_violations
 from toolrt.errors import InputRefused
 
-__all__ = ["explore"]
-
 StrategyName = Literal["sample", "dpor", "exhaustive", "bounded"]
 
 #: A simpler schedule is looked for when this one has at most so many steps: that takes up to 400 executions.  Not

@@ -21,8 +21,6 @@ from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, complain, forgiving, print_json
 from toolrt.workspace import FileProblem, Undone, Version, Workspace, shown_path
 
-__all__ = ["history", "print_way_back", "restore", "undo"]
-
 T = TypeVar("T")
 
 #: Of what a batch changed so many paths are named.

@@ -22,8 +22,6 @@ from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
 
-__all__ = ["laws"]
-
 # Wall seconds between two lines of progress where there is no terminal.
 _EVERY = 30.0
 

@@ -28,8 +28,6 @@ from toolrt.teaching.litmus import verify as verified
 from toolrt.teaching.play import Game
 from toolrt.trace import stable_text
 
-__all__ = ["litmus"]
-
 #: Of the outcomes of one program so many are printed.
 _OUTCOMES = 30
 

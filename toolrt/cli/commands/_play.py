@@ -15,8 +15,6 @@ from toolrt.cli.screen._screen import Screen
 from toolrt.teaching.litmus import Litmus, in_order
 from toolrt.teaching.play import Game
 
-__all__ = ["play", "say_what_it_is"]
-
 _WIDTH = 100
 _HELP = "a number or a task lets it run; h hint, b back, r begin again, p proof, q quit"
 

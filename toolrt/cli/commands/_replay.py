@@ -22,8 +22,6 @@ from toolrt.cli.screen._timeline import print_timeline, print_violations
 from toolrt.errors import ReplayDiverged
 from toolrt.interop import parse_response
 
-__all__ = ["replay"]
-
 
 def replay(
     file: Annotated[str, Parameter(help="The file that toolrt explore wrote.")],

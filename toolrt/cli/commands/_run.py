@@ -49,8 +49,6 @@ from toolrt.plugins.otel import JsonLines, Telemetry
 from toolrt.runtime import Batch, Runtime
 from toolrt.workspace import head_and_tail
 
-__all__ = ["Performed", "perform", "run"]
-
 _Patterns = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
 
 FormatName = Literal["anthropic", "openai", "chat", "json", "text"]

@@ -10,8 +10,6 @@ from toolrt.cli.screen._escape import on_one_line
 from toolrt.errors import StepLimit
 from toolrt.trace import stable_text
 
-__all__ = ["about_batch", "title_of", "verdict_of"]
-
 
 def title_of(name: str, experiment: Experiment) -> str:
     """Name a batch: the response, how many calls, and how they are run."""

@@ -29,8 +29,6 @@ from toolrt.model._watched_state import parts_json
 from toolrt.runtime import Runtime
 from toolrt.workspace import Disk, Workspace
 
-__all__ = ["Experiment", "ExperimentEnding", "tally"]
-
 #: Steps that an execution may take: each call takes about five, and as many again for each directory it makes.
 _STEPS_AT_LEAST = 10_000
 _STEPS_PER_CALL = 200

@@ -20,8 +20,6 @@ from toolrt import invariants, sim
 from toolrt.cli.experiment._experiment import Experiment
 from toolrt.cli.screen._screen import Screen
 
-__all__ = ["Exploration"]
-
 #: So many schedules are run twice, for the law that one schedule has one trace.
 _TWICE = 10
 

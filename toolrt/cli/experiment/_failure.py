@@ -27,8 +27,6 @@ from toolrt.cli.experiment._variation import NOTHING_ELSE, Variation
 from toolrt.errors import InputRefused, ScheduleRefused
 from toolrt.sim import Schedule
 
-__all__ = ["FailureFile"]
-
 _VERSION = 1
 
 #: Bytes of a replay file: a response of the largest size, its text escaped, and a long schedule.

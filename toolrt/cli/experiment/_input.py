@@ -20,15 +20,6 @@ from toolrt.errors import InputRefused
 from toolrt.interop import MAX_RESPONSE_BYTES, parse_response
 from toolrt.model import ToolCall
 
-__all__ = [
-    "Loaded",
-    "checked_directory",
-    "checked_target",
-    "load_response",
-    "read_limited",
-    "write_target",
-]
-
 
 @attrs.frozen
 class Loaded:

@@ -21,8 +21,6 @@ from toolrt.cli.screen._escape import on_one_line
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.plugins import lsp
 
-__all__ = ["language_servers_of"]
-
 _KNOWN = {
     "ruff": lsp.LanguageServer("ruff", ["ruff", "server"], suffixes=[".py", ".pyi"], reads="file"),
     "ty": lsp.LanguageServer("ty", ["ty", "server"], suffixes=[".py", ".pyi"]),

@@ -19,8 +19,6 @@ from toolrt.model import Tool
 from toolrt.plugins import mcp
 from toolrt.workspace import Workspace
 
-__all__ = ["connected", "servers_of"]
-
 _NAMED = re.compile(r"([A-Za-z0-9_-]+)=(.*)", re.DOTALL)
 
 

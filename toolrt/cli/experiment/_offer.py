@@ -18,8 +18,6 @@ from toolrt.plugins import code, lsp, mcp
 from toolrt.services import parallel_edit_tool, shell_tool
 from toolrt.workspace import Workspace
 
-__all__ = ["Offer", "ToolOptions", "file_tools", "offered"]
-
 
 def file_tools(files: Workspace) -> list[Tool]:
     """The tools that need nothing but the files."""

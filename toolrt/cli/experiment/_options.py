@@ -11,8 +11,6 @@ from cyclopts import Parameter, Token
 from toolrt.errors import InputRefused
 from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 
-__all__ = ["LANE_POLICIES", "LIMIT", "LaneName", "Whole", "above_0", "at_least_one"]
-
 LaneName = Literal["by_claims", "by_safety", "parallel", "serial"]
 
 LANE_POLICIES: Mapping[str, LanePolicy] = {

@@ -16,8 +16,6 @@ from toolrt.cli.screen._screen import complain
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.workspace import Disk, Fault, MemoryDisk, MountedDisk, Skeleton, Workspace, head_and_tail
 
-__all__ = ["KeepHardLinks", "Mounts", "Roots", "as_options", "fresh", "roots_of"]
-
 T = TypeVar("T")
 
 #: How many names a notice shows.

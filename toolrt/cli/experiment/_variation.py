@@ -22,8 +22,6 @@ from toolrt.cli.experiment._options import above_0
 from toolrt.errors import InputRefused
 from toolrt.events import DiskFailed, observer
 
-__all__ = ["NOTHING_ELSE", "SCOPE", "Variation", "variation_of"]
-
 #: The scope that an explored cancel cancels: all of the batch.
 SCOPE = "batch"
 

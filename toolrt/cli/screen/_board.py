@@ -23,8 +23,6 @@ from toolrt.model import Progress, ResultReady, StateMerged, Update
 from toolrt.order import TrackedCall
 from toolrt.runtime import Batch
 
-__all__ = ["Board"]
-
 #: Seconds between two pictures, at least.
 _TICK = 0.1
 

@@ -15,8 +15,6 @@ from itertools import islice
 from toolrt.model import Outcome, ToolResult
 from toolrt.order import CallState, Status, TrackedCall
 
-__all__ = ["CallStage", "Census"]
-
 #: So many calls are asked in one look.
 _MOST = 5_000
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["on_one_line", "shown_lines"]
-
 #: Longer lines are cut; the terminal wraps what is left.
 _LINE = 500
 

@@ -23,8 +23,6 @@ from rich.cells import cell_len, set_cell_size
 
 from toolrt.cli.screen._signals import before_a_stop
 
-__all__ = ["Painter", "Parts", "fitted", "reflows"]
-
 #: A line: texts, each with its style.
 Parts = Sequence[tuple[str, str]]
 

@@ -23,8 +23,6 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.model import ToolCall
 from toolrt.workspace import Permissions, Permit, Question, Rule, Workspace
 
-__all__ = ["permissions_of"]
-
 _ANSWERS: dict[str, object] = {
     "y": Permit.ONCE,
     "yes": Permit.ONCE,

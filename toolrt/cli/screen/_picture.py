@@ -22,8 +22,6 @@ from toolrt.cli.screen._styles import STYLES
 from toolrt.order import TrackedCall
 from toolrt.runtime import Batch
 
-__all__ = ["Glyphs", "Rate", "Speeds", "Window", "clock", "lane_bounds", "picture", "waits_in_words"]
-
 #: Of what a waiting call waits for, so much is named.
 _NAMED = 3
 

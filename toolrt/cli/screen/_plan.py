@@ -12,8 +12,6 @@ from toolrt.cli.screen._screen import Screen
 from toolrt.model import Claim, Mismatch, Mode, Registry, State, ToolCall
 from toolrt.order import ClaimTable, LanePolicy, claims_of, partition
 
-__all__ = ["BatchPlan", "PlannedCall", "in_words", "plan_of", "print_plan", "resource_in_words", "subject_of"]
-
 #: The inputs that say best what a call is about, best first.
 _TELLING = ("path", "file", "file_path", "name", "query", "command")
 

@@ -16,8 +16,6 @@ import attrs
 
 from toolrt.cli.screen._escape import on_one_line
 
-__all__ = ["Said", "in_bytes", "output_in", "said_in", "size_of"]
-
 #: Characters of a text that are looked at and kept.
 _TEXT = 200
 

@@ -27,9 +27,6 @@ from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._painter import Painter, Parts, reflows
 from toolrt.errors import InputRefused
 
-__all__ = ["Screen", "complain", "forgiving", "print_json", "why_text_was_lost"]
-
-
 #: Why text could not be written, of each screen that fell silent for that.
 _lost: list[str] = []
 

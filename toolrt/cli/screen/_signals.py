@@ -19,8 +19,6 @@ from types import FrameType
 
 from toolrt.cli._exit import Exit
 
-__all__ = ["before_a_stop", "code_of_interrupt", "taken_as_interrupts", "who_interrupts"]
-
 _CODES = {"SIGTERM": Exit.TERMINATED, "SIGHUP": Exit.HUNG_UP}
 
 #: The signal that asked the command to end; None: none did, or it was Ctrl-C.

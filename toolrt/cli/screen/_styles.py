@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from toolrt.model import Outcome
 
-__all__ = ["STYLES"]
-
 STYLES = {
     Outcome.OK: "green",
     Outcome.ERROR: "red",

@@ -15,8 +15,6 @@ from toolrt.model import ToolCall
 from toolrt.sim import Execution
 from toolrt.trace import TraceEvent
 
-__all__ = ["print_timeline", "print_violations"]
-
 #: Longer timelines show their first and last lines, and those a violation names.
 _ROWS = 120
 

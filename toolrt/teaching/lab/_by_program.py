@@ -20,8 +20,6 @@ from toolrt.errors import StepLimit
 from toolrt.teaching.lab._exercise import Exercise, Finding, told
 from toolrt.trace import stable_text
 
-__all__ = ["BY_PROGRAM"]
-
 #: What a program gives: what is wrong with what it did, or "".
 Program = Callable[[], Awaitable[str]]
 Function = Callable[[], Awaitable[Any]]

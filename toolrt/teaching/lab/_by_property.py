@@ -16,9 +16,6 @@ from toolrt.invariants.workloads import WORKLOADS
 from toolrt.teaching.lab._exercise import Exercise, Finding
 from toolrt.trace import stable_text
 
-__all__ = ["BY_PROPERTY"]
-
-
 # ---------------------------------------------------------------------- in_call_order
 
 _Delivered = list[tuple[int, Any]]

@@ -10,9 +10,6 @@ from toolrt.errors import Deadlock, ReplayDiverged, ScheduleRefused
 from toolrt.teaching.lab._exercise import Exercise, Finding
 from toolrt.teaching.litmus import LITMUS, Litmus
 
-__all__ = ["BY_SCHEDULE"]
-
-
 # ---------------------------------------------------------------------- outcomes
 
 

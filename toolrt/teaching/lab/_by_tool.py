@@ -11,8 +11,6 @@ from toolrt.runtime import Runtime
 from toolrt.teaching.lab._exercise import Exercise, Finding, told
 from toolrt.workspace import MemoryDisk, Workspace
 
-__all__ = ["BY_TOOL"]
-
 
 def _promises(tool: Any, inputs: list[Any], **options: Any) -> Finding:
     """Check the promises of a tool, as `toolrt.testing.check_tool` does."""

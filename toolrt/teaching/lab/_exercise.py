@@ -26,8 +26,6 @@ from toolrt.errors import MissingExtra, MisuseError
 from toolrt.model import Tool
 from toolrt.trace import stable_text
 
-__all__ = ["Exercise", "Finding", "Grade", "GradeStatus", "told"]
-
 
 class GradeStatus(Enum):
     """How an answer stands."""

@@ -21,8 +21,6 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.exploring._explore import Program
 from toolrt.sim.exploring._judge import Check, judge
 
-__all__ = ["Collected", "classes_against_calls", "collect", "schedules_to_bug"]
-
 #: The policies that are compared unless others are given: each makes one of a seed.
 _POLICIES: Mapping[str, Callable[[int], sim.Policy]] = {
     "random walk": lambda seed: sim.RandomWalk(seed=seed),

@@ -37,8 +37,6 @@ from toolrt.order import LanePolicy, by_claims, by_safety, partition, serial
 from toolrt.runtime import Runtime
 from toolrt.teaching.lab._workloads import TimedCall, Workload
 
-__all__ = ["AT_ONCE", "Ran", "conflicts", "critical_path", "length", "makespans", "order_of", "ran_under", "spread"]
-
 #: The name of running everything at once, without any order.
 AT_ONCE = "at once"
 

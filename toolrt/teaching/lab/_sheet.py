@@ -11,8 +11,6 @@ from toolrt.teaching.lab._by_schedule import BY_SCHEDULE
 from toolrt.teaching.lab._by_tool import BY_TOOL
 from toolrt.teaching.lab._exercise import Exercise, Grade
 
-__all__ = ["SHEET", "Sheet", "summary"]
-
 
 class Sheet(Mapping[str, Exercise]):
     """Exercises by name, in the order of their weeks."""

@@ -20,8 +20,6 @@ import attrs
 
 from toolrt.model import READ, WRITE, Claim
 
-__all__ = ["WORKLOADS", "TimedCall", "ToolShape", "Workload", "random_mixes"]
-
 #: Durations are multiples of this many seconds.
 _GRAIN = 1 / 64
 #: How far durations of one tool spread: the standard deviation of their natural logarithm.

@@ -8,8 +8,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Program, gallery, one_step, together
 
-__all__ = ["CANCELLED_IN_LINE"]
-
 
 def _between_lock_and_try(inside: bool) -> Program:
     async def program() -> str:

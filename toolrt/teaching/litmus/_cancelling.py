@@ -8,8 +8,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, together
 
-__all__ = ["CANCELLING"]
-
 
 async def _cancel_or_result() -> str:
     ready, scope, got = trio.Event(), trio.CancelScope(), list[str]()

@@ -8,8 +8,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, orders, together
 
-__all__ = ["CELLS"]
-
 
 def _lost_update(tasks: int, rounds: int) -> Program:
     async def program() -> int:

@@ -8,8 +8,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, together
 
-__all__ = ["CHANNELS"]
-
 
 async def _close_or_receive() -> str:
     send, receive = trio.open_memory_channel[str](1)

@@ -21,8 +21,6 @@ from toolrt.invariants.predicates._check import LAWS as ALL_LAWS
 from toolrt.invariants.script import AddCell, ChangeState, Pause, ReadCell, Scripted, Sleep
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, outcome_of
 
-__all__ = ["LAWS"]
-
 Look = Callable[[Mix, sim.Execution], Any]
 
 

@@ -15,8 +15,6 @@ import trio
 from toolrt import sim
 from toolrt.errors import DefinitionRefused
 
-__all__ = ["Count", "Litmus", "Program", "gallery", "one_step", "orders", "outcome_of", "together"]
-
 _Arguments = ParamSpec("_Arguments")
 
 Program = Callable[[], Awaitable[Any]]

@@ -8,8 +8,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, together
 
-__all__ = ["LOCKS"]
-
 
 def _dining(guests: int, last_one_turns: bool = False) -> Program:
     async def program() -> str:

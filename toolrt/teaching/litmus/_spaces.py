@@ -11,8 +11,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, one_step, orders, together
 
-__all__ = ["SPACES"]
-
 
 def _needle(tasks: int, rounds: int) -> Program:
     async def program() -> str:

@@ -24,8 +24,6 @@ from toolrt import sim
 from toolrt.errors import DefinitionRefused
 from toolrt.teaching.litmus._litmus import Count, Litmus
 
-__all__ = ["MOST", "Verified", "verify"]
-
 #: A program with more schedules than this is not run under every one of them, unless asked for.
 MOST = 5_000
 

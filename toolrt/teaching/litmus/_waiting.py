@@ -8,8 +8,6 @@ from trio.lowlevel import checkpoint
 from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Program, gallery, one_step, together
 
-__all__ = ["WAITING"]
-
 
 async def _event_set_before_wait() -> str:
     ready = trio.Event()

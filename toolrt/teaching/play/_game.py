@@ -22,8 +22,6 @@ from toolrt.errors import MisuseError
 from toolrt.teaching.litmus import MOST, Litmus, Verified, in_order, verify
 from toolrt.trace import Step, stable_text
 
-__all__ = ["Game", "Hint", "Option", "Played"]
-
 #: So many ways are looked through for a hint.
 _MOST_WAYS = 2_000
 
