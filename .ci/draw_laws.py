@@ -73,7 +73,8 @@ def _rows(law: str, execution: sim.Execution) -> Iterator[str]:
     events = execution.trace.events
     calls = len(invariants.MUTANTS[SHOWN[law]].workload.calls)
     columns = ["the batch", *(f"call {call}" for call in range(calls))]
-    cells = [(event, _column(event), _words(event)) for event in events if event.kind not in _LEFT_OUT]
+    shown = [event for event in events if event.kind not in _LEFT_OUT and event.fields.get("effect") != "returns"]
+    cells = [(event, _column(event), _words(event)) for event in shown]
     wide = max(len(words) for _, _, words in cells)
     width = min(max(wide, 12) + 2, (_WIDTH - 9) // len(columns))
     yield "    time  " + "".join(f"{name:{width}}" for name in columns)

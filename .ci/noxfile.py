@@ -4,6 +4,7 @@
     nox -f .ci/noxfile.py                  fast: style, types, and the quick tests of the rooms that were changed
     nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms, also those that start processes
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
+    nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
 
 A room is changed when a file of it differs from where the branch left origin/main, also when it is not
 committed yet.  The markers `slow` and `process` are those of pyproject.toml.
@@ -85,3 +86,11 @@ def fast(session: nox.Session) -> None:
 def full(session: nox.Session) -> None:
     """Run everything that a change has to pass."""
     session.run(str(ROOT / ".ci" / "run"), *session.posargs, external=True)
+
+
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Judge every mutant by machine, and keep the result in the docs; `-- --every 10` takes a sample."""
+    session.chdir(ROOT)
+    session.run("python", "-m", "tests.mutation.run", "--write", *session.posargs, success_codes=[0, 1])
+    session.run("python", ".ci/write_mutation.py")

@@ -56,7 +56,7 @@ class DiskFailed(EventRecord):
 class ToolEffect(CallEvent):
     """A scripted tool did something, named `effect`; used to see that nothing runs when nothing may.
 
-    `shield`: from here on it goes on although it is asked to end.
+    `shield`: from here on it goes on although it is asked to end. `returns`: its next act is to return or to raise.
     """
 
     kind: ClassVar[str] = "tool.effect"

@@ -25,22 +25,28 @@ from toolrt.invariants import Ending, Mix, MixEnding, script, simulate
 from toolrt.invariants.script import Scripted
 from toolrt.testing._conformance import BrokenPromise, check_tool
 from toolrt.testing._explored import NotShown, Wrong, explored
+from toolrt.testing._mutation_score import Catch, MutantScore, MutationScore, mutation_score, shipped_examples
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
 
 __all__ = [
     "BrokenPromise",
+    "Catch",
     "Ending",
     "Mix",
     "MixEnding",
+    "MutantScore",
+    "MutationScore",
     "NotShown",
     "Scripted",
     "Wrong",
     "check_tool",
     "completion_orders",
     "explored",
+    "mutation_score",
     "schedules",
     "script",
     "scripted_calls",
+    "shipped_examples",
     "simulate",
     "tool_mixes",
 ]

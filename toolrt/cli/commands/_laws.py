@@ -2,14 +2,14 @@
 
 Rules.  Every law is checked by itself against every mutant, a small broken variant of the runtime, and against the
 runtime as it is.  A law that lets its mutant live is worth nothing; one that trips on the runtime as it is has
-found a bug, or is one.
+found a bug, or is one.  With ``--generated`` the examples are under test instead: those that the strategies draw.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,8 +25,8 @@ from toolrt.errors import InputRefused
 # Wall seconds between two lines of progress where there is no terminal.
 _EVERY = 30.0
 
-# What is run unless told otherwise: schedules of each workload, and calls in a batch.
-_EXECUTIONS, _CALLS = 40, 2
+# What is run unless told otherwise: schedules of each workload, calls in a batch, and samples of random examples.
+_EXECUTIONS, _CALLS, _SEEDS = 40, 2, 5
 
 
 def laws(
@@ -34,16 +34,27 @@ def laws(
     executions: Annotated[
         Whole | None, Parameter(help="With random: how many schedules of each workload to run, 40 unless given.")
     ] = None,
+    generated: Annotated[
+        Whole | None,
+        Parameter(help="Run at most so many random examples, of no chosen workload, until a law catches each mutant."),
+    ] = None,
+    seeds: Annotated[
+        Whole | None, Parameter(help="With --generated: how many samples of examples, 5 unless given.")
+    ] = None,
+    mutant: Annotated[
+        list[str] | None,
+        Parameter(help="With --generated: only the mutant of this name; may be repeated.", negative=()),
+    ] = None,
     seed: Annotated[
         Whole | None,
-        Parameter(help="With random: which sample of schedules, 0 unless given; the same, the same table."),
+        Parameter(help="With random or --generated: which (first) sample, 0 unless given; the same, the same table."),
     ] = None,
     strategy: Annotated[
         Literal["random", "dpor"],
         Parameter(help="random: mutants and workloads, a sample of schedules; dpor: all batches, all their traces."),
     ] = "random",
     calls: Annotated[Whole | None, Parameter(help="With dpor: batches of 1 to so many calls, 2 unless given.")] = None,
-    jobs: Annotated[Whole, Parameter(help="With dpor: how many processes share the batches, 1 or more.")] = 1,
+    jobs: Annotated[Whole, Parameter(help="With dpor or --generated: how many processes share the work.")] = 1,
     checkpoint: Annotated[
         Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
     ] = None,
@@ -53,9 +64,21 @@ def laws(
 
     The rows are mutants, the columns laws, the numbers executions in which the law tripped. The exit code is 1 when a
     mutant is not caught by its law, or a law trips on the runtime as it is; with dpor it is 3 when no law tripped and
-    not all traces were run, 130 after Ctrl-C.
+    not all traces were run, 130 after Ctrl-C. With --generated the rows say how many random examples it took until
+    which law caught each mutant; the exit code is 1 when half of the seeds do not catch one, 130 after Ctrl-C.
     """
     at_least_one("--jobs", jobs)
+    if generated is not None:
+        others = {"--executions": executions, "--calls": calls, "--checkpoint": checkpoint}
+        for option, value in {**others, "--strategy dpor": None if strategy == "random" else strategy}.items():
+            if value is not None:
+                raise InputRefused(option, "it does not go with --generated", "Leave one of the two out.")
+        many = at_least_one("--seeds", _SEEDS if seeds is None else seeds)
+        first = seed or 0
+        return _generated(at_least_one("--generated", generated), range(first, first + many), mutant, jobs, json)
+    for option, given in {"--seeds": seeds, "--mutant": mutant}.items():
+        if given is not None:
+            raise InputRefused(option, "it is for --generated", "Add --generated N, or leave it out.")
     of_dpor = {"--calls": calls, "--jobs": None if jobs == 1 else jobs, "--checkpoint": checkpoint}
     of_random = {"--executions": executions, "--seed": seed}
     for option, value in (of_random if strategy == "dpor" else of_dpor).items():
@@ -75,8 +98,8 @@ def laws(
         full = str(found).splitlines()
         for line in full if screen.fits(max(map(len, full))) else _narrow(found):
             screen.say(on_one_line(line))
-    for mutant in found.survivors:
-        screen.say(on_one_line(f"{mutant.law} does not catch {mutant.name}"), "red")
+    for one in found.survivors:
+        screen.say(on_one_line(f"{one.law} does not catch {one.name}"), "red")
     if found.false_alarms:
         broken = sorted({alarm.violation.law for alarm in found.false_alarms})
         screen.say(f"broken by the runtime as it is: {', '.join(broken)}", "red")
@@ -109,14 +132,42 @@ def _every_trace(screen: Screen, calls: int, jobs: int, checkpoint: Path | None,
     return Exit.OK
 
 
+def _generated(examples: int, seeds: Sequence[int], names: list[str] | None, jobs: int, json: bool) -> int:
+    """Count the random examples until a law catches each mutant."""
+    from toolrt.testing import mutation_score  # it needs Hypothesis
+
+    for name in names or ():
+        if name not in invariants.MUTANTS:
+            known = ", ".join(invariants.MUTANTS)
+            raise InputRefused("--mutant", f"no mutant is called {name!r}", f"The mutants are: {known}.")
+    mutants = [one for name, one in invariants.MUTANTS.items() if names is None or name in names]
+    screen = Screen(forgiving(sys.stderr if json else sys.stdout))
+    screen.say(f"{len(invariants.LAWS)} laws, {len(mutants)} mutants, {len(seeds)} seeds of {examples:,} examples each")
+    progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
+    found = mutation_score(examples, mutants, seeds=seeds, jobs=jobs, progress=lambda score: progress(score.summary))
+    screen.wipe()
+    if json:
+        print_json(found.to_json())
+    else:
+        for line in str(found).splitlines():
+            screen.say(on_one_line(line))
+    for name in found.survivors:
+        screen.say(on_one_line(f"not caught: {name}"), "red")
+    if found.interrupted:
+        screen.say("INTERRUPTED: the report so far", "bold yellow")
+        return Exit.INTERRUPTED
+    screen.say("PASS: every mutant is caught" if found.ok else "FAIL", "bold green" if found.ok else "bold red")
+    return Exit.OK if found.ok else Exit.FAILED
+
+
 class _ProgressPrinter:
-    """Shows how far a search of batches has come: over and over on a terminal, else a line now and then."""
+    """Shows how far a search has come: over and over on a terminal, else a line now and then."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._next = time.perf_counter() + _EVERY
 
-    def __call__(self, progress: invariants.BatchProgress) -> None:
+    def __call__(self, progress: object) -> None:
         if self._screen.is_live:
             self._screen.draw(str(progress))
         elif time.perf_counter() >= self._next:

@@ -97,6 +97,8 @@ class MixEnding:
     outcomes: tuple[str, ...]
     #: What each file holds, by name.
     files: tuple[tuple[str, str], ...]
+    #: Whether the reader was told that nothing more would come.
+    read_to_the_end: bool = attrs.field(default=False, eq=False, repr=False)
 
     def __str__(self) -> str:
         files = ", ".join(f"{name}={text!r}" for name, text in self.files)
@@ -224,18 +226,20 @@ class Mix(Brief):
             approve = world.approve if self.approves else None
             runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve, telemetry=telemetry)
             batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
+            read_to_the_end = False
             async with trio.open_nursery() as nursery:
                 with trio.CancelScope() as scope:
                     if self.cancel_after is not None:
                         nursery.start_soon(_cancel, batch, scope, self.cancel_after, self.cancel_outside)
-                    await self._run(batch, world)
+                    read_to_the_end = await self._run(batch, world)
                 nursery.cancel_scope.cancel()
             outcomes = tuple(result.outcome.value for result in batch.outcome.results)
-            return MixEnding(outcomes, tuple(sorted(world.files.items())))
+            return MixEnding(outcomes, tuple(sorted(world.files.items())), read_to_the_end)
 
         return run
 
-    async def _run(self, batch: Batch, world: World) -> None:
+    async def _run(self, batch: Batch, world: World) -> bool:
+        """Run the batch, and say whether it was read to its end."""
         async with batch, trio.open_nursery() as nursery:
             if any(self.delays):
                 nursery.start_soon(self._submit, batch, world)
@@ -250,6 +254,7 @@ class Mix(Brief):
                     if self.reader == "slow":
                         await trio.sleep(SLOW_READER)
                         world.vouch()
+        return self.reader != "none"
 
     async def _submit(self, batch: Batch, world: World) -> None:
         delays = dict(enumerate(self.delays))
@@ -338,6 +343,8 @@ def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
             notes["serial"] = in_turn
     if isinstance(execution.value, MixEnding):
         notes["files"] = dict(execution.value.files)
+        if execution.value.read_to_the_end:
+            notes["read_to_the_end"] = _BATCH
     return execution
 
 

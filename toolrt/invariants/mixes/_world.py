@@ -15,7 +15,7 @@ import trio
 
 from toolrt import probe
 from toolrt.events import FileRead, MutationBegan, MutationEnded, ToolEffect, observer
-from toolrt.invariants.predicates._failure import SHIELD
+from toolrt.invariants.predicates._failure import RETURNS, SHIELD
 from toolrt.invariants.script import (
     POINTED_AT,
     Action,
@@ -152,7 +152,13 @@ class World:
         async def act(ctx: _ScriptContext, index: int, note: str = "") -> ToolOutput:
             left: list[_LeftOpen] = []
             if isinstance(ctx, ToolContext):
-                return await follow(ctx, note, left)
+                try:
+                    output = await follow(ctx, note, left)
+                except ScriptedFailure:
+                    _returns(ctx, left)
+                    raise
+                _returns(ctx, left)
+                return output
             # The oracle: it enters nothing, and gives the error of what would be left open.
             errors: list[Exception] = []
             try:
@@ -468,6 +474,12 @@ def _breaking(state: State) -> State:
 def _effect(ctx: _ScriptContext, effect: str) -> None:
     if observer.records:
         observer.tell(ToolEffect(ctx.batch_id, ctx.call_index, effect))
+
+
+def _returns(ctx: _ScriptContext, left: Sequence[_LeftOpen]) -> None:
+    """Report that the tool returns, or raises an error of its own; where it leaves something open it may yet be cut."""
+    if not left:
+        _effect(ctx, RETURNS)
 
 
 def _began(ctx: _ScriptContext, name: str) -> None:

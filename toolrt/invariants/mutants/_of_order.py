@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import trio
+
 from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.script import (
@@ -24,6 +26,7 @@ from toolrt.model._update import StateMerged
 from toolrt.order import CallMove, CallRecord, ClaimTable, Cursor, Machine, Status, _machine
 from toolrt.runtime import _run
 from toolrt.runtime._context import ToolContext
+from toolrt.runtime._reader import Reader
 from toolrt.runtime._run import BatchRun
 
 __all__ = ["ORDER"]
@@ -53,6 +56,16 @@ def _twice(settle: Function) -> Function:
         settle(self, call, *answer)
 
     return twice
+
+
+def _silenced(next_update: Function) -> Function:
+    async def silenced(self: Reader) -> Any:
+        if self._machine.cancel_reason is not None:
+            await trio.lowlevel.checkpoint()
+            raise StopAsyncIteration
+        return await next_update(self)
+
+    return silenced
 
 
 # Law 2
@@ -205,6 +218,13 @@ ORDER: tuple[Mutant, ...] = (
         "Every call is answered, and answered again.",
         lambda: patched(BatchRun, "settle", _twice),
         Mix([Scripted([Sleep(1)], says="safe"), Scripted([Fail()], says="safe")]),
+    ),
+    Mutant(
+        "a cancel silences the reader",
+        "answered_once",
+        "After a cancel the reader is told that nothing more will come.",
+        lambda: patched(Reader, "__anext__", _silenced),
+        Mix([Scripted([Sleep(2)], says="safe"), Scripted([Sleep(2)], says="safe")], cancel_after=1.25),
     ),
     Mutant(
         "results as they come",

@@ -12,7 +12,18 @@ import trio
 from toolrt.invariants.mixes._mix import Mix
 from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.mutants._of_order import Function, _taking
-from toolrt.invariants.script import AddCell, ChangeState, Fail, LeaveOpen, Pause, ReadCell, Say, Scripted, Sleep
+from toolrt.invariants.script import (
+    AddCell,
+    ChangeState,
+    Fail,
+    LeaveOpen,
+    Pause,
+    ReadCell,
+    Say,
+    Scripted,
+    Shield,
+    Sleep,
+)
 from toolrt.model import Claim, Outcome
 from toolrt.order import CallRecord, CallState, ClaimTable, Cursor, LaneRecord, Machine, Status
 from toolrt.runtime import _execution
@@ -123,6 +134,16 @@ def _interrupts_who_returned(cancel: Function) -> Function:
         cancel(self, reason, outside)
 
     return interrupts_who_returned
+
+
+def _cancel_outranks_a_return(returned: Function) -> Function:
+    def cancel_outranks_a_return(run: Any, lane: LaneRecord, call: CallRecord, value: Any) -> None:
+        if run.cancel_reason is not None and call.state is CallState.RUNNING:
+            run.settle(call, Outcome.INTERRUPTED, None, "interrupted")
+        else:
+            returned(run, lane, call, value)
+
+    return cancel_outranks_a_return
 
 
 # Law 11
@@ -274,6 +295,12 @@ RUNTIME: tuple[Mutant, ...] = (
             [Scripted([Sleep(2)], says="safe"), Scripted([ChangeState("x", "a")], says="safe")],
             cancel_after=1.25,
         ),
+    ),
+    _in_law("cancel_truthful")(
+        "a cancel outranks a return",
+        "A call whose tool returns after a cancel is reported as interrupted.",
+        lambda: patched(_execution, "_returned", _cancel_outranks_a_return),
+        Mix([Scripted([Shield(2)], says="safe")], cancel_after=1.25),
     ),
     _in_law("timeout_own_time")(
         "timeouts count waiting",

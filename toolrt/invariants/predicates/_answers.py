@@ -27,6 +27,8 @@ def answered_once(story: TraceStory, trace: Trace) -> Iterator[Breach]:
         yield from _settled_once(batch)
         if batch.left is not None and "results" in batch.left.fields:
             yield from _answers_of(batch, batch.left)
+        if batch.parent is None and trace.notes.get("read_to_the_end") == batch.id:
+            yield from _told_to_the_reader(batch)
 
 
 def _settled_once(batch: BatchStory) -> Iterator[Breach]:
@@ -79,6 +81,17 @@ def _answers_of(batch: BatchStory, left: TraceEvent) -> Iterator[Breach]:
             if event.fields["outcome"] != result["outcome"]:
                 text = f"the reader was told {event.fields['outcome']}, the result says {result['outcome']}"
                 yield Breach(text, batch.id, call.index, event.seq)
+
+
+def _told_to_the_reader(batch: BatchStory) -> Iterator[Breach]:
+    """A program whose reader came to the end of the updates was handed every answer, also under a cancel.
+
+    What is submitted after the cancel is answered in its slot only: the updates may have ended before.
+    """
+    for call in batch.calls.values():
+        if call.submitted is not None and call.submitted.seq < batch.cancelled_at and not call.result_delivered:
+            text = "the program read to the end; expected it to be handed this result"
+            yield Breach(text, batch.id, call.index, batch.left.seq if batch.left is not None else None)
 
 
 @told(2, "results_in_call_order", "Results are in call order, and each is delivered as soon as all before it are.")

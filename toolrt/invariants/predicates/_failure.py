@@ -1,7 +1,9 @@
 """Laws 9 to 11: what a failure, a cancel and a timeout may do, and what they may not.
 
 In virtual time a timeout is exact; in a production run law 11 allows the clock a hundredth.  A tool that shields
-itself reports the effect ``shield``; only such a tool may outlast its timeout or a cancel.
+itself reports the effect ``shield``; only such a tool may outlast its timeout or a cancel.  A tool that reports the
+effect ``returns`` as its last act is a witness that the runtime cannot silence: it returned, or raised an error of
+its own.
 """
 
 from __future__ import annotations
@@ -23,16 +25,22 @@ from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
 from toolrt.trace import Trace, TraceEvent
 
-__all__ = ["SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
+__all__ = ["RETURNS", "SHIELD", "cancel_truthful", "failure_contained", "timeout_own_time"]
 
 #: The `tool.effect` by which a tool says that it goes on although it was asked to end.
 SHIELD = "shield"
+
+#: The `tool.effect` by which a tool says that its next act is to return, or to raise an error of its own.
+RETURNS = "returns"
 
 #: A failure of these kinds stops the batch, if the call's tool says so.
 _STOPPING = ("error", "invalid", "denied", "timed_out")
 
 #: What only a cancel, or a stop, may do to a call.
 _CUT = ("interrupted", "not_started")
+
+#: What a call is not whose tool has returned (RULES 12).
+_NEVER_RETURNED = ("interrupted", "timed_out")
 
 
 @told(9, "failure_contained", "A failure stays with its call.")
@@ -101,6 +109,9 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             if outcome == "interrupted" and call.again is None and call.ended is not None and call.ended.seq < last.seq:
                 text = "interrupted, although its tool had returned; expected ok or error"
                 yield Breach(text, batch.id, call.index, last.seq)
+            elif outcome in _NEVER_RETURNED and _returned(call):
+                text = f"its tool had returned, or raised an error; expected ok or error, got {outcome}"
+                yield Breach(text, batch.id, call.index, last.seq)
             if outcome == "not_started" and call.started is not None:
                 yield Breach("said not to have started, and it had", batch.id, call.index, last.seq)
         if batch.cancelled is not None:
@@ -126,6 +137,12 @@ def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
                 yield Breach(text, batch.id, call.index, call.started.seq)
             elif virtual:
                 yield from _slow_to_end(batch, call, cancelled)
+
+
+def _returned(call: CallStory) -> bool:
+    """Whether its tool said that it returns, the last time it ran."""
+    since = -1 if call.again is None else call.again.seq
+    return any(event.fields.get("effect") == RETURNS and event.seq > since for event in call.touched)
 
 
 def _takes_its_time(call: CallStory) -> bool:

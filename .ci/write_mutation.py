@@ -1,0 +1,107 @@
+"""The tables of docs/explanation/mutation.md, from the results that docs/explanation/mutation.json keeps.
+
+    python .ci/write_mutation.py                     write the tables anew
+    python .ci/write_mutation.py --score 2000 5      first count the examples until each mutant is caught (long)
+    python .ci/write_mutation.py --last 2000 5       the same for the ten runtimes that were written last
+
+A test holds the page against the results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "explanation" / "mutation.md"
+KEPT = ROOT / "docs" / "explanation" / "mutation.json"
+
+
+def kept() -> dict[str, Any]:
+    """Give the results that are kept."""
+    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return found
+
+
+def score_table(score: dict[str, Any]) -> str:
+    """Give a row for each mutant, with what each seed took."""
+    asked = (
+        f"At most {score['examples']:,} examples for each of {len(score['seeds'])} seeds, at commit `{score['commit']}`"
+    )
+    caught = sum(row["median"] is not None for row in score["mutants"].values())
+    median = "none" if score["median"] is None else f"{score['median']:,}"
+    lines = [
+        f"{asked}: {caught} of {len(score['mutants'])} caught, the median mutant after {median} examples.",
+        "",
+        "| mutant | median | examples, by seed | laws |",
+        "|---|---|---|---|",
+    ]
+    for name, row in score["mutants"].items():
+        found = [one for one in row["by_seed"] if one is not None]
+        laws = dict.fromkeys(law for one in found for law in one[1:])
+        by_seed = ", ".join("-" if one is None else f"{one[0]:,}" for one in row["by_seed"])
+        middle = "not caught" if row["median"] is None else f"{row['median']:,}"
+        lines.append(f"| {name} | {middle} | {by_seed} | {', '.join(f'`{law}`' for law in laws)} |")
+    return "\n".join(lines)
+
+
+def machine_table(found: dict[str, Any]) -> str:
+    """Give a row for each module."""
+    rows = {module: row for module, row in found["modules"].items() if row["tried"]}
+    tried, killed, equal = (sum(row[key] for row in rows.values()) for key in ("tried", "killed", "equivalent"))
+    sample = "every mutant" if found["every"] == 1 else f"one mutant in {found['every']} of {found['mutants']:,}"
+    lines = [
+        f"{sample.capitalize()}, {found['examples']} examples of seed {found['seed']}, at commit `{found['commit']}`: "
+        f"{killed} of {tried} killed, {equal} equivalent; {killed / max(1, tried - equal):.0%} of those that are not. "
+        f"The median of the killed took {found['median']} examples.",
+        "",
+        "| module | tried | killed | equivalent | survived |",
+        "|---|---|---|---|---|",
+    ]
+    for module, row in rows.items():
+        left = row["tried"] - row["killed"] - row["equivalent"]
+        lines.append(f"| `{module}` | {row['tried']} | {row['killed']} | {row['equivalent']} | {left} |")
+    return "\n".join(lines)
+
+
+def written(text: str, results: dict[str, Any]) -> str:
+    """Give the page with its tables made anew."""
+    makers = {"score": score_table, "last": score_table, "machine": machine_table}
+    for name, make in makers.items():
+        table = make(results[name]) if name in results else "Not measured yet."
+        marks = f"<!-- {name}: begin -->\n", f"\n<!-- {name}: end -->"
+        pattern = re.compile(f"{re.escape(marks[0])}.*?{re.escape(marks[1])}", re.DOTALL)
+        text = pattern.sub(lambda _, table=table, marks=marks: f"{marks[0]}{table}{marks[1]}", text)
+    return text
+
+
+def measure(name: str, examples: int, seeds: int) -> None:
+    """Count examples, and keep what came of it."""
+    sys.path.insert(0, str(ROOT))
+    from toolrt.testing import mutation_score
+
+    mutants = None
+    if name == "last":
+        from tests.invariants._ten_more import TEN_MORE
+
+        mutants = TEN_MORE
+    score = mutation_score(
+        examples, mutants, seeds=range(seeds), jobs=2, progress=lambda so_far: print(so_far.summary, flush=True)
+    )
+    print(score)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    results = kept() if KEPT.exists() else {}
+    results[name] = {"commit": commit.stdout.strip(), **score.to_json()}
+    KEPT.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        measure(sys.argv[1].removeprefix("--"), int(sys.argv[2]), int(sys.argv[3]))
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), kept()), encoding="utf-8")

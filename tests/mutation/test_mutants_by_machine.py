@@ -1,0 +1,86 @@
+"""A sample of what `python -m tests.mutation.run` does, and the page that tells its results."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tests.mutation._mutants import CodeMutant, applied_code, mutants_of
+from tests.mutation.run import KEPT, REASONS, examples_of, judged
+from toolrt.invariants import MUTANTS
+from toolrt.order import Slots
+from toolrt.testing._mutation_score import Example
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    """A few of the shipped examples."""
+    return examples_of(1, 12)
+
+
+def _one_of(module: str, start: str) -> CodeMutant:
+    return next(one for one in mutants_of(module) if one.function.startswith(start))
+
+
+def test_mutant_by_machine_is_applied_and_taken_back() -> None:
+    """The function runs the mutant's code inside the block, and its own behind it."""
+    mutant = _one_of("toolrt.order._slots", "Slots.hand_out")
+    before = Slots.hand_out.__code__
+    with applied_code(mutant):
+        assert Slots.hand_out.__code__ is mutant.code
+    assert Slots.hand_out.__code__ is before
+
+
+def test_every_mutant_has_a_name_of_its_own() -> None:
+    """So that a reason, or a survivor, is of one mutant; the same source gives the same names."""
+    names = [one.name for one in mutants_of("toolrt.order._slots")]
+    assert len(set(names)) == len(names) > 20
+    assert names == [one.name for one in mutants_of("toolrt.order._slots")]
+
+
+def test_sample_of_mutants_by_machine_is_killed(examples: list[Example]) -> None:
+    """Most of a few mutants of the slots die on a few examples, each in a process of its own."""
+    mutants = mutants_of("toolrt.order._slots")[::6]
+    answers = [answer for _, answer in judged(mutants, examples, jobs=2)]
+    assert len(answers) == len(mutants)
+    assert sum(isinstance(answer, list) for answer in answers) >= 2
+
+
+def test_mutant_that_never_ends_is_killed(examples: list[Example], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop without a checkpoint costs its process, not this one."""
+    from tests.mutation import run
+
+    monkeypatch.setattr(run, "_PATIENCE", 1)
+    real = Slots.hand_out.__code__
+    text = "\n" * (real.co_firstlineno - 1) + "def hand_out(self, *args):\n    while True:\n        pass\n"
+    code = compile(text, real.co_filename, "exec")
+    inner = next(one for one in code.co_consts if hasattr(one, "co_code")).replace(co_qualname="Slots.hand_out")
+    mutant = CodeMutant("toolrt.order._slots", "Slots.hand_out", "loops", 0, 1, inner)
+    [(_, answer)] = judged([mutant], examples, jobs=1)
+    assert answer == [0, ["no end"]]
+
+
+def test_page_shows_the_results_that_are_kept() -> None:
+    """The tables are made from the results."""
+    root = Path(__file__).parents[2]
+    page = runpy.run_path(str(root / ".ci" / "write_mutation.py"))
+    text = (root / "docs/explanation/mutation.md").read_text(encoding="utf-8")
+    assert page["written"](text, page["kept"]()) == text, "run: python .ci/write_mutation.py"
+
+
+def test_results_are_of_all_mutants_of_ours() -> None:
+    """A mutant that was added since is not passed over in silence."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    assert set(kept["score"]["mutants"]) == set(MUTANTS), "run: python .ci/write_mutation.py --score 2000 5"
+
+
+def test_reasons_are_of_mutants_that_are_there() -> None:
+    """A mutant that is called equivalent can be made, and its reason is a sentence."""
+    reasons = json.loads(REASONS.read_text(encoding="utf-8"))
+    modules = {name.split(" ", 1)[0] for name in reasons}
+    names = {one.name for module in modules for one in mutants_of(module)}
+    assert set(reasons) <= names
+    assert all(reason.endswith(".") for reason in reasons.values())
