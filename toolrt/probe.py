@@ -131,7 +131,7 @@ def observed_by(observer: Sink | None, *, inline: bool = False) -> Iterator[None
         observe(before[0], inline=before[1])
 
 
-class _Looking:
+class _ReadCollector:
     """Hands everything on to the `sink` there is, and keeps the names of what was read."""
 
     def __init__(self, sink: Sink | None) -> None:
@@ -157,7 +157,7 @@ def looking() -> Iterator[dict[Resource, None]]:
     """
     global sink
     before = sink
-    sink = looks = _Looking(before)
+    sink = looks = _ReadCollector(before)
     try:
         yield looks.found
     finally:

@@ -36,7 +36,7 @@ import toolrt
 import toolrt.workspace._workspace as opening
 from tests.benchmarks import files
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.change._version import EntryState, Row
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.journal._history_store import HistoryStore
 
@@ -184,7 +184,7 @@ def changes_alone(store: str, count: int) -> tuple[float, float, float]:
         digests = [digest_of(content) for content in contents]
         rows = []
         for number in range(count):
-            standing = [Standing(Kind.FILE, digests[number + step], 0o644, (1, number), 1) for step in (0, 1)]
+            standing = [EntryState(Kind.FILE, digests[number + step], 0o644, (1, number), 1) for step in (0, 1)]
             key = ("d000", f"f{number:05}.txt")
             rows.append(Row("batch-1", number, f"call-{number}", key, key, *standing, time_ns=1))
         began = clocks()

@@ -22,7 +22,7 @@ import trio.testing
 from tests.cli._terminal import Window, window
 from tests.cli.test_interrupt import WITH_SLOW_TOOLS
 from toolrt import Allow, Claim, Mode, Outcome, Registry, Runtime, ToolCall, ToolOutput, tool
-from toolrt.cli.commands._run import Performed, perform
+from toolrt.cli.commands._run import RunResult, perform
 from toolrt.cli.screen import _board
 from toolrt.cli.screen._screen import Screen
 
@@ -106,11 +106,11 @@ def watch(
     *,
     reflows: bool = False,
     **options: Any,
-) -> tuple[Performed, Window]:
+) -> tuple[RunResult, Window]:
     """Run a batch in a window, and look at it; what is looked at ends before the batch may."""
 
-    async def main() -> Performed:
-        found: list[Performed] = []
+    async def main() -> RunResult:
+        found: list[RunResult] = []
         screen = Screen(shown.stream)
         runtime = Runtime(shop.registry, **options)
         screen.say("a line above")

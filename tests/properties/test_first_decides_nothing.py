@@ -71,8 +71,8 @@ NodeTree.inodes
 #: Of these only a part can be seen by anybody, and that part is in `VIEWS`: an order among things that nobody orders
 #: (versions of different files, which entry of a cache is the oldest) and numbers that only tell things apart.
 SEEN_IN_PART = """
-Below._held Below._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode File.made_as Freshness._seen
-FactIndex.files
+NameIndex._held NameIndex._in Cache._bytes Cache._kept Cache._misses Cache._parts File.inode File.made_as
+Freshness._seen FactIndex.files
 MemoryStore._by_batch MemoryStore._by_file MemoryStore._contents MemoryStore._dropped MemoryStore._rows
 MemoryStore._used
 """
@@ -126,7 +126,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     # Which is the oldest decides only what is forgotten first, beyond 100,000 files.
     "Freshness._seen": dict,
     # The names that are the keys of it, or of a cache.
-    "Below._held": set,
+    "NameIndex._held": set,
 }
 
 

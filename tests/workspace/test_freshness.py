@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrt.workspace import FileProblem, Identity, Kind, MemoryDisk, Stat, Workspace
-from toolrt.workspace.change._cache import Cache, Kept
+from toolrt.workspace.change._cache import Cache, CachedEntry
 from toolrt.workspace.change._freshness import Freshness
-from toolrt.workspace.disk._below import Below
+from toolrt.workspace.disk._below import NameIndex
 
 OLD, NEW = b"old", b"new"
 
@@ -115,7 +115,7 @@ def test_a_move_costs_what_moves() -> None:
     cache._below._held = cache._parts
     for name in ("d/x", "d/y", "e"):
         seen.saw(identity(name), OLD)
-        cache.keep(tuple(name.split("/")), Kept((1, 1, 1, 1), OLD, b"", 1))
+        cache.keep(tuple(name.split("/")), CachedEntry((1, 1, 1, 1), OLD, b"", 1))
     seen.moved(("d",), ("f",))
     cache.drop_below(("d",))
     assert [seen.expected_at(("f", name), None) for name in "xyz"] == [(OLD,), (OLD,), None]
@@ -130,7 +130,7 @@ names = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(tuple)
 def test_below_finds_what_a_scan_finds(steps: list[tuple[bool, tuple[str, ...]]], wanted: tuple[str, ...]) -> None:
     """Whatever came and went; and nothing is left when all has gone."""
     held: dict[tuple[str, ...], None] = {}
-    below = Below(held)
+    below = NameIndex(held)
     for comes, name in steps:
         if comes:
             held[name] = None

@@ -15,7 +15,7 @@ import trio
 from toolrt.model import EVERYTHING, State
 from toolrt.workspace import FileProblem, RealDisk, Symlink, Wanted, Workspace
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.change._version import EntryState, Row
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.journal._history_store import HistoryStore
 from toolrt.workspace.journal._segment import Segment
@@ -49,7 +49,7 @@ def killed(workspace: Workspace) -> None:
 
 
 def row(path: str, before: bytes | None, after: bytes | None, **more: Any) -> Row:
-    standing = [None if one is None else Standing(Kind.FILE, digest_of(one)) for one in (before, after)]
+    standing = [None if one is None else EntryState(Kind.FILE, digest_of(one)) for one in (before, after)]
     key = tuple(path.split("/"))
     return Row("batch", 0, None, key, key, *standing, **more)
 
@@ -217,7 +217,7 @@ async def test_unfinished_group_is_taken_back(opened, root):
     """Whatever part of it had been done; what somebody else has changed since stays."""
     group = {"group": "unfinished"}
     rows = [
-        attrs.evolve(row("d", None, None, **group), after=Standing(Kind.DIRECTORY)),
+        attrs.evolve(row("d", None, None, **group), after=EntryState(Kind.DIRECTORY)),
         row("d/a", None, b"new", **group),
         row("b", b"old", b"new", **group),
         row("c", b"old", b"new", **group),

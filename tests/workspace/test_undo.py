@@ -16,7 +16,7 @@ from tests.workspace._hand import Hand
 from toolrt import sim
 from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Planted, Symlink, Workspace
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.change._version import EntryState, Row
 from toolrt.workspace.history._undo import planned
 
 #: What a batch does: how, and to what.
@@ -271,7 +271,7 @@ async def test_a_number_that_was_given_to_another_file_tells_nothing(tree, hand:
     ]
 
 
-def with_number(standing: Standing | None, number: Any, other: Any) -> Standing | None:
+def with_number(standing: EntryState | None, number: Any, other: Any) -> EntryState | None:
     """The same of another file, where it was of that one."""
     return attrs.evolve(standing, number=other) if standing is not None and standing.number == number else standing
 

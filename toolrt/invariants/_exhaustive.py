@@ -23,20 +23,10 @@ from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants._matrix import FalseAlarm
 from toolrt.invariants.mixes._mix import Mix, judged
-from toolrt.invariants.mixes._sittings import BatchProgress, Shown, search_all
+from toolrt.invariants.mixes._sittings import BatchProgress, ShownBatch, search_all
 from toolrt.invariants.predicates._check import LAWS, check
 from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
-from toolrt.invariants.script import (
-    AddCell,
-    AppendFile,
-    ChangeState,
-    Fail,
-    ReadCell,
-    Say,
-    Scripted,
-    SeeState,
-    Sleep,
-)
+from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Fail, ReadCell, Say, Scripted, SeeState, Sleep
 
 __all__ = ["KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each"]
 
@@ -169,7 +159,7 @@ def exhaust_each(
     return found
 
 
-def _summary(batches: list[Mix], shown: list[Shown | None], laws: Mapping[str, Predicate]) -> Exhausted:
+def _summary(batches: list[Mix], shown: list[ShownBatch | None], laws: Mapping[str, Predicate]) -> Exhausted:
     done = [(mix, each) for mix, each in zip(batches, shown, strict=True) if each is not None]
     counts = [each.traces for _, each in done]
     return Exhausted(

@@ -86,7 +86,7 @@ _GRANT, _SPAWN, _END = CallMove.GRANT.leads, CallMove.SPAWN.leads, CallMove.END.
 _CLOSE, _START, _MERGE = LaneMove.CLOSE.leads, LaneMove.START.leads, LaneMove.MERGE.leads
 
 
-class Letting:
+class AdmissionRound:
     """The calls that are let in one after the other, as their claims become known."""
 
     __slots__ = ("asking", "at_start", "came", "refused")
@@ -154,7 +154,7 @@ class Machine:
         self.cancel_reason: str | None = None
         # The call that is about to join the running lane, and those that are let in as their claims become known.
         self._joining: CallRecord | None = None
-        self._letting: Letting | None = None
+        self._letting: AdmissionRound | None = None
         self._preferring = False
 
     def happen(self, event: BatchMove) -> None:
@@ -274,7 +274,7 @@ class Machine:
         lane.start = state
         lane.bare = state if type(state) is State else bare_state(state)
         lane.state = _START[lane.state]
-        self._letting = Letting(True, 0)
+        self._letting = AdmissionRound(True, 0)
         self._let_next_in(lane)
 
     def pass_over(self, state: State) -> None:
@@ -589,7 +589,7 @@ class Machine:
     def _go_on(self, lane: LaneRecord) -> None:
         """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
         lane.stands_at = None
-        self._letting = Letting(False, lane.entered)
+        self._letting = AdmissionRound(False, lane.entered)
         self._let_next_in(lane)
 
     # Results

@@ -22,7 +22,7 @@ from toolrt.cli.experiment._about import about_batch, title_of
 from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.experiment._exploration import Exploration
 from toolrt.cli.experiment._failure import FailureFile
-from toolrt.cli.experiment._input import Loaded, checked_target, load_response, write_target
+from toolrt.cli.experiment._input import LoadedResponse, checked_target, load_response, write_target
 from toolrt.cli.experiment._options import LIMIT, LaneName, Whole, above_0, at_least_one
 from toolrt.cli.experiment._roots import Mounts, Roots, roots_of
 from toolrt.cli.experiment._variation import variation_of
@@ -178,7 +178,7 @@ class _Kept:
         return None if self.path is None else f"toolrt replay {_quoted(self.path)}"
 
 
-def _keep(exploration: Exploration, loaded: Loaded, roots: Roots, target: Path | None, screen: Screen) -> _Kept:
+def _keep(exploration: Exploration, loaded: LoadedResponse, roots: Roots, target: Path | None, screen: Screen) -> _Kept:
     experiment, failure = exploration.experiment, exploration.report.failures[0]
     schedule = failure.schedule
     if len(schedule) <= _SIMPLIFIED:

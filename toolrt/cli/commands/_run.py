@@ -34,7 +34,7 @@ from toolrt.cli.experiment._mcp import servers_of
 from toolrt.cli.experiment._offer import ToolOptions, offered
 from toolrt.cli.experiment._options import LANE_POLICIES, LIMIT, LaneName, Whole, above_0, at_least_one
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
-from toolrt.cli.screen._board import Board
+from toolrt.cli.screen._board import BatchBoard
 from toolrt.cli.screen._escape import on_one_line, shown_lines
 from toolrt.cli.screen._permit import permissions_of
 from toolrt.cli.screen._plan import in_words, plan_of, print_plan
@@ -75,14 +75,14 @@ def run(
     ask: Annotated[_Patterns, Parameter(help="Ask before what matches [TOOL:]PATTERN; outranks --allow.")] = (),
     deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks the others.")] = (),
     shell: Annotated[
-        bool, Parameter(help="Offer run_command as well: its commands can do what you can.", negative=())
+        bool, Parameter(help="RuntimeOptions run_command as well: its commands can do what you can.", negative=())
     ] = False,
     code: Annotated[
-        bool, Parameter(help="Offer tools that know symbols, calls and imports as well.", negative=())
+        bool, Parameter(help="RuntimeOptions tools that know symbols, calls and imports as well.", negative=())
     ] = False,
     lsp: Annotated[
         _Patterns,
-        Parameter(help="Offer diagnostics of this language server as well: ruff, ty, or SUFFIXES=COMMAND."),
+        Parameter(help="RuntimeOptions diagnostics of this language server as well: ruff, ty, or SUFFIXES=COMMAND."),
     ] = (),
     context_budget: Annotated[
         Whole | None, Parameter(help="Tokens that the model has room for; long files are then shown in part.")
@@ -127,7 +127,7 @@ def run(
     lines = None if telemetry is None or dry_run else _lines_in(telemetry)
     observer = None if lines is None else Telemetry(lines, root=roots.base, mounts=roots.mounts)
 
-    async def run_connected() -> Performed | None:
+    async def run_connected() -> RunResult | None:
         async with offered(files, wanted) as offer:
             if dry_run:
                 plan = plan_of(loaded.calls, offer.registry, LANE_POLICIES[lanes])
@@ -184,7 +184,7 @@ def _lines_in(path: str) -> JsonLines:
         raise InputRefused(f"--telemetry {path!r}", why, "Name a file that can be written.") from None
 
 
-def _run(main: Callable[[], Awaitable[Performed | None]]) -> Performed | None:
+def _run(main: Callable[[], Awaitable[RunResult | None]]) -> RunResult | None:
     try:
         return trio.run(main)
     except BaseExceptionGroup as group:
@@ -196,7 +196,7 @@ def _run(main: Callable[[], Awaitable[Performed | None]]) -> Performed | None:
 
 
 @attrs.frozen
-class Performed:
+class RunResult:
     """What came of a batch."""
 
     #: One for each call, in call order.
@@ -213,7 +213,7 @@ async def perform(
     screen: Screen,
     batch_id: str | None = None,
     state: State | None = None,
-) -> Performed:
+) -> RunResult:
     """Run `calls` as one batch, show it on `screen`, and give what came of it, complete also after Ctrl-C.
 
     A second Ctrl-C ends the process.
@@ -226,7 +226,7 @@ async def perform(
         batch = runtime.open_batch(state, batch_id, runtime.registry.reads_in(calls))
         if threading.current_thread() is threading.main_thread():
             await nursery.start(_cancel_on_interrupt, batch, screen, interrupts)
-        board = Board(screen, batch)
+        board = BatchBoard(screen, batch)
         nursery.start_soon(board.keep_showing)
         try:
             async with batch:
@@ -238,7 +238,7 @@ async def perform(
         finally:
             board.close()
         nursery.cancel_scope.cancel()
-    return Performed(batch.outcome.results, bool(interrupts), time.perf_counter() - began)
+    return RunResult(batch.outcome.results, bool(interrupts), time.perf_counter() - began)
 
 
 async def _cancel_on_interrupt(
@@ -267,7 +267,7 @@ def _give_up(batch: Batch, screen: Screen) -> NoReturn:
     os._exit(code_of_interrupt())
 
 
-def _print_results(performed: Performed, calls: Sequence[ToolCall], screen: Screen) -> None:
+def _print_results(performed: RunResult, calls: Sequence[ToolCall], screen: Screen) -> None:
     screen.say()
     for result, call in zip(performed.results, calls, strict=True):
         style = STYLES[result.outcome]
@@ -289,7 +289,7 @@ def _as_text(content: Any) -> str:
     return str(plain(content, str))
 
 
-def _print_summary(performed: Performed, screen: Screen) -> None:
+def _print_summary(performed: RunResult, screen: Screen) -> None:
     dropped = sum(result.progress_dropped for result in performed.results)
     lost = f"; {dropped:,} progress messages were dropped" if dropped else ""
     ended = "interrupted: " if performed.interrupted else ""

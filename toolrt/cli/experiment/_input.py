@@ -22,7 +22,7 @@ from toolrt.model import ToolCall
 
 
 @attrs.frozen
-class Loaded:
+class LoadedResponse:
     """A response that was read."""
 
     #: What errors and reports call it: the path as it was given.
@@ -33,7 +33,7 @@ class Loaded:
     calls: tuple[ToolCall, ...]
 
 
-def load_response(path: str) -> Loaded:
+def load_response(path: str) -> LoadedResponse:
     """The response in the file at `path`, or on standard input for `STANDARD_INPUT`.
 
     Raises:
@@ -42,7 +42,7 @@ def load_response(path: str) -> Loaded:
     name = "standard input" if path == STANDARD_INPUT else path
     content = read_limited(path, MAX_RESPONSE_BYTES, "Give the response alone, or split its calls into several files.")
     loaded = parse_response(content, name)
-    return Loaded(name, content.decode(), loaded.calls)
+    return LoadedResponse(name, content.decode(), loaded.calls)
 
 
 def read_limited(path: str, limit: int, remedy: str) -> bytes:

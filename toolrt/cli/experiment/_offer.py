@@ -36,7 +36,7 @@ class ToolOptions:
 
 
 @attrs.frozen
-class Offer:
+class RuntimeOptions:
     """What a runtime is given."""
 
     registry: Registry
@@ -44,7 +44,7 @@ class Offer:
 
 
 @contextlib.asynccontextmanager
-async def offered(files: Workspace, wanted: ToolOptions) -> AsyncIterator[Offer]:
+async def offered(files: Workspace, wanted: ToolOptions) -> AsyncIterator[RuntimeOptions]:
     """The tools and services, for as long as the block lasts.
 
     Raises:
@@ -68,4 +68,4 @@ async def offered(files: Workspace, wanted: ToolOptions) -> AsyncIterator[Offer]
             hooks.append(servers.after_lane)
             tools += servers.tools()
         tools += await stack.enter_async_context(connected(wanted.mcp_servers, files))
-        yield Offer(Registry(tools), Services(graph=index, search=index, lsp=servers, after_lane=hooks))
+        yield RuntimeOptions(Registry(tools), Services(graph=index, search=index, lsp=servers, after_lane=hooks))

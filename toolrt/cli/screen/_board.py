@@ -16,7 +16,7 @@ from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line, shown_lines
 from toolrt.cli.screen._picture import Glyphs, Rate, Speeds, Window, clock, lane_bounds, picture, waits_in_words
 from toolrt.cli.screen._plan import in_words
-from toolrt.cli.screen._said import Said, output_in, said_in, size_of
+from toolrt.cli.screen._said import CallMessage, output_in, said_in, size_of
 from toolrt.cli.screen._screen import Screen
 from toolrt.cli.screen._styles import STYLES
 from toolrt.model import Progress, ResultReady, StateMerged, Update
@@ -42,7 +42,7 @@ _LINES = 20
 _NAMED = 3
 
 
-class Board:
+class BatchBoard:
     """Shows one batch.
 
     Args:
@@ -57,7 +57,7 @@ class Board:
         self._glyphs = Glyphs.for_encoding(screen.encoding)
         self._lane: int | None = None
         #: What each call that has not ended said last.
-        self._said: dict[int, Said] = {}
+        self._said: dict[int, CallMessage] = {}
         #: Bytes that calls said and answered.
         self._bytes = 0
         self._call_rate, self._byte_rate = Rate(), Rate()

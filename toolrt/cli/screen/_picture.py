@@ -17,7 +17,7 @@ from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._painter import fitted
 from toolrt.cli.screen._plan import in_words, resource_in_words, subject_of
-from toolrt.cli.screen._said import Said, in_bytes
+from toolrt.cli.screen._said import CallMessage, in_bytes
 from toolrt.cli.screen._styles import STYLES
 from toolrt.order import TrackedCall
 from toolrt.runtime import Batch
@@ -102,7 +102,13 @@ Line = list[tuple[str, str]]
 
 
 def picture(
-    batch: Batch, census: Census, said: Mapping[int, Said], window: Window, now: float, began: float, speeds: Speeds
+    batch: Batch,
+    census: Census,
+    said: Mapping[int, CallMessage],
+    window: Window,
+    now: float,
+    began: float,
+    speeds: Speeds,
 ) -> list[Line]:
     """The lines, at least one."""
     last = _standing(batch, census, window)
@@ -236,7 +242,7 @@ def _running(
     call: TrackedCall,
     width: int,
     census: Census,
-    said: Mapping[int, Said],
+    said: Mapping[int, CallMessage],
     window: Window,
     now: float,
 ) -> Line:

@@ -26,7 +26,7 @@ _PAIRS = (("progress", "total"), ("done", "of"), ("done", "total"))
 
 
 @attrs.frozen
-class Said:
+class CallMessage:
     """One message of a call."""
 
     #: In words, on one line, fit for a terminal.
@@ -37,28 +37,28 @@ class Said:
     written: int | None = None
 
 
-def said_in(message: Any) -> Said:
+def said_in(message: Any) -> CallMessage:
     """What `message` says, whatever it is."""
     try:
         return _read(message)
     except Exception:
-        return Said(on_one_line(f"({type(message).__name__})", _TEXT))
+        return CallMessage(on_one_line(f"({type(message).__name__})", _TEXT))
 
 
-def _read(message: Any) -> Said:
+def _read(message: Any) -> CallMessage:
     if isinstance(message, Mapping):
         return _read_fields(message)
     text = str(message)[: _TEXT + 1]
-    return Said(on_one_line(text, _TEXT), _stated(text))
+    return CallMessage(on_one_line(text, _TEXT), _stated(text))
 
 
-def _read_fields(fields: Mapping[Any, Any]) -> Said:
+def _read_fields(fields: Mapping[Any, Any]) -> CallMessage:
     output = fields.get("output")
     if isinstance(output, str):
         offset = fields.get("offset")
         written = size_of(output) + offset if isinstance(offset, int) else None
         lines = output[-20 * _TEXT :].rstrip().splitlines()
-        return Said(on_one_line(lines[-1] if lines else "", _TEXT), None, written)
+        return CallMessage(on_one_line(lines[-1] if lines else "", _TEXT), None, written)
     if "path" in fields and "message" in fields:
         inner = _read(fields["message"])
         return attrs.evolve(inner, text=on_one_line(f"{fields['path']}: {inner.text}", _TEXT))
@@ -67,10 +67,10 @@ def _read_fields(fields: Mapping[Any, Any]) -> Said:
         if _is_number(done) and _is_number(total) and total > 0:
             said = fields.get("message")
             text = said if isinstance(said, str) else f"{done:g} of {total:g}"
-            return Said(on_one_line(text, _TEXT), min(1.0, max(0.0, done / total)))
+            return CallMessage(on_one_line(text, _TEXT), min(1.0, max(0.0, done / total)))
     if isinstance(said := fields.get("message"), str):
         return _read(said)
-    return Said(on_one_line(str(fields), _TEXT))
+    return CallMessage(on_one_line(str(fields), _TEXT))
 
 
 def output_in(message: Any) -> str | None:

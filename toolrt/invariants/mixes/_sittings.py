@@ -32,7 +32,7 @@ from toolrt.sim.exploring._estimate import duration
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 from toolrt.sim.exploring._workers import WorkerPool
 
-__all__ = ["BatchProgress", "Shown", "search_all"]
+__all__ = ["BatchProgress", "ShownBatch", "search_all"]
 
 # Another one for each change of what is kept.
 _VERSION = 1
@@ -70,7 +70,7 @@ class BatchProgress:
 
 
 @attrs.frozen
-class Shown:
+class ShownBatch:
     """What was shown of one batch."""
 
     #: How many traces were run.
@@ -96,7 +96,7 @@ class _BatchSearcher:
     def __init__(self, task: _Task, worker: int = 0, told: Callable[[], int] | None = None) -> None:
         self._task = task
 
-    def do(self, order: int) -> tuple[int, Shown]:
+    def do(self, order: int) -> tuple[int, ShownBatch]:
         mix, laws = self._task.batches[order], self._task.laws
 
         def broken(execution: sim.Execution) -> Any:
@@ -107,7 +107,7 @@ class _BatchSearcher:
         unfinished = None
         if choices is None and not report.complete:
             unfinished = report.unfinished or "an execution decided nothing"
-        return order, Shown(report.executions, choices, unfinished)
+        return order, ShownBatch(report.executions, choices, unfinished)
 
 
 def search_all(
@@ -117,7 +117,7 @@ def search_all(
     jobs: int,
     progress: Callable[[BatchProgress], object] | None,
     checkpoint: str | os.PathLike[str] | None,
-) -> dict[int, Shown]:
+) -> dict[int, ShownBatch]:
     """Search every batch, and give what was shown of each, by its place; one that is missing was not reached.
 
     See `toolrt.invariants.exhaust`.
@@ -143,14 +143,14 @@ class _Sitting:
         self._progress = progress
         self._file = file
         self._whose = "" if file is None else _whose(task)
-        self._done: dict[int, Shown] = {} if file is None else _load(file, self._whose)
+        self._done: dict[int, ShownBatch] = {} if file is None else _load(file, self._whose)
         self._before = len(self._done)
         self._left = [place for place in _mixed(len(task.batches)) if place not in self._done]
         self._interrupted = False
         self._began = self._saved = time.perf_counter()
         self._told = 0.0
 
-    def run(self) -> dict[int, Shown]:
+    def run(self) -> dict[int, ShownBatch]:
         try:
             if self._jobs == 1 and self._file is None:
                 # Ctrl-C is the caller's.
@@ -204,7 +204,7 @@ class _Sitting:
         self._left += lost
         self._search_here()
 
-    def _note(self, place: int, shown: Shown) -> None:
+    def _note(self, place: int, shown: ShownBatch) -> None:
         self._done[place] = shown
         self._tell()
         if time.perf_counter() - self._saved > _SAVE:
@@ -258,7 +258,7 @@ def _whose(task: _Task) -> str:
     return digest.hexdigest()
 
 
-def _load(file: Path, whose: str) -> dict[int, Shown]:
+def _load(file: Path, whose: str) -> dict[int, ShownBatch]:
     """Give what was done; nothing when there is no file."""
     try:
         content = file.read_text("utf-8")
@@ -281,5 +281,5 @@ def _load(file: Path, whose: str) -> dict[int, Shown]:
     return done
 
 
-def _shown(traces: int, broken: list[int] | None, unfinished: str | None) -> Shown:
-    return Shown(int(traces), None if broken is None else tuple(map(int, broken)), unfinished)
+def _shown(traces: int, broken: list[int] | None, unfinished: str | None) -> ShownBatch:
+    return ShownBatch(int(traces), None if broken is None else tuple(map(int, broken)), unfinished)

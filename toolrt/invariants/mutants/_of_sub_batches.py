@@ -31,12 +31,12 @@ def _in_the_parents_table(table: Function) -> Function:
 
 def _one_table_each(table: Function) -> Function:
     def one_table_each(self: Lease, theirs: ClaimTable) -> ClaimTable:
-        return self._tables.setdefault(theirs, _Careless(theirs.name))
+        return self._tables.setdefault(theirs, _UngatedTable(theirs.name))
 
     return one_table_each
 
 
-class _Careless(ClaimTable):
+class _UngatedTable(ClaimTable):
     """Gives every ticket at once."""
 
     def take(self, claims: Any, *rest: Any) -> Any:
@@ -100,7 +100,7 @@ def _leaking(close: Function) -> Function:
     return leaking
 
 
-class _Both:
+class _TwoPatches:
     """Two patches at once."""
 
     def __init__(self, *patches: Any) -> None:
@@ -187,7 +187,7 @@ SUB_BATCHES: tuple[Mutant, ...] = (
         "children outlast a cancel",
         "cancel_truthful",
         "A cancel of the batch does not reach the sub-batches of its calls.",
-        lambda: _Both(patched(BatchRun, "drive", _shielded), patched(BatchRun, "cancel", _lets_children_run)),
+        lambda: _TwoPatches(patched(BatchRun, "drive", _shielded), patched(BatchRun, "cancel", _lets_children_run)),
         Mix(
             [Scripted([SubBatch([Scripted([AddCell("a", "x"), Sleep(1)]), Scripted([AddCell("a", "y")])])])],
             cancel_after=0.5,

@@ -56,7 +56,7 @@ def same_as_serial(story: TraceStory, trace: Trace) -> Iterator[Breach]:
     if batch is None or batch.left is None or _refuses_children(batch):
         return
     exact = bool(serial.get("exact", True)) and batch.cancelled is None
-    meant = _Meant(batch, serial.get("sets", ()), exact)
+    meant = _MeantDifferences(batch, serial.get("sets", ()), exact)
     expected = [want for want in plain(serial["results"]) if want["call_index"] not in meant.calls]
     yield from compared_results(batch, batch.left, expected, exact, "the serial run")
     if not exact:
@@ -77,7 +77,7 @@ def _refuses_children(batch: BatchStory) -> bool:
     )
 
 
-def _states(batch: BatchStory, left: TraceEvent, want: Any, meant: _Meant) -> Iterator[Breach]:
+def _states(batch: BatchStory, left: TraceEvent, want: Any, meant: _MeantDifferences) -> Iterator[Breach]:
     got = left.fields["state"]
     for kind, of in (("value", "values"), ("field", "fields")):
         here, there = got.get(of, {}), want.get(of, {})
@@ -90,7 +90,7 @@ def _states(batch: BatchStory, left: TraceEvent, want: Any, meant: _Meant) -> It
                 yield Breach(text, batch.id, None, left.seq)
 
 
-class _Meant:
+class _MeantDifferences:
     """What of a batch may differ from the serial run, because it is meant to."""
 
     def __init__(self, batch: BatchStory, in_turn: Sequence[Any], exact: bool) -> None:

@@ -18,16 +18,16 @@ from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, can_step_inside
-from toolrt.sim._trio_internals._things import TIME, Things, begun_under, cancels, reads
+from toolrt.sim._trio_internals._things import TIME, Primitives, begun_under, cancels, reads
 
 __all__ = [
     "DUE",
     "ENDED",
     "GOES_ON",
     "TIME",
+    "Primitives",
     "Reports",
     "Seam",
-    "Things",
     "begun_under",
     "can_step_inside",
     "cancels",

@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._things import Things
+from toolrt.sim._trio_internals._things import Primitives
 
 __all__ = ["Reporter"]
 
@@ -27,9 +27,9 @@ class Reporter(Replacements):
     def __init__(self) -> None:
         super().__init__()
         #: The execution that runs now; None: no reports are wanted.
-        self.things: Things | None = None
+        self.things: Primitives | None = None
 
-    def here(self) -> Things | None:
+    def here(self) -> Primitives | None:
         """Give the record of the execution, when one of its program's steps runs in this thread."""
         things = self.things
         if things is not None and getattr(_run.GLOBAL_RUN_CONTEXT, "task", None) in things.actors:
@@ -86,7 +86,7 @@ class Reporter(Replacements):
 
         self.replace(holder, name, property(real.fget, put, real.fdel, real.__doc__))
 
-    def around_slot(self, holder: Any, name: str, note: Callable[[Things, Any, bool], None]) -> None:
+    def around_slot(self, holder: Any, name: str, note: Callable[[Primitives, Any, bool], None]) -> None:
         """Call ``note(things, self, write)`` before a flag of a class with slots is read or raised.
 
         That it is down to begin with is no write: no other task has the object then, and it has no name yet.

@@ -21,13 +21,8 @@ from toolrt.probe import Resource
 from toolrt.sim._trio_internals._reporter import Reporter
 from toolrt.sim._trio_internals._reports_implied import report_implied
 from toolrt.sim._trio_internals._reports_scopes import report_looks, report_nurseries, report_scopes
-from toolrt.sim._trio_internals._reports_sync import (
-    report_channels,
-    report_run_variables,
-    report_streams,
-    report_sync,
-)
-from toolrt.sim._trio_internals._things import Things
+from toolrt.sim._trio_internals._reports_sync import report_channels, report_run_variables, report_streams, report_sync
+from toolrt.sim._trio_internals._things import Primitives
 
 __all__ = ["Reports"]
 
@@ -48,11 +43,11 @@ class Reports:
         # So many executions in a row have not wanted to know.
         self._unwanted = 0
 
-    def new_things(self) -> Things:
+    def new_things(self) -> Primitives:
         """Give an empty record for the next execution."""
-        return Things(self._outside, self._kept)
+        return Primitives(self._outside, self._kept)
 
-    def begin(self, things: Things | None) -> None:
+    def begin(self, things: Primitives | None) -> None:
         """Let Trio's primitives report to `things` from here on; None: no reports are wanted.
 
         What replaces Trio's own is put in when it is first wanted, and taken out when it was not for a while: both

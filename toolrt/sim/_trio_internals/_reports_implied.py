@@ -17,7 +17,7 @@ from typing import Any
 import trio
 
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._things import ANYTHING, TIME, Things, imply, is_inside
+from toolrt.sim._trio_internals._things import ANYTHING, TIME, Primitives, imply, is_inside
 
 __all__ = ["report_implied"]
 
@@ -29,7 +29,7 @@ def report_implied(reporter: Reporter) -> None:
     """Let entering, leaving, spawning, ending and waking say which scopes and nurseries they read."""
     scope, nursery, context = _run.CancelScope, _run.Nursery, _run.GLOBAL_RUN_CONTEXT
 
-    def enter(things: Things, self: Any) -> None:
+    def enter(things: Primitives, self: Any) -> None:
         imply(things, things.scope_of(context.task._cancel_status))
         if not things.is_fresh(self):
             name = things.name(self)
@@ -38,7 +38,7 @@ def report_implied(reporter: Reporter) -> None:
 
     reporter.before(scope, "__enter__", enter)
 
-    def close(things: Things, self: Any, _: object) -> None:
+    def close(things: Primitives, self: Any, _: object) -> None:
         status = self._cancel_status
         if status is not None:
             imply(things, things.scope_of(status))
@@ -49,7 +49,7 @@ def report_implied(reporter: Reporter) -> None:
 
     reporter.before(scope, "_close", close)
 
-    def effective(things: Things, status: Any) -> None:
+    def effective(things: Primitives, status: Any) -> None:
         name = things.scope_of(status)
         if name is not None:
             imply(things, name)
@@ -57,14 +57,14 @@ def report_implied(reporter: Reporter) -> None:
 
     reporter.before(_run.CancelStatus, "effective_deadline", effective)
 
-    def ends(things: Things, self: Any) -> None:
+    def ends(things: Primitives, self: Any) -> None:
         imply(things, things.own_name(self))
         # The last child wakes the parent; which child that is must not show in what it touches.
         imply(things, things.scope_of(self._cancel_status))
 
     reporter.before(nursery, "_check_nursery_closed", ends)
 
-    def started(things: Things, self: Any, *_: object) -> None:
+    def started(things: Primitives, self: Any, *_: object) -> None:
         for each in (self._old_nursery, self._new_nursery):
             imply(things, things.name(each))
             imply(things, things.scope_of(each._cancel_status))
@@ -74,7 +74,7 @@ def report_implied(reporter: Reporter) -> None:
 
     reporter.before(_run._TaskStatus, "started", started)
 
-    def spawned(things: Things, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
+    def spawned(things: Primitives, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
         if more.get("system_task"):
             things.implied.append((ANYTHING, True))
         elif is_inside(context.task, into):
@@ -84,14 +84,14 @@ def report_implied(reporter: Reporter) -> None:
 
     reporter.before(_run.Runner, "spawn_impl", spawned)
 
-    def woken(things: Things, runner: Any, task: Any, *value: Any) -> None:
+    def woken(things: Primitives, runner: Any, task: Any, *value: Any) -> None:
         # A new task is sent None; for one that waits, waking and cancelling it depend on each other.
         if task is not context.task and value != (None,):
             imply(things, things.scope_of(task._cancel_status))
 
     reporter.before(_run.Runner, "reschedule", woken)
 
-    def timely(things: Things, *_: object, **__: object) -> None:
+    def timely(things: Primitives, *_: object, **__: object) -> None:
         if things.timed:
             things.implied.append((TIME, False))
 
@@ -99,7 +99,7 @@ def report_implied(reporter: Reporter) -> None:
     reporter.before(_run.Deadlines, "remove", timely)
     reporter.before(_run.Runner, "current_time", timely)
 
-    def idles(things: Things, *_: object, **__: object) -> None:
+    def idles(things: Primitives, *_: object, **__: object) -> None:
         if things.timed:
             things.implied.append((TIME, True))
 

@@ -23,7 +23,7 @@ import trio
 from toolrt.sim._trio_internals._reporter import Reporter
 from toolrt.sim._trio_internals._things import (
     ANYTHING,
-    Things,
+    Primitives,
     cancels,
     changes,
     imply,
@@ -45,14 +45,14 @@ def report_scopes(reporter: Reporter) -> None:
     """Let cancel scopes report: what is cancelled, shielded, asked for, and when."""
     scope, context = _run.CancelScope, _run.GLOBAL_RUN_CONTEXT
 
-    def made(things: Things, self: Any) -> None:
+    def made(things: Primitives, self: Any) -> None:
         task = context.task
         things.made(self, "CancelScope", things.actor_of(task).name)
         things.fresh = (self, task, task._schedule_points)
 
     reporter.before(scope, "__attrs_post_init__", made)
 
-    def cancelled(things: Things, self: Any, *_: object) -> None:
+    def cancelled(things: Primitives, self: Any, *_: object) -> None:
         if things.quiet:
             imply(things, (*things.name(self), "called"))
         elif things.is_fresh(self):
@@ -67,7 +67,7 @@ def report_scopes(reporter: Reporter) -> None:
     own = vars(_run)
     recalculating = inspect.unwrap(_run.CancelStatus.recalculate).__code__
 
-    def asked(things: Things, self: Any) -> None:
+    def asked(things: Primitives, self: Any) -> None:
         if sys._getframe(2).f_code is recalculating:
             # Trio asks itself.
             return
@@ -77,7 +77,7 @@ def report_scopes(reporter: Reporter) -> None:
 
     reporter.before(scope, "cancel_called", asked)
 
-    def moved(things: Things, self: Any, deadline: float) -> None:
+    def moved(things: Primitives, self: Any, deadline: float) -> None:
         things.touched.append(((*things.name(self), "deadline"), True))
         if things.timed:
             imply(things, things.name(self))
@@ -85,10 +85,10 @@ def report_scopes(reporter: Reporter) -> None:
             # It expires before the next step, as part of this one.
             cancels(things, self)
 
-    def moved_by(things: Things, self: Any, seconds: float) -> None:
+    def moved_by(things: Primitives, self: Any, seconds: float) -> None:
         moved(things, self, trio.current_time() + seconds)
 
-    def read(things: Things, self: Any) -> None:
+    def read(things: Primitives, self: Any) -> None:
         things.touched.append(((*things.name(self), "deadline"), False))
 
     reporter.before(scope, "deadline", read)
@@ -96,14 +96,14 @@ def report_scopes(reporter: Reporter) -> None:
     reporter.before_setting(scope, "deadline", moved)
     reporter.before_setting(scope, "relative_deadline", moved_by)
 
-    def shielded(things: Things, self: Any, shield: bool) -> None:
+    def shielded(things: Primitives, self: Any, shield: bool) -> None:
         status = self._cancel_status
         touch(things, self, True)
         if status is not None:
             above = status._parent is not None and status._parent.effectively_cancelled
             changes(things, status, self._cancel_called or (above and not shield))
 
-    def looks_at_shield(things: Things, self: Any) -> None:
+    def looks_at_shield(things: Primitives, self: Any) -> None:
         # Trio asks itself, too.
         if sys._getframe(2).f_globals is not own:
             imply(things, things.name(self))
@@ -111,7 +111,7 @@ def report_scopes(reporter: Reporter) -> None:
     reporter.before(scope, "shield", looks_at_shield)
     reporter.before_setting(scope, "shield", shielded)
 
-    def caught(things: Things, self: Any, write: bool) -> None:
+    def caught(things: Primitives, self: Any, write: bool) -> None:
         things.implied.append(((*things.name(self), "caught"), write))
 
     reporter.around_slot(scope, "cancelled_caught", caught)
@@ -121,7 +121,7 @@ def report_looks(reporter: Reporter) -> None:
     """Make steps that look at the run or at other tasks report."""
     runner, task = _run.Runner, _run.Task
 
-    def looks_around(things: Things, *_: Any) -> None:
+    def looks_around(things: Primitives, *_: Any) -> None:
         if not sys._getframe(2).f_globals["__name__"].startswith(_OWN_ROOMS):
             things.touched.append((ANYTHING, True))
 
@@ -129,7 +129,7 @@ def report_looks(reporter: Reporter) -> None:
     for name in ("child_nurseries", "iter_await_frames"):
         reporter.before(task, name, looks_around)
 
-    def looks_up(things: Things, self: Any) -> None:
+    def looks_up(things: Primitives, self: Any) -> None:
         # It becomes another one when ``started`` is called.
         if self in things.actors:
             imply(things, ("Task", things.actor_of(self).name, "nursery"))

@@ -19,7 +19,7 @@ from typing import Any
 import trio
 
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._things import Things, reads, touch, writes
+from toolrt.sim._trio_internals._things import Primitives, reads, touch, writes
 
 __all__ = ["report_channels", "report_run_variables", "report_streams", "report_sync"]
 
@@ -56,7 +56,7 @@ def report_sync(reporter: Reporter) -> None:
     reporter.before(lot, "break_lot", writes)
     own = (_sync.__dict__, _parking_lot.__dict__)
 
-    def looks(things: Things, self: Any) -> None:
+    def looks(things: Primitives, self: Any) -> None:
         # Trio's own primitives report for themselves.
         if sys._getframe(2).f_globals not in own:
             touch(things, self, False)
@@ -64,7 +64,7 @@ def report_sync(reporter: Reporter) -> None:
     for name in ("__len__", "__bool__", "statistics"):
         reporter.before(lot, name, looks)
 
-    def repark(things: Things, self: Any, new_lot: Any, **_: Any) -> None:
+    def repark(things: Primitives, self: Any, new_lot: Any, **_: Any) -> None:
         touch(things, self, True)
         touch(things, new_lot, True)
 
@@ -75,7 +75,7 @@ def report_sync(reporter: Reporter) -> None:
     for name in ("locked", "statistics"):
         reporter.before(lock, name, reads)
 
-    def counts_waiters(things: Things, self: Any) -> None:
+    def counts_waiters(things: Primitives, self: Any) -> None:
         reads(things, self)
         reads(things, self._lock)
 
@@ -90,7 +90,7 @@ def report_sync(reporter: Reporter) -> None:
 
     tokens_of = limiter.total_tokens.fget
 
-    def borrow(things: Things, self: Any, borrower: Any) -> None:
+    def borrow(things: Primitives, self: Any, borrower: Any) -> None:
         # Of infinitely many tokens, only a query shows how many are taken.
         touch(things, self, tokens_of(self) != inf or borrower is not _run.GLOBAL_RUN_CONTEXT.task)
 
@@ -106,7 +106,7 @@ def report_channels(reporter: Reporter) -> None:
     """Let memory channels report."""
     reporter.named(_channel.MemoryChannelState, kind="MemoryChannel")
 
-    def touches_state(things: Things, self: Any, *_: Any) -> None:
+    def touches_state(things: Primitives, self: Any, *_: Any) -> None:
         touch(things, self._state, True)
 
     for holder, operation in (
@@ -122,7 +122,7 @@ def report_streams(reporter: Reporter) -> None:
     detector = _util.ConflictDetector
     reporter.named(detector)
 
-    def is_busy(things: Things, self: Any, *_: Any) -> None:
+    def is_busy(things: Primitives, self: Any, *_: Any) -> None:
         # Much else may happen in that step: of streams that are no memory's nothing is reported.
         things.implied.append((things.name(self), True))
 
@@ -142,7 +142,7 @@ def report_run_variables(reporter: Reporter) -> None:
     """Let run variables report."""
     for name, write in (("get", False), ("set", True), ("reset", True)):
 
-        def note(things: Things, self: Any, *_: Any, write: bool = write) -> None:
+        def note(things: Primitives, self: Any, *_: Any, write: bool = write) -> None:
             things.touched.append((("RunVar", self._name), write))
 
         reporter.before(_local.RunVar, name, note)

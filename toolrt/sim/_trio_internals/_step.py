@@ -128,11 +128,11 @@ def stepper(runner: Any) -> Callable[[Any], int]:
     return step
 
 
-class _Passed:
+class _PassedOutcome:
     """What a task is sent after a checkpoint it merely passed: ``outcome.Value(None)``, but to be used again."""
 
     def unwrap(self) -> None:
         """Give None, as often as asked."""
 
 
-_PASSED = _Passed()
+_PASSED = _PassedOutcome()

@@ -19,7 +19,7 @@ from toolrt.probe import ANYTHING, Resource
 __all__ = [
     "ANYTHING",
     "TIME",
-    "Things",
+    "Primitives",
     "begun_under",
     "cancels",
     "changes",
@@ -52,7 +52,7 @@ def begun_under(task: Task) -> Any:
     return private._cancel_status
 
 
-class Things:
+class Primitives:
     """Trio's objects in one execution: what each is called, and what the running step did with them."""
 
     __slots__ = (
@@ -131,30 +131,30 @@ class Things:
         return None if status is None else self._names.get(id(status._scope))
 
 
-def touch(things: Things, thing: Any, write: bool) -> None:
+def touch(things: Primitives, thing: Any, write: bool) -> None:
     things.touched.append((things.name(thing), write))
 
 
-def reads(things: Things, thing: Any, *_: Any, **__: Any) -> None:
+def reads(things: Primitives, thing: Any, *_: Any, **__: Any) -> None:
     things.touched.append((things.name(thing), False))
 
 
-def writes(things: Things, thing: Any, *_: Any, **__: Any) -> None:
+def writes(things: Primitives, thing: Any, *_: Any, **__: Any) -> None:
     things.touched.append((things.name(thing), True))
 
 
-def imply(things: Things, name: Resource | None) -> None:
+def imply(things: Primitives, name: Resource | None) -> None:
     if name is not None:
         things.implied.append((name, False))
 
 
-def cancels(things: Things, scope: Any) -> None:
+def cancels(things: Primitives, scope: Any) -> None:
     touch(things, scope, True)
     if scope._cancel_status is not None:
         changes(things, scope._cancel_status, True)
 
 
-def changes(things: Things, root: Any, cancelled: bool) -> None:
+def changes(things: Primitives, root: Any, cancelled: bool) -> None:
     """Report what Trio touches when the status `root` becomes cancelled, or becomes free again."""
     todo = [(root, cancelled)]
     while todo:
@@ -173,7 +173,7 @@ def changes(things: Things, root: Any, cancelled: bool) -> None:
             todo.append((child, below._cancel_called or (after and not below._shield)))
 
 
-def _leaves(things: Things, task: Any) -> None:
+def _leaves(things: Primitives, task: Any) -> None:
     """Report the queue that a parked task is taken out of when it is cancelled."""
     place = task.custom_sleep_data
     if isinstance(place, _parking_lot.ParkingLot):

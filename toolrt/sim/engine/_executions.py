@@ -18,7 +18,7 @@ import trio
 from trio.lowlevel import Abort, Task
 
 from toolrt import probe
-from toolrt.sim._trio_internals import Reports, Seam, Things, controlled, outside_run, seam_of_this_run
+from toolrt.sim._trio_internals import Primitives, Reports, Seam, controlled, outside_run, seam_of_this_run
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
 from toolrt.sim.engine._execution import Execution
@@ -177,7 +177,7 @@ class Executions:
             self._clock.now = 0.0
             steps: list[RawStep] = []
             info = RunInfo(job.index, job.step_limit, steps)
-            things = self._reports.new_things() if job.reports else Things({}, [])
+            things = self._reports.new_things() if job.reports else Primitives({}, [])
             try:
                 job.policy.start(info)
                 self._reports.begin(things if job.reports else None)

@@ -8,7 +8,7 @@ import trio
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path
-from toolrt.sim._trio_internals import TIME, Seam, Things, cancels, reads
+from toolrt.sim._trio_internals import TIME, Primitives, Seam, cancels, reads
 
 __all__ = ["ExtraChoices"]
 
@@ -16,7 +16,7 @@ __all__ = ["ExtraChoices"]
 class ExtraChoices:
     """Which scopes may be cancelled, and how often the clock may still move early."""
 
-    def __init__(self, seam: Seam, things: Things) -> None:
+    def __init__(self, seam: Seam, things: Primitives) -> None:
         self._seam = seam
         self._things = things
         #: How often the clock may still move although a task can run; see `let_the_clock_move`.

@@ -14,7 +14,7 @@ from toolrt._plain import frozen, plain, stable_text
 from toolrt.events import EventRecord
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim._paths import TaskPath
-from toolrt.sim._trio_internals import Things
+from toolrt.sim._trio_internals import Primitives
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._roster import Actor, RawStep
@@ -32,7 +32,7 @@ class ExecutionRecord:
         things: what Trio's primitives report to.
     """
 
-    def __init__(self, clock: VirtualClock, steps: list[RawStep], things: Things) -> None:
+    def __init__(self, clock: VirtualClock, steps: list[RawStep], things: Primitives) -> None:
         self._clock = clock
         self.steps = steps
         self.events: list[tuple[int | None, float, str, str, Mapping[str, Any] | EventRecord]] = []

@@ -40,7 +40,7 @@ from trio.lowlevel import Task
 from toolrt.errors import DefinitionRefused, InternalError, UnsupportedTrio
 from toolrt.probe import Resource
 from toolrt.sim._paths import CLOCK
-from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Seam, Things, begun_under, can_step_inside, nursery_of
+from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Primitives, Seam, begun_under, can_step_inside, nursery_of
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._job import Job
@@ -81,7 +81,7 @@ class Scheduler:
         steps: list[RawStep],
         nursery: trio.Nursery,
         harness: Task,
-        things: Things,
+        things: Primitives,
     ) -> None:
         self._seam = seam
         self._clock = clock

@@ -25,7 +25,7 @@ from trio.lowlevel import Task
 from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import Things
+from toolrt.sim._trio_internals import Primitives
 
 __all__ = ["SourceLine", "SourceLines"]
 
@@ -67,10 +67,10 @@ class SourceLines(trio.abc.Instrument):
         #: True while something is noted: to write what a watched thing holds reads it.
         self.is_noting = False
 
-    def collect_from(self, things: Things, steps: Sequence[Any]) -> None:
+    def collect_from(self, things: Primitives, steps: Sequence[Any]) -> None:
         """Begin with the execution whose steps are kept in `steps`; call it in its Trio run."""
         self._steps = steps
-        things.touched = _Noting(self)
+        things.touched = _AccessNotes(self)
         trio.lowlevel.add_instrument(self)
 
     def before_task_step(self, task: Task) -> None:
@@ -120,7 +120,7 @@ class SourceLines(trio.abc.Instrument):
         return {"details": {"steps": steps, "accesses": accesses}}
 
 
-class _Noting(list[tuple[Resource, bool]]):
+class _AccessNotes(list[tuple[Resource, bool]]):
     """What the running step touched, with the line that appended each access."""
 
     def __init__(self, places: SourceLines) -> None:

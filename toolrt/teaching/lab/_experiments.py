@@ -91,7 +91,7 @@ def collect(
     return Collected(report, executions)
 
 
-class _Found(Exception):
+class _FirstFailure(Exception):
     """The first failing execution has come."""
 
     def __init__(self, ran: int) -> None:
@@ -154,12 +154,12 @@ def schedules_to_bug(
 def _until_it_fails(program: Program, check: Check | None, policy: sim.Policy, most: int) -> tuple[int, bool]:
     def stop(execution: sim.Execution) -> bool:
         if judge(execution, check).failed:
-            raise _Found(execution.index + 1)
+            raise _FirstFailure(execution.index + 1)
         return True
 
     try:
         report = sim.explore(program, sim.Random(policy, most), stop)
-    except _Found as found:
+    except _FirstFailure as found:
         return found.ran, False
     return report.executions, True
 

@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from toolrt import probe
-from toolrt.workspace.disk._below import Below
+from toolrt.workspace.disk._below import NameIndex
 from toolrt.workspace.disk._disk import Entry, Stat
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def stamp_of(stat: Stat) -> Stamp:
 
 
 @attrs.frozen
-class Kept(Generic[T]):
+class CachedEntry(Generic[T]):
     """One thing that is kept of a file."""
 
     #: What the file showed when it was read.
@@ -63,16 +63,16 @@ class Cache(Generic[T]):
         self._name = name
         self._most_entries = entries
         self._most_bytes = size
-        self._kept: OrderedDict[tuple[Entry, object], Kept[T]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Entry, object], CachedEntry[T]] = OrderedDict()
         #: The parts kept of each file, so that dropping a file costs what it has.
         self._parts: dict[Entry, dict[object, None]] = {}
-        self._below = Below(self._parts)
+        self._below = NameIndex(self._parts)
         self._bytes = 0
         self._hits = 0
         self._misses = 0
         self._evictions = 0
 
-    def find(self, file: Entry, part: object = None) -> Kept[T] | None:
+    def find(self, file: Entry, part: object = None) -> CachedEntry[T] | None:
         """What is kept, whether or not the file still shows its stamp."""
         self._touch(file, write=False)
         return self._kept.get((file, part))
@@ -87,7 +87,7 @@ class Cache(Generic[T]):
         """Nothing that `find` gave was used."""
         self._misses += 1
 
-    def keep(self, file: Entry, kept: Kept[T], part: object = None) -> None:
+    def keep(self, file: Entry, kept: CachedEntry[T], part: object = None) -> None:
         """Keep this instead of what was kept there."""
         if kept.size > self._most_bytes or self._most_entries < 1:
             return

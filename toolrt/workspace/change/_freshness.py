@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from toolrt import probe
-from toolrt.workspace.disk._below import Below
+from toolrt.workspace.disk._below import NameIndex
 from toolrt.workspace.disk._disk import Entry, Kind, Stat
 from toolrt.workspace.names._identity import Identity
 
@@ -40,7 +40,7 @@ class Freshness:
     def __init__(self, entries: int) -> None:
         self._most = entries
         self._seen: OrderedDict[Entry, bytes | None] = OrderedDict()
-        self._below = Below(self._seen)
+        self._below = NameIndex(self._seen)
 
     def saw(self, identity: Identity, digest: bytes | None, *, own: bool = False) -> None:
         """The file has this digest, or None: it is not there.

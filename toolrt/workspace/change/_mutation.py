@@ -23,9 +23,9 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._version import ChangeStore, Number, Row, Standing
+from toolrt.workspace.change._version import ChangeStore, EntryState, Number, Row
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
-from toolrt.workspace.disk._disk_errors import Changed, Inseparable, NoTurn, Unsynced
+from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
 from toolrt.workspace.names._mounts import path_on
 
@@ -81,11 +81,11 @@ def changed_since(path: str) -> FileProblem:
 
 
 @attrs.frozen
-class Inspected:
+class InspectedEntry:
     """What stands at a name, looked at closely."""
 
     #: What it is; None: nothing is there.
-    standing: Standing | None
+    standing: EntryState | None
     #: The content of a file or the text of a link, as far as it can be kept.
     content: bytes | None = None
     #: What a look showed.
@@ -97,7 +97,7 @@ def number_of(stat: Stat) -> Number:
     return stat.device, stat.inode
 
 
-async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Inspected:
+async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> InspectedEntry:
     """What stands at `entry`.
 
     Args:
@@ -113,17 +113,17 @@ async def standing_at(disk: Disk, entry: Entry, *, content: bool = True) -> Insp
         if stat.kind is Kind.FILE and content and stat.size <= SIZE_LIMIT:
             snapshot = await disk.read(entry, SIZE_LIMIT)
             digest = await quick_digest(disk, snapshot.content)
-            standing = Standing(Kind.FILE, digest, snapshot.stat.mode, number_of(snapshot.stat))
-            return Inspected(standing, snapshot.content, snapshot.stat)
+            standing = EntryState(Kind.FILE, digest, snapshot.stat.mode, number_of(snapshot.stat))
+            return InspectedEntry(standing, snapshot.content, snapshot.stat)
         if stat.kind is Kind.SYMLINK:
             text = disk.readlink(path_on(disk, entry)).encode(errors="surrogateescape")
-            return Inspected(Standing(Kind.SYMLINK, digest_of(text)), text, stat)
+            return InspectedEntry(EntryState(Kind.SYMLINK, digest_of(text)), text, stat)
     except OSError as error:
         if error.errno in _MISSING:
-            return Inspected(None)
+            return InspectedEntry(None)
         raise
-    return Inspected(
-        Standing(stat.kind, None, stat.mode, number_of(stat) if stat.kind is Kind.FILE else None), None, stat
+    return InspectedEntry(
+        EntryState(stat.kind, None, stat.mode, number_of(stat) if stat.kind is Kind.FILE else None), None, stat
     )
 
 
@@ -315,7 +315,7 @@ class _IntentRecord:
         before = self.row.before
         if before is not None and before.digest not in (None, found.digest):
             raise changed_since(self.row.path)
-        standing = Standing(found.kind, found.digest, found.mode, found.number, size=found.size)
+        standing = EntryState(found.kind, found.digest, found.mode, found.number, size=found.size)
         self.row = attrs.evolve(self.row, before=standing)
         self.begin_here()
 
@@ -335,7 +335,7 @@ def problem_of(path: str, error: OSError) -> FileProblem:
     """As `from_os_error`, for what only these operations meet."""
     if isinstance(error, Changed):
         return changed_since(path)
-    if isinstance(error, NoTurn):
+    if isinstance(error, DiskBusy):
         return FileProblem(
             path,
             "a turn to change it",

@@ -17,7 +17,7 @@ import trio
 from toolrt import probe
 from toolrt.workspace.change._mutation import problem_of
 from toolrt.workspace.change._revision import CallContext, row_of
-from toolrt.workspace.change._version import Row, Standing
+from toolrt.workspace.change._version import EntryState, Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
@@ -42,7 +42,7 @@ class PendingDirectories:
             try:
                 self._disk.lstat(path_on(self._disk, entry[:depth]))
             except FileNotFoundError:
-                made = Standing(Kind.DIRECTORY)
+                made = EntryState(Kind.DIRECTORY)
                 rows.append(row_of(ctx, key[:depth], entry[:depth], None, made, self._disk.now_ns()))
             except OSError as error:
                 raise problem_of(shown_at(entry[:depth]), error) from None

@@ -14,7 +14,7 @@ import trio
 from toolrt import probe
 from toolrt.events import FileRead, observer
 from toolrt.model import WRITE, Claim
-from toolrt.workspace.change._cache import Cache, Kept, stamp_of
+from toolrt.workspace.change._cache import Cache, CachedEntry, stamp_of
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import SIZE_LIMIT, aside, digest_of, os_errors, problem_of, quick_digest
@@ -27,7 +27,7 @@ from toolrt.workspace.names._mounts import path_on, stat_or_none
 T = TypeVar("T")
 
 #: What is kept, and what a look shows now; the look means nothing where nothing is kept.
-_Served = tuple[Kept[T] | None, Stat]
+_Served = tuple[CachedEntry[T] | None, Stat]
 
 #: From this size on what is made of a content (lines, a skeleton) is made in a worker thread: some milliseconds.
 _LONG = 128 * 1024
@@ -76,7 +76,7 @@ class CachedReader:
         value = await aside(self._disk, len(snapshot.content), lambda: render(snapshot), large=_LONG)
         if settled and identity.key is not None:
             size = len(value) if isinstance(value, str | bytes) else len(snapshot.content)
-            self._cached.keep(identity.key, Kept(stamp_of(snapshot.stat), digest, value, size), part)
+            self._cached.keep(identity.key, CachedEntry(stamp_of(snapshot.stat), digest, value, size), part)
         return value
 
     async def scan(self, ctx: CallContext, identity: Identity) -> Snapshot:
@@ -132,7 +132,9 @@ class CachedReader:
         self._seen.saw(identity, digest)
         settled = now - snapshot.stat.changed_ns > self._disk.time_step_ns
         if settled and not _writes(ctx, key):
-            self._stored.keep(key, Kept(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content)))
+            self._stored.keep(
+                key, CachedEntry(stamp_of(snapshot.stat), digest, snapshot.content, len(snapshot.content))
+            )
         return snapshot, digest, settled and not _writes(ctx, key)
 
     async def _served(

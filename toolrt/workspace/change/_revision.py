@@ -17,7 +17,7 @@ from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
-from toolrt.workspace.change._version import ChangeStore, Row, Standing
+from toolrt.workspace.change._version import ChangeStore, EntryState, Row
 from toolrt.workspace.disk._disk import Entry, InPlace, Kind, Snapshot
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._naming import shown_at
@@ -64,7 +64,7 @@ class Revised:
 
 
 def row_of(
-    ctx: CallContext, key: Entry, entry: Entry, before: Standing | None, after: Standing | None, now_ns: int
+    ctx: CallContext, key: Entry, entry: Entry, before: EntryState | None, after: EntryState | None, now_ns: int
 ) -> Row:
     """A change of one entry, made by this call now."""
     return Row(*origin_of(ctx), key, entry, before, after, time_ns=now_ns)
@@ -190,8 +190,8 @@ class Revising:
             self._ctx,
             identity.key or (),
             identity.entry,
-            None if found is None else Standing(_FILE, digest, mode, number, links),
-            None if after is None else Standing(_FILE, self.digests[1], mode, in_place, links),
+            None if found is None else EntryState(_FILE, digest, mode, number, links),
+            None if after is None else EntryState(_FILE, self.digests[1], mode, in_place, links),
             self._now_ns(),
         )
         return after

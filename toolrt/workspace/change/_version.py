@@ -15,7 +15,7 @@ Number = tuple[int, int]
 
 
 @attrs.frozen
-class Standing:
+class EntryState:
     """What stands at a name."""
 
     #: What it is.
@@ -50,9 +50,9 @@ class Row:
     key: Entry
     entry: Entry
     #: What stood there before; None: nothing.
-    before: Standing | None
+    before: EntryState | None
     #: What stands there now; None: nothing.
-    after: Standing | None
+    after: EntryState | None
     #: Of a move: where it went, folded and as it is spelled.
     target_key: Entry | None = None
     target: Entry | None = None
@@ -142,7 +142,7 @@ class Row:
         )
 
 
-def _standing_to_json(standing: Standing | None) -> list[Any] | None:
+def _standing_to_json(standing: EntryState | None) -> list[Any] | None:
     if standing is None:
         return None
     digest = None if standing.digest is None else standing.digest.hex()
@@ -155,13 +155,13 @@ def _standing_to_json(standing: Standing | None) -> list[Any] | None:
     ]
 
 
-def _standing_from_json(values: Sequence[Any] | None) -> Standing | None:
+def _standing_from_json(values: Sequence[Any] | None) -> EntryState | None:
     if values is None:
         return None
     kind, digest, mode, *rest = values  # rows of earlier versions have no number
     number, links = ((rest[0], rest[1]), rest[2]) if rest else (None, 1)
     size = rest[3] if len(rest) > 3 else 0
-    return Standing(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links, size)
+    return EntryState(Kind[kind], None if digest is None else bytes.fromhex(digest), mode, number, links, size)
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from collections.abc import Container
 from toolrt.workspace.disk._disk import Entry
 
 
-class Below:
+class NameIndex:
     """The names in `held`, by directory.
 
     Args:

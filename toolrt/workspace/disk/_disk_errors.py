@@ -54,7 +54,7 @@ class Inseparable(OSError):
         super().__init__(errno.EPERM, "it has names elsewhere and cannot be copied with its owner and attributes")
 
 
-class NoTurn(OSError):
+class DiskBusy(OSError):
     """Another toolrt process went on changing what stands there; nothing was changed.  Its errno is EAGAIN."""
 
     def __init__(self) -> None:

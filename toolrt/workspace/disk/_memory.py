@@ -310,7 +310,7 @@ class MemoryDisk:
         above = self._tree.entered(entry[:-1])
         file = self._tree.file_or_none(above, entry)
         before = None if file is None else self._snapshot(entry, file, limit)
-        seen = _Seen(entry, above, file, 0 if file is None else file.changes)
+        seen = _FoundFile(entry, above, file, 0 if file is None else file.changes)
         content = change(before)
         if content is None:
             return Revision(before, before)
@@ -498,7 +498,7 @@ class MemoryDisk:
             raise TooLarge(len(file.content), limit)
         return Snapshot(file.content, self._tree.stat(file))
 
-    async def _swap_in(self, seen: _Seen, content: bytes) -> File:
+    async def _swap_in(self, seen: _FoundFile, content: bytes) -> File:
         """Write a file of our own and move it to its place."""
         await self._effect("write", seen.entry)
         self._require_there(seen)
@@ -511,7 +511,7 @@ class MemoryDisk:
             self._tree.rename(seen.above, (*seen.entry[:-1], name), seen.above, seen.entry)
         return written
 
-    async def _write_in_place(self, seen: _Seen, file: File, content: bytes) -> None:
+    async def _write_in_place(self, seen: _FoundFile, file: File, content: bytes) -> None:
         """Give `file` new content behind a recovery copy; on an error put the old content back."""
         old, mode = file.content, file.mode
         await self._effect("write", seen.entry)
@@ -540,7 +540,7 @@ class MemoryDisk:
                 file.mode = mode if user is None or file.gid in user.gids else mode & ~SET_GROUP
 
     @contextmanager
-    def _own(self, seen: _Seen, content: bytes) -> Iterator[tuple[str, File]]:
+    def _own(self, seen: _FoundFile, content: bytes) -> Iterator[tuple[str, File]]:
         """A file of the disk's own beside `seen`, which is gone at the end unless it was renamed."""
         above, entry = seen.above, seen.entry
         self._tree.require(above, WRITE | SEARCH, entry)
@@ -559,12 +559,12 @@ class MemoryDisk:
             if above.names.get(above.folding.fold(name), ("", None))[1] is file:
                 self._tree.take_away(above, beside)
 
-    def _require_there(self, seen: _Seen) -> None:
+    def _require_there(self, seen: _FoundFile) -> None:
         """Refuse a directory that is not the one that was looked into."""
         if self._tree.entered(seen.entry[:-1]) is not seen.above:
             raise Changed
 
-    def _require_same(self, seen: _Seen) -> None:
+    def _require_same(self, seen: _FoundFile) -> None:
         """Refuse what is not what was read."""
         self._require_there(seen)
         self._tree.touch((*self._below, *seen.entry), write=False)
@@ -574,7 +574,7 @@ class MemoryDisk:
 
 
 @attrs.frozen
-class _Seen:
+class _FoundFile:
     """A file as `revise` found it."""
 
     entry: Entry

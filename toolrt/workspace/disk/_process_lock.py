@@ -3,7 +3,7 @@
 Rules.  A path is one byte of the lock file.  A change locks its own paths exclusively and the directories above them
 together with others.  So two changes meet where they touch one entry, or where one touches a directory above the other;
 the roots of the two processes may differ.  A file with several names is locked by its number too.  Nothing waits here:
-if another change holds a path, `HeldElsewhere` is raised and the caller tries again.
+if another change holds a path, `LockHeld` is raised and the caller tries again.
 
 Theory.  Reading a file, making its new content and putting it in place are one step for all processes that take turns.
 So a change that finds another content than it expects is refused, and none is lost.  Open file description locks
@@ -36,7 +36,7 @@ _HELD = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
 _NONE = (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
-class HeldElsewhere(Exception):
+class LockHeld(Exception):
     """Another process, or another change of this one, is at work there."""
 
 
@@ -104,7 +104,7 @@ def _take(descriptor: int, paths: Sequence[str], kind: int) -> None:
             fcntl.fcntl(descriptor, _OFD, _range(kind, _byte_of(path), 1))
         except OSError as error:
             if error.errno in _HELD:
-                raise HeldElsewhere from None
+                raise LockHeld from None
             if error.errno not in _NONE:
                 raise
             _take_all(descriptor)
@@ -117,7 +117,7 @@ def _take_all(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD:
-            raise HeldElsewhere from None
+            raise LockHeld from None
         if error.errno not in _NONE:
             raise
 

@@ -41,8 +41,8 @@ from toolrt.workspace.disk._disk import (
     Stat,
     Survey,
 )
-from toolrt.workspace.disk._disk_errors import NoTurn, failure, require_below_root
-from toolrt.workspace.disk._process_lock import HeldElsewhere, ProcessLock
+from toolrt.workspace.disk._disk_errors import DiskBusy, failure, require_below_root
+from toolrt.workspace.disk._process_lock import LockHeld, ProcessLock
 from toolrt.workspace.disk._real_fold import tried
 from toolrt.workspace.disk._real_keep import boxes, give_back, keep, kept_for, survey
 from toolrt.workspace.disk._real_links import names_of
@@ -318,9 +318,9 @@ class RealDisk:
         while True:
             try:
                 return await self._in_thread(lambda: self._alone(work, alone, together))
-            except HeldElsewhere:
+            except LockHeld:
                 if trio.current_time() - began > _LONGEST_WAIT:
-                    raise NoTurn from None
+                    raise DiskBusy from None
                 await trio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -108,7 +108,7 @@ def revise(
             else:
                 try:
                     after = _swapped_in(above, entry[-1], content, seen, sync, seal, last_look)
-                except _NotOurs:
+                except _OwnerNotKept:
                     assert seen is not None
                     if several:
                         raise Inseparable from None
@@ -123,7 +123,7 @@ def _stays_one(root: str, stat: Stat, in_place: InPlace | None) -> bool:
     return names_of(root, stat) >= stat.links if in_place is None else in_place(stat)
 
 
-class _NotOurs(Exception):
+class _OwnerNotKept(Exception):
     """A replacement could not be given the file's owner, or its extended attributes."""
 
 
@@ -290,7 +290,7 @@ def _give(descriptor: int, owner: os.stat_result) -> None:
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EINVAL):
-                raise _NotOurs from None
+                raise _OwnerNotKept from None
             raise
 
 
@@ -300,7 +300,7 @@ def _give_attributes(descriptor: int, seen: FileImage) -> None:
             os.setxattr(descriptor, name, value)
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EACCES, errno.ENOTSUP):
-                raise _NotOurs from None
+                raise _OwnerNotKept from None
             raise
 
 

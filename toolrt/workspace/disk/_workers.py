@@ -42,7 +42,7 @@ _HELD = 0.004
 _doing = threading.local()
 
 
-class _TakenBack(BaseException):
+class _CancelledOperation(BaseException):
     """The operation was cancelled before its last effect."""
 
 
@@ -76,7 +76,7 @@ def check_cancelled() -> None:
         BaseException: it was cancelled; let it through, and leave nothing behind.
     """
     if _doing.operation.raise_cancel is not None:
-        raise _TakenBack
+        raise _CancelledOperation
 
 
 class DiskThreads:
@@ -138,7 +138,7 @@ class DiskThreads:
         if error is None:
             value: T = operation.value
             return value
-        if isinstance(error, _TakenBack) and operation.raise_cancel is not None:
+        if isinstance(error, _CancelledOperation) and operation.raise_cancel is not None:
             operation.raise_cancel()
         try:
             raise error

@@ -27,7 +27,7 @@ from toolrt.workspace.disk._disk import DEEPEST, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.finding._ripgrep import candidates
 from toolrt.workspace.finding._search import SearchPattern, wanted_in
-from toolrt.workspace.finding._search_file import Unsearched, lines_of_file
+from toolrt.workspace.finding._search_file import UnsearchedFiles, lines_of_file
 from toolrt.workspace.finding._walk import VISITED_MOST, Found, Walk, ignored_above
 from toolrt.workspace.names._identity import Identity, KeysBelow, Wanted
 from toolrt.workspace.names._mounts import located, path_on
@@ -125,7 +125,7 @@ async def search(
     names = None if glob is None else _Patterns.of(glob, "glob", names_alone=True)
     chosen = named("encoding", encoding)
     paths = _ShownPaths(workspace, ctx, base)
-    unsearched = Unsearched(lambda entry: paths.path(entry[len(base.entry) :]))
+    unsearched = UnsearchedFiles(lambda entry: paths.path(entry[len(base.entry) :]))
     if base.found.kind is Kind.FILE:
         lines = await lines_of_file(workspace, ctx, base, sought, limit + 1, chosen, unsearched)
         if isinstance(lines, FileProblem):

@@ -50,7 +50,7 @@ _TOO_LONG = f"a line of more than {SIZE_LIMIT} characters"
 _CHANGED = "another file took the name meanwhile"
 
 
-class Unsearched:
+class UnsearchedFiles:
     """The files that a search did not read, or not to their end, by the reason.
 
     Args:
@@ -89,7 +89,7 @@ async def lines_of_file(
     wanted: SearchPattern,
     most: int,
     encoding: str | None,
-    unsearched: Unsearched,
+    unsearched: UnsearchedFiles,
 ) -> list[LineFound] | FileProblem:
     """The first `most` lines of the file that have what is wanted; or why a small file cannot be searched at all.
 
@@ -154,7 +154,7 @@ async def _lines_of_large_file(
     wanted: SearchPattern,
     most: int,
     encoding: str | None,
-    unsearched: Unsearched,
+    unsearched: UnsearchedFiles,
 ) -> list[LineFound]:
     blocks = _Blocks(wanted, most, None)
     await _feed(workspace, identity, blocks)

@@ -32,7 +32,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
 from toolrt.workspace.change._revision import CallContext, origin_of, row_of
-from toolrt.workspace.change._version import ChangeStore, Row, Standing, Version
+from toolrt.workspace.change._version import ChangeStore, EntryState, Row, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.history._undo import elsewhere, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
@@ -179,7 +179,7 @@ class History:
             return await put(request)
 
     async def _put(
-        self, owner: CallContext, now: Identity, wanted: Standing | None, content: bytes | None
+        self, owner: CallContext, now: Identity, wanted: EntryState | None, content: bytes | None
     ) -> tuple[bool, bool]:
         """Put it there; says whether something is other now, and whether it has parted from names elsewhere."""
         files, links = self._files, (None if wanted is None else wanted.kind) is Kind.SYMLINK

@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import attrs
 
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._mutation import Inspected, problem_of, standing_at
-from toolrt.workspace.change._version import Number, Row, Standing
+from toolrt.workspace.change._mutation import InspectedEntry, problem_of, standing_at
+from toolrt.workspace.change._version import EntryState, Number, Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
@@ -90,7 +90,7 @@ class _PlannedFile:
     """A file, or a link, at one point of the plan."""
 
     #: What it is then.
-    standing: Standing
+    standing: EntryState
     #: The names it has then, as far as the batch touched them, and how each is spelled.
     names: dict[Entry, Entry]
     #: Its number on the disk; None: the plan makes it.
@@ -120,7 +120,7 @@ class _UndoPlan:
         #: The files that are not as the batch left them.
         self.blamed: dict[str, None] = {}
         #: What stands where, as far as the plan has looked or put something there.
-        self._at: dict[Entry, _PlannedFile | Standing | None] = {}
+        self._at: dict[Entry, _PlannedFile | EntryState | None] = {}
         #: The files with several names on the disk, by number.
         self._on_disk: dict[Number, _PlannedFile] = {}
         #: The files that had one number at this point of the plan.
@@ -166,7 +166,7 @@ class _UndoPlan:
                 self._write(row, file, row.after)
                 self._join(file, row.after.number)
 
-    def _make(self, row: Row, after: Standing) -> None:
+    def _make(self, row: Row, after: EntryState) -> None:
         """Something is there where nothing was."""
         file = _PlannedFile(after, {row.key: row.entry}, place=len(self.rows))
         place = self._removed.pop(row.key, None)
@@ -201,7 +201,7 @@ class _UndoPlan:
         if not file.names:
             file.leave()
 
-    def _write(self, row: Row, file: _PlannedFile, after: Standing) -> None:
+    def _write(self, row: Row, file: _PlannedFile, after: EntryState) -> None:
         """A file has another content, by whichever of its names."""
         if file.place is None:
             key = row.key if row.key in file.names else next(iter(file.names))
@@ -210,7 +210,7 @@ class _UndoPlan:
             self.rows.append(attrs.evolve(row, key=key, entry=file.names[key], before=before))
         self._revise(file, after)
 
-    def _revise(self, file: _PlannedFile, after: Standing) -> None:
+    def _revise(self, file: _PlannedFile, after: EntryState) -> None:
         """The step that writes the file leaves that instead, or is needless."""
         assert file.place is not None
         earlier = self.rows[file.place]
@@ -284,7 +284,7 @@ class _UndoPlan:
                 "Nothing was changed; it cannot be put back.",
             )
 
-    async def _look(self, key: Entry, entry: Entry) -> _PlannedFile | Standing | None:
+    async def _look(self, key: Entry, entry: Entry) -> _PlannedFile | EntryState | None:
         """What will stand there after the steps planned so far."""
         if key in self._at:
             return self._at[key]
@@ -310,7 +310,7 @@ class _UndoPlan:
         file.names[key] = entry
         return file
 
-    async def _file(self, found: Inspected, standing: Standing) -> _PlannedFile:
+    async def _file(self, found: InspectedEntry, standing: EntryState) -> _PlannedFile:
         """What was found on the disk, which may be known by another name."""
         number = standing.number
         shared = number is not None and found.stat is not None and found.stat.links > 1
@@ -329,7 +329,7 @@ def elsewhere(path: str) -> FileProblem:
     return FileProblem(path, "the directory it was in", "another one", "Nothing was changed; put it back first.")
 
 
-def _as_found(before: Standing | None, file: _PlannedFile) -> Standing | None:
+def _as_found(before: EntryState | None, file: _PlannedFile) -> EntryState | None:
     """What a step finds there, with what is known of it now."""
     if before is None:
         return None
@@ -337,11 +337,11 @@ def _as_found(before: Standing | None, file: _PlannedFile) -> Standing | None:
     return attrs.evolve(before, mode=mode, number=file.number, links=file.links)
 
 
-def _are_files(*standings: Standing | None) -> bool:
+def _are_files(*standings: EntryState | None) -> bool:
     return all(standing is not None and standing.kind is Kind.FILE for standing in standings)
 
 
-def _is_directory(standing: Standing | None) -> bool:
+def _is_directory(standing: EntryState | None) -> bool:
     return standing is not None and standing.kind is Kind.DIRECTORY
 
 

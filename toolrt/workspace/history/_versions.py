@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._version import Row, Standing, Version
+from toolrt.workspace.change._version import EntryState, Row, Version
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._naming import shown_at
 
 
-def standing_at_version(path: str, key: Entry, number: int, dropped: int, rows: Sequence[Row]) -> Standing | None:
+def standing_at_version(path: str, key: Entry, number: int, dropped: int, rows: Sequence[Row]) -> EntryState | None:
     """What stood at `key` after version `number`."""
     first, last = dropped, dropped + len(rows)
     if not rows or not (first <= number <= last):
@@ -55,13 +55,13 @@ async def content_between(
     return None
 
 
-def _left_by(row: Row, key: Entry) -> Standing | None:
+def _left_by(row: Row, key: Entry) -> EntryState | None:
     if row.target_key is None:
         return row.after
     return row.before if row.target_key == key else None
 
 
-def _found_by(row: Row, key: Entry) -> Standing | None:
+def _found_by(row: Row, key: Entry) -> EntryState | None:
     return row.before if row.target_key != key else None
 
 

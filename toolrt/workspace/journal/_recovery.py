@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 import trio
 
 from toolrt.workspace.change._mutation import SIZE_LIMIT, ChangeSet, digest_of
-from toolrt.workspace.change._version import ChangeStore, Row, Standing
+from toolrt.workspace.change._version import ChangeStore, EntryState, Row
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
@@ -91,18 +91,18 @@ def _happened(disk: Disk, at: Place, row: Row, history: HistoryStore) -> bool:
     return _standing(disk, row.entry) != row.before
 
 
-def _standing(disk: Disk, entry: Entry) -> Standing | None:
+def _standing(disk: Disk, entry: Entry) -> EntryState | None:
     """As `toolrt.workspace.change._mutation.standing_at`, at once."""
     path = path_on(disk, entry)
     try:
         stat = disk.lstat(path)
         if stat.kind is Kind.FILE and stat.size <= SIZE_LIMIT:
-            return Standing(Kind.FILE, digest_of(disk.peek(entry)), stat.mode)
+            return EntryState(Kind.FILE, digest_of(disk.peek(entry)), stat.mode)
         if stat.kind is Kind.SYMLINK:
-            return Standing(Kind.SYMLINK, digest_of(disk.readlink(path).encode(errors="surrogateescape")))
+            return EntryState(Kind.SYMLINK, digest_of(disk.readlink(path).encode(errors="surrogateescape")))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Standing(stat.kind, None, stat.mode)
+    return EntryState(stat.kind, None, stat.mode)
 
 
 def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:

@@ -47,7 +47,7 @@ class Edit:
 
 
 @attrs.frozen
-class Edited:
+class EditResult:
     """What an edit made."""
 
     #: The whole new text.
@@ -120,13 +120,13 @@ def check_edit(path: str, edit: Edit, where: str = "") -> None:
         raise FileProblem(path, f"a new text{where}", "the old one", "Give the text as it should become.")
 
 
-def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, list[Edited]]:
+def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, list[EditResult]]:
     """`text` after all of `edits`, each made on what those before it left, and what each did.
 
     Raises:
         FileProblem: as `edited`; says which edit, and that none was made.
     """
-    made: list[Edited] = []
+    made: list[EditResult] = []
     for number, edit in enumerate(edits, 1):
         try:
             made.append(edited(path, text, edit.old, edit.new, edit.all))
@@ -137,7 +137,7 @@ def edited_in_turn(path: str, text: str, edits: Sequence[Edit]) -> tuple[str, li
     return text, made
 
 
-def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
+def edited(path: str, text: str, old: str, new: str, every: bool) -> EditResult:
     """`text` with its one place of `old`, or with `every` all of them from the left, replaced by `new`.
 
     Raises:
@@ -161,7 +161,7 @@ def edited(path: str, text: str, old: str, new: str, every: bool) -> Edited:
             f"{count} places (lines {named})",
             "Give more of the text around the one you mean, or set all to replace every one.",
         )
-    return Edited(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
+    return EditResult(places.replaced(new), 1 if len(first) == 1 else places.count(), lines)
 
 
 class _Matches(Protocol):

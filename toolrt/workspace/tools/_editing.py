@@ -15,7 +15,7 @@ from toolrt.workspace.change._held import FileAccess, held, missing
 from toolrt.workspace.change._revision import CallContext, Revised
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.text._encoding import decoded, encoded, encoding_of, named
-from toolrt.workspace.text._text import Edit, Edited, check_edit, edited, edited_in_turn
+from toolrt.workspace.text._text import Edit, EditResult, check_edit, edited, edited_in_turn
 
 _MARK = "\ufeff"
 
@@ -123,13 +123,13 @@ async def _edited(
     identity: Identity,
     encoding: str | None,
     edits: Sequence[Edit],
-    make: Callable[[str], list[Edited]],
-) -> tuple[list[Edited], str]:
+    make: Callable[[str], list[EditResult]],
+) -> tuple[list[EditResult], str]:
     """The file is as `make` makes it, whose last result has its text; gives that and what else the answer is to say."""
     path = identity.path
     for edit in edits:
         encoded(path, edit.new, "new")
-    made: list[Edited] = []
+    made: list[EditResult] = []
 
     def change(before: bytes | None) -> bytes:
         if before is None:
@@ -142,7 +142,7 @@ async def _edited(
     return made, noted_parted([(identity, revised)])
 
 
-def _lines(made: Edited) -> str:
+def _lines(made: EditResult) -> str:
     return ", ".join(map(str, made.lines)) + (", ..." if made.count > len(made.lines) else "")
 
 
