@@ -75,14 +75,14 @@ def run(
     ask: Annotated[_Patterns, Parameter(help="Ask before what matches [TOOL:]PATTERN; outranks --allow.")] = (),
     deny: Annotated[_Patterns, Parameter(help="Deny what matches [TOOL:]PATTERN; outranks the others.")] = (),
     shell: Annotated[
-        bool, Parameter(help="RuntimeOptions run_command as well: its commands can do what you can.", negative=())
+        bool, Parameter(help="Offer run_command as well: its commands can do what you can.", negative=())
     ] = False,
     code: Annotated[
-        bool, Parameter(help="RuntimeOptions tools that know symbols, calls and imports as well.", negative=())
+        bool, Parameter(help="Offer tools that know symbols, calls and imports as well.", negative=())
     ] = False,
     lsp: Annotated[
         _Patterns,
-        Parameter(help="RuntimeOptions diagnostics of this language server as well: ruff, ty, or SUFFIXES=COMMAND."),
+        Parameter(help="Offer diagnostics of this language server as well: ruff, ty, or SUFFIXES=COMMAND."),
     ] = (),
     context_budget: Annotated[
         Whole | None, Parameter(help="Tokens that the model has room for; long files are then shown in part.")
