@@ -28,7 +28,7 @@ class Acting(Recording):
         self.tasks: list[CallRecord] = []
 
     def ask(self, lane: LaneRecord, call: CallRecord) -> None:
-        self._machine.claimed(lane, call, (), None)
+        self._machine.admission.claimed(lane, call, (), None)
 
     def spawn(self, lane: LaneRecord, call: CallRecord) -> None:
         self.tasks.append(call)
@@ -41,7 +41,7 @@ def by_verbs(n: int) -> None:
     """The batch, by verbs bound once."""
     steps = Steps(10)
     machine = steps.machine
-    verbs = machine.verbs = Acting(steps)
+    verbs = machine.verbs = machine.admission._questions = Acting(steps)
     for _ in range(n):
         machine.place(steps.new_call(SAFE), True)
     machine.seal()

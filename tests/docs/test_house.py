@@ -26,14 +26,11 @@ CIRCLES_TO_GO: dict[str, int] = {}
 #: Classes whose name stands twice.
 NAMES_TO_GO: set[str] = set()
 #: What one streaming call is over its limits.
-CALL_TO_GO: dict[str, int] = {"moves": 70}
+CALL_TO_GO: dict[str, int] = {"moves": 72}
 #: How many public names a batch has, where they are more than 14.
 BATCH_TO_GO = 14
 #: Modules above 600 lines, each with the reason why it is not divided.
-LONG_MODULES = {
-    "toolrt/order/_machine.py": "every event of a batch, and what follows from it, to be checked together",
-    "toolrt/runtime/_run.py": "every instruction of the machine, and the block that a batch is open in",
-}
+LONG_MODULES: dict[str, str] = {}
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,9 @@ class Steps:
     ) -> None:
         self._verbs = Recording()
         tables = tables or (ClaimTable(),)
-        self.machine = Machine("batch", self._verbs, [(one, one) for one in tables], limit, approves, prefers=prefers)
+        self.machine = Machine(
+            "batch", self._verbs, self._verbs, [(one, one) for one in tables], limit, approves, prefers=prefers
+        )
 
     def new_call(self, tool: PlainTool, stops: bool = False) -> CallRecord:
         """A call that was submitted: its record, which has no lane yet."""
@@ -111,7 +113,8 @@ class Steps:
 
     def step(self, event: str, *values: Any) -> list[Instruction]:
         """Let `event` happen, with these values; gives what follows from it, in order."""
-        getattr(self.machine, event)(*values)
+        happens = getattr(self.machine, event, None) or getattr(self.machine.admission, event)
+        happens(*values)
         told, self._verbs.told = self._verbs.told, []
         return told
 

@@ -61,7 +61,7 @@ from toolrt.order._states import (
     Status,
 )
 from toolrt.order._tickets import ClaimTable, Ticket, enter_tables, give_back, leave_tables, next_batch
-from toolrt.order._verbs import Verbs
+from toolrt.order._verbs import Questions, Verbs
 
 __all__ = [
     "BATCH",
@@ -90,6 +90,7 @@ __all__ = [
     "Machine",
     "MergedCall",
     "PolicyCall",
+    "Questions",
     "Siblings",
     "SlotChooser",
     "SlotPolicy",

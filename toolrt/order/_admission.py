@@ -1,9 +1,13 @@
-"""Admits a call: takes its tickets on the right tables, and checks that it fits into its lane.
+"""Admits calls: gets their claims, checks that they fit into their lane, and takes their tickets.
 
 Rules.
-    1. A call takes all its tickets at once: for its claims, for what these look at, and for the lane's control claim.
-    2. In a shared lane a claim on a key of the state keeps a call out where an earlier call of the lane conflicts.
-    3. A call whose claims are not known yet takes open tickets in all tables, for what its claims look at.
+    1. The calls of a lane are let in one after the other, in call order, each once its claims are known.
+    2. A call takes all its tickets at once: for its claims, for what these look at, and for the lane's control claim.
+    3. In a shared lane a claim on a key of the state keeps a call out where an earlier call of the lane conflicts.  It
+       then opens a lane of its own, and takes along what is behind it.
+    4. A call whose claims look at what an earlier call may change takes open tickets in all tables, for what they look
+       at.  Its lane stands still at it: it asks for its claims when these tickets are granted, and later calls take
+       none until then.
 
 Theory.  Where some call stops the batch when it fails, it writes the lane's control claim, and every later call that
 may have effects reads it; so none of them has started when the failure is known.  That claim lives in a table of the
@@ -12,46 +16,331 @@ lane, because lanes follow each other anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from toolrt.model import READ, WRITE, Claim
-from toolrt.order._lanes import StateKeys
+from toolrt.events import CallReady, ClaimsAwaited, EventListener, LaneStarted, TicketTaken, observer
+from toolrt.model import READ, WRITE, Claim, Outcome, covers
+from toolrt.order._circle import circle_through
+from toolrt.order._lanes import StateKeys, may_go_stale
 from toolrt.order._record import CallRecord, LaneRecord
-from toolrt.order._states import CallMove
-from toolrt.order._tickets import ClaimTable
+from toolrt.order._slots import LentSlot
+from toolrt.order._states import CallMove, CallState, Status
+from toolrt.order._tickets import ClaimTable, give_back
+from toolrt.order._verbs import Questions, Verbs
 
 __all__ = ["Admission"]
 
 _STOPS = (Claim("control", WRITE),)
 _MAY_BE_STOPPED = (Claim("control", READ),)
-_TAKE = CallMove.TAKE.leads
+
+#: Claimed by a call whose claims turn out to look at something else than it waited for: it waits for all writers.
+_LOOKS_ANYWHERE = (Claim((), READ, subtree=True),)
+
+#: What came of letting a call in, if it has to open another lane.
+_APART = "apart"
+
+_PLACED, _ASKING, _WAITING, _QUEUED = CallState.PLACED, CallState.ASKING, CallState.WAITING, Status.QUEUED
+_TAKE, _GRANT = CallMove.TAKE.leads, CallMove.GRANT.leads
+
+
+class AdmissionRound:
+    """The calls that are let in one after the other, as their claims become known."""
+
+    __slots__ = ("asking", "at_start", "came", "refused")
+
+    def __init__(self, at_start: bool, came: int) -> None:
+        #: Whether their lane begins.
+        self.at_start = at_start
+        #: The first of them, by its position in the lane.
+        self.came = came
+        self.refused: list[tuple[CallRecord, str]] = []
+        #: Whether the claims of one of them are being asked for now.
+        self.asking = False
+
+
+class AdmissionHost(Protocol):
+    """What an admission needs of its batch's machine."""
+
+    batch_id: str
+    verbs: Verbs
+    approves: bool
+    lent: LentSlot | None
+    telemetry: EventListener | None
+
+    def granted(self, call: CallRecord) -> None:
+        """A ticket of the call that had to wait is first in line."""
+
+    def ready_if_granted(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Let the call of `lane` start, if nothing that it waits for but a slot is missing."""
+
+    def dispatch(self, lane: LaneRecord) -> None:
+        """Spawn ready calls of `lane` while there are slots."""
+
+    def finish(self, lane: LaneRecord, call: CallRecord) -> None:
+        """A call of `lane` will never run: it gives back what it holds."""
+
+    def failed(self, lane: LaneRecord, call: CallRecord) -> None:
+        """The result of a call of `lane` is fixed, and it failed."""
+
+    def split(self, lane: LaneRecord, first: int) -> None:
+        """The lane's calls from position `first` on get a lane of their own behind it."""
+
+    def close_lane(self, lane: LaneRecord) -> None:
+        """No further call joins the lane."""
+
+    def add_lane(self, call: CallRecord, shared: bool) -> None:
+        """The call opens a lane behind all others."""
 
 
 class Admission:
-    """Takes the tickets of one batch's calls.
+    """Lets one batch's calls into their lanes, and takes their tickets.
 
     Args:
+        host: the batch's machine.
+        questions: finds out what calls claim.
         tables: for each table of the runtime the one in which the batch's calls order themselves, which is another one
             in a sub-batch.
         apart: whether calls whose claims on one key of the state conflict are kept in lanes of their own.
-        approves: whether each call is to be approved before it starts.
-        granted: called with a call when one of its tickets that had to wait is first in line.
     """
 
     def __init__(
         self,
+        host: AdmissionHost,
+        questions: Questions,
         tables: Sequence[tuple[ClaimTable, ClaimTable]],
         apart: bool,
-        approves: bool,
-        granted: Callable[[CallRecord], None],
     ) -> None:
+        self._host = host
+        self._questions = questions
         self._tables = tables
         self._apart = apart
-        self._approves = approves
-        self._granted = granted
         #: Where the batch's own calls take tickets.
         self.tables = tuple(inner for _, inner in tables)
+        # The call that is about to join the running lane, and those that are let in as their claims become known.
+        self._joining: CallRecord | None = None
+        self._letting: AdmissionRound | None = None
+
+    # Letting calls in
+
+    def let_in(self, lane: LaneRecord) -> None:
+        """The lane begins: let the calls in that came, in call order."""
+        self._letting = AdmissionRound(True, 0)
+        self._let_next_in(lane)
+
+    def join(self, lane: LaneRecord, call: CallRecord) -> None:
+        """A call came that may join the lane, which runs."""
+        self._joining = call
+        self._questions.ask(lane, call)
+
+    def _let_next_in(self, lane: LaneRecord) -> None:
+        """Ask what the next call claims; go on with those that came, if there is none."""
+        letting: Any = self._letting
+        calls = lane.calls
+        letting.asking = True
+        try:
+            while lane.entered < len(calls) and lane.stands_at is None:
+                position = lane.entered
+                if calls[position].state is _PLACED:
+                    self._questions.ask(lane, calls[position])
+                    if self._letting is not letting or lane.entered == position:
+                        return  # the call had to open another lane; or the answer is still to come
+                else:
+                    lane.entered += 1
+        finally:
+            letting.asking = False
+        self._all_let_in(lane)
+
+    def looks(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
+        """The answer to `Questions.ask` of a call of `lane`: its claims look at what is claimed as `looked_at`."""
+        if not self.must_wait(lane, call, looked_at):
+            call.after = looked_at
+            self._questions.ask_claims(lane, call)
+        elif not self.fits(lane, looked_at, record=False):
+            self._let_in(lane, call, _APART)
+        else:
+            self.stand(lane, call, looked_at)
+            if observer.listens:
+                after = claims_json(looked_at)
+                observer.tell(ClaimsAwaited(call.batch_id, call.call_index, lane.index, after), self._host.telemetry)
+            self._let_in(lane, call, self._circle(call))
+
+    def claimed(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], refusal: str | None) -> None:
+        """The answer to `Questions.ask` and `Questions.ask_claims` for a call of `lane`: its `claims`.
+
+        Args:
+            refusal: why the call may not have these claims; None: it may.
+        """
+        if refusal is None and not self.take(lane, call, claims):
+            refusal = _APART
+        self._let_in(lane, call, refusal)
+
+    def _let_in(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        """The call has taken its tickets, or is refused, or has to open another lane."""
+        if self._joining is call:
+            self._joining = None
+            self._joined(lane, call, refusal)
+            return
+        letting = self._letting
+        assert letting is not None
+        if refusal is _APART:
+            call.after = ()
+            self._host.split(lane, lane.entered)
+            self._all_let_in(lane)
+            return
+        if letting.at_start and refusal is None and call.state is not _ASKING:
+            refusal = self._circle(call)
+        if refusal is not None:
+            letting.refused.append((call, refusal))
+        elif letting.at_start and call.state is _WAITING and not call.missing:
+            call.state = _GRANT[call.state]
+            lane.ready.append(call.call_index)
+            if observer.measures:
+                observer.tell(CallReady(call.batch_id, call.call_index), self._host.telemetry)
+        lane.entered += 1
+        if not letting.asking:
+            self._let_next_in(lane)
+
+    def _joined(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        if refusal is _APART:
+            call.after = ()
+            self._host.close_lane(lane)
+            self._host.add_lane(call, True)
+            return
+        lane.add(call)
+        lane.entered += 1
+        if refusal is None and call.state is _ASKING:
+            return
+        self._welcome(lane, call, refusal)
+        self._host.dispatch(lane)
+
+    def _all_let_in(self, lane: LaneRecord) -> None:
+        """Go on with the calls that came: refuse some, ask for approval of the others, spawn those that are ready."""
+        letting, self._letting = self._letting, None
+        assert letting is not None
+        if not letting.at_start:
+            refused = {call.call_index: why for call, why in letting.refused}
+            for call in lane.calls[letting.came : lane.entered]:
+                if call.call_index in refused or (call.admitted and call.state is not _ASKING):
+                    self._welcome(lane, call, refused.get(call.call_index))
+            self._host.dispatch(lane)
+            if lane.is_over:
+                self._host.verbs.wake()
+            return
+        for call in lane.calls[lane.entered :]:
+            self.ask_early(lane, call)
+        if observer.listens:
+            self._tell_start(lane)
+        for call, why in letting.refused:
+            self._refuse(lane, call, why)
+        if self._host.approves:
+            # A snapshot: a check may submit calls, and those are asked as they join.
+            for call in [call for call in lane.calls if call.admitted and call.state is not _ASKING]:
+                self._host.verbs.approve(lane, call)
+        self._host.dispatch(lane)
+
+    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Keep what the call claims now, for when it is let in: how long the lane stands still decides nothing."""
+        tool: Any = call.tool
+        if tool.claims_after is None and may_go_stale(tool, lane.shared) and call.state is _PLACED:
+            self._questions.ask_early(lane, call)
+
+    def _welcome(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
+        """Go on with a call that came in while the lane runs: its tickets are taken, or it is refused."""
+        if refusal is None and call.status is not _QUEUED:
+            return
+        if refusal is None:
+            if observer.listens:
+                self._tell_tickets(lane, call)
+            refusal = self._circle(call)
+        if refusal is not None:
+            self._refuse(lane, call, refusal)
+        elif self._host.approves:
+            self._host.verbs.approve(lane, call)
+        else:
+            self._host.ready_if_granted(lane, call)
+
+    def _tell_start(self, lane: LaneRecord) -> None:
+        calls = [call.call_index for call in lane.calls]
+        observer.tell(LaneStarted(self._host.batch_id, lane.index, lane.shared, calls, lane.bare), self._host.telemetry)
+        for call in lane.calls:
+            if call.admitted and call.state is not _ASKING:
+                self._tell_tickets(lane, call)
+
+    def _tell_tickets(self, lane: LaneRecord, call: CallRecord) -> None:
+        claims, after = claims_json(call.claims), claims_json(call.after)
+        place = call.batch_id, call.call_index, lane.index, lane.shared
+        observer.tell(TicketTaken(*place, claims, call.stops, call.reads_only, after), self._host.telemetry)
+
+    def _circle(self, call: CallRecord) -> str | None:
+        """Why the call, which has its tickets, would never start; None if it may, as in a batch that no tool opened."""
+        if call.parent is None or self._host.lent is not None or all(ticket.ready for ticket in call.tickets):
+            return None
+        return circle_through(call)
+
+    def _refuse(self, lane: LaneRecord, call: CallRecord, why: str) -> None:
+        if call.status is not _QUEUED:
+            return
+        admitted = call.admitted
+        self._host.verbs.answer(call, Outcome.INVALID, f"invalid call of tool {call.name!r}: {why}", CallMove.SETTLE)
+        if admitted:
+            self._host.finish(lane, call)
+        self._host.failed(lane, call)
+
+    # Claims that are not known at once
+
+    def looks_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
+        """The answer to `Questions.ask_late` for a call of `lane`: what is `looked_at` stays as it is from now on."""
+        if all(covers(call.after, claim) for claim in looked_at):
+            self._questions.ask_now(lane, call, looked_at)
+            return
+        # It looks at something else by now, which others may be changing.
+        call.after = _LOOKS_ANYWHERE
+        self.close(call, call.after, still_open=True)
+        if not call.missing:
+            self._questions.ask_now(lane, call, None)
+
+    def known(
+        self,
+        lane: LaneRecord,
+        call: CallRecord,
+        claims: tuple[Claim, ...],
+        looked_at: tuple[Claim, ...],
+        refusal: str | None,
+    ) -> None:
+        """The answer to `Questions.ask_now`: what a call of `lane` claims.
+
+        Args:
+            claims, looked_at: its claims, and what they look at.
+            refusal: why it may not have them; None: it may.
+        """
+        if refusal is None and not self.fits(lane, (*claims, *looked_at)):
+            self._leave_lane(lane, call)
+            return
+        if refusal is None:
+            self.know(lane, call, claims, looked_at)
+        self._welcome(lane, call, refusal)
+        if lane.stands_at is call:
+            self.go_on(lane)
+
+    def _leave_lane(self, lane: LaneRecord, call: CallRecord) -> None:
+        """A claim on a state key, known only now, keeps the call out of this lane."""
+        tickets, call.tickets, call.after = call.tickets, (), ()
+        call.happen(CallMove.LEAVE)
+        lane.unfinished -= 1
+        lane.stands_at = None
+        self._host.split(lane, lane.calls.index(call))
+        give_back(tickets, _call_index)
+        if lane.is_over:
+            self._host.verbs.wake()
+
+    def go_on(self, lane: LaneRecord) -> None:
+        """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
+        lane.stands_at = None
+        self._letting = AdmissionRound(False, lane.entered)
+        self._let_next_in(lane)
+
+    # Tickets
 
     def by_owner(self, owner: Any, claims: tuple[Claim, ...]) -> dict[ClaimTable, tuple[Claim, ...]]:
         """The runtime's tables that `claims` belong to: the owner's; all of them for a claim on everything.
@@ -94,7 +383,7 @@ class Admission:
             else:
                 for table, mine in self.by_table(_owner(call), held).items():
                     self._take(call, table, mine)
-        if call.stops or lane.control is not None or self._approves:
+        if call.stops or lane.control is not None or self._host.approves:
             self._take_the_rest(lane, call)
         return True
 
@@ -114,19 +403,17 @@ class Admission:
             self._take(call, lane.control, _STOPS)
         elif lane.control is not None and not call.reads_only:
             self._take(call, lane.control, _MAY_BE_STOPPED)
-        if self._approves:
+        if self._host.approves:
             # Before any check is asked: a first call denied at once must not let a second one start that was not
             # asked yet.
             call.happen(CallMove.EXPECT)
 
     def _take(self, call: CallRecord, table: ClaimTable, claims: tuple[Claim, ...], is_open: bool = False) -> None:
-        ticket = table.take(claims, call, self._granted, is_open)
+        ticket = table.take(claims, call, self._host.granted, is_open)
         call.tickets = (*call.tickets, ticket)
         if ticket.missing:
             call.missing += 1
             call.asks_again = True
-
-    # Claims that are not known yet
 
     def must_wait(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> bool:
         """Whether something earlier may still change what the call's claims look at.
@@ -175,3 +462,12 @@ class Admission:
 
 def _owner(call: CallRecord) -> Any:
     return None if call.tool is None else call.tool.owner
+
+
+def claims_json(claims: tuple[Claim, ...]) -> list[list[Any]]:
+    """The claims as events hold them: mode, resource, whether a subtree is meant."""
+    return [[claim.mode.value, list(claim.resource), claim.subtree] for claim in claims]
+
+
+def _call_index(call: CallRecord) -> int:
+    return call.call_index

@@ -2,24 +2,18 @@
 
 Rules.
     1. Every method that is not marked as a question is an *event*: something has happened.  It answers with
-       *instructions*: calls of `Verbs`.  The machine starts no task, calls no function of a tool and reads no clock;
-       what a policy, a tool's claims, an approval check or a modifier answered comes in as an event.
+       *instructions*: calls of `Verbs` and `Questions`.  The machine starts no task, calls no function of a tool and
+       reads no clock; what a policy, a tool's claims, an approval check or a modifier answered comes in as an event.
     2. All tickets of a lane are taken at once, in call order, before any of its calls starts; a call that joins the
-       lane later takes its own then.
+       lane later takes its own then.  `Admission` lets calls in and takes their tickets.
     3. A call is spawned when tickets, approval and slot are all its own.  The event that brings the last of them spawns
        it.  A waiting call is a record, and holds no slot.  Ready calls take slots in call_index order, or as a slot
        policy answers where more are ready than there are free slots.
     4. A lane has ended when all its calls have and it is closed.  Lanes run one after the other.
-    5. A call whose claims look at what an earlier call may change takes tickets for what they look at, and asks for its
-       claims when these are granted.  Until then its lane stands still at it: later calls take no tickets.
-    6. A call that had to wait asks for its claims again when it is granted.
-    7. After a cancel nothing starts any more, and what runs is interrupted; after a stop what follows the failed call
+    5. A call that had to wait asks for its claims again when it is granted.
+    6. After a cancel nothing starts any more, and what runs is interrupted; after a stop what follows the failed call
        is skipped.  The first cancel counts.  Of several stops the one of the lowest call_index does, and none after a
        cancel.
-
-Theory.  Where some call stops the batch when it fails, it writes the lane's control claim, and every later call that
-may have effects reads it; so none of them has started when the failure is known.  That claim lives in a table of the
-lane, because lanes follow each other anyway.
 
 Two forms.  Bound to verbs that act at once, the machine is the core of the runtime (`toolrt.runtime`).  Bound to verbs
 that record, it is a function from an event to a list of instructions: see `step` in `toolrt.order._step`.
@@ -38,22 +32,18 @@ from toolrt.events import (
     BatchStopped,
     CallEnded,
     CallReady,
-    ClaimsAwaited,
     EventListener,
     LaneAwaited,
-    LaneStarted,
     ReleaseBegan,
     ReleaseEnded,
     SlotsGiven,
     TicketGranted,
-    TicketTaken,
     observer,
 )
-from toolrt.model import READ, Claim, Outcome, State, covers
+from toolrt.model import Outcome, State
 from toolrt.model._watched_state import bare_state
 from toolrt.order import _footprints
 from toolrt.order._admission import Admission
-from toolrt.order._circle import circle_through
 from toolrt.order._lanes import may_go_stale
 from toolrt.order._record import CallRecord, LanePlace, LaneRecord, Siblings
 from toolrt.order._slots import LentSlot
@@ -69,15 +59,9 @@ from toolrt.order._states import (
     impossible,
 )
 from toolrt.order._tickets import ClaimTable, Ticket, give_back
-from toolrt.order._verbs import Verbs
+from toolrt.order._verbs import Questions, Verbs
 
 __all__ = ["Machine"]
-
-#: Claimed by a call whose claims turn out to look at something else than it waited for: it waits for all writers.
-_LOOKS_ANYWHERE = (Claim((), READ, subtree=True),)
-
-#: What came of letting a call in, if it has to open another lane.
-_APART = "apart"
 
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _PLACED, _ASKING, _WAITING, _READY = CallState.PLACED, CallState.ASKING, CallState.WAITING, CallState.READY
@@ -86,27 +70,13 @@ _GRANT, _SPAWN, _END = CallMove.GRANT.leads, CallMove.SPAWN.leads, CallMove.END.
 _CLOSE, _START, _MERGE = LaneMove.CLOSE.leads, LaneMove.START.leads, LaneMove.MERGE.leads
 
 
-class AdmissionRound:
-    """The calls that are let in one after the other, as their claims become known."""
-
-    __slots__ = ("asking", "at_start", "came", "refused")
-
-    def __init__(self, at_start: bool, came: int) -> None:
-        #: Whether their lane begins.
-        self.at_start = at_start
-        #: The first of them, by its position in the lane.
-        self.came = came
-        self.refused: list[tuple[CallRecord, str]] = []
-        #: Whether the claims of one of them are being asked for now.
-        self.asking = False
-
-
 class Machine:
     """All decisions of one batch.
 
     Args:
         batch_id: names the batch.
         verbs: carries out what follows.
+        questions: finds out what tools and their authors say; the answers come in as events.
         tables: where tickets are taken: for each table of the runtime the one in which the batch's calls order
             themselves, which is another one in a sub-batch.
         limit: how many calls run at once.
@@ -121,6 +91,7 @@ class Machine:
         self,
         batch_id: str,
         verbs: Verbs,
+        questions: Questions,
         tables: Sequence[tuple[ClaimTable, ClaimTable]],
         limit: float,
         approves: bool = False,
@@ -131,13 +102,14 @@ class Machine:
     ) -> None:
         self.batch_id = batch_id
         self.verbs = verbs
+        self.questions = questions
         self.limit = limit
         self.approves = approves
         self.lent = lent
         self.path = path
         self.prefers = prefers
-        #: Takes their tickets.
-        self.admission = Admission(tables, apart, approves, self.granted)
+        #: Lets calls into their lanes, and takes their tickets.
+        self.admission = Admission(self, questions, tables, apart)
         #: The batch's telemetry; None: it has none.
         self.telemetry: EventListener | None = None
         self.state = BatchState.OPEN
@@ -152,9 +124,6 @@ class Machine:
         self.stopped_by: CallRecord | None = None
         #: Why the batch was cancelled; None while it is not.
         self.cancel_reason: str | None = None
-        # The call that is about to join the running lane, and those that are let in as their claims become known.
-        self._joining: CallRecord | None = None
-        self._letting: AdmissionRound | None = None
         self._preferring = False
 
     def happen(self, event: BatchMove) -> None:
@@ -206,23 +175,24 @@ class Machine:
             if joins and last.state is LaneState.OPEN:
                 if last.stands_at is not None:
                     last.add(call)
-                    self._ask_early(last, call)
+                    self.admission.ask_early(last, call)
                 else:
-                    self._joining = call
-                    self.verbs.ask(last, call)
+                    self.admission.join(last, call)
                 return
             if last.state is LaneState.GATHERING or last.state is LaneState.OPEN:
-                self._close_lane(last)
-        self._add_lane(call, shared)
+                self.close_lane(last)
+        self.add_lane(call, shared)
 
-    def _add_lane(self, call: CallRecord, shared: bool) -> None:
+    def add_lane(self, call: CallRecord, shared: bool) -> None:
+        """Let the `call` open a lane behind all others; `shared`: other calls may join it."""
         lane = LaneRecord(LanePlace(len(self.lanes)), shared)
         lane.lent = self.lent
         lane.add(call)
         self.lanes.append(lane)
         self.verbs.wake()
 
-    def _close_lane(self, lane: LaneRecord) -> None:
+    def close_lane(self, lane: LaneRecord) -> None:
+        """Let no further call join the `lane`."""
         lane.state = _CLOSE[lane.state]
         if lane.unfinished == 0:
             self.verbs.wake()
@@ -238,7 +208,7 @@ class Machine:
 
     def _close_last(self) -> None:
         if self.lanes and self.lanes[-1].state in (LaneState.GATHERING, LaneState.OPEN):
-            self._close_lane(self.lanes[-1])
+            self.close_lane(self.lanes[-1])
         self.verbs.wake()
 
     def split(self, lane: LaneRecord, first: int) -> None:
@@ -274,8 +244,7 @@ class Machine:
         lane.start = state
         lane.bare = state if type(state) is State else bare_state(state)
         lane.state = _START[lane.state]
-        self._letting = AdmissionRound(True, 0)
-        self._let_next_in(lane)
+        self.admission.let_in(lane)
 
     def pass_over(self, state: State) -> None:
         """The next lane's turn would have come, with `state`; its calls were answered when the batch was cut short."""
@@ -284,161 +253,6 @@ class Machine:
         lane.start = state
         if lane.state is LaneState.GATHERING:
             lane.happen(LaneMove.CLOSE)
-
-    def _let_next_in(self, lane: LaneRecord) -> None:
-        """Ask what the next call claims; go on with those that came, if there is none."""
-        letting: Any = self._letting
-        calls = lane.calls
-        letting.asking = True
-        try:
-            while lane.entered < len(calls) and lane.stands_at is None:
-                position = lane.entered
-                if calls[position].state is _PLACED:
-                    self.verbs.ask(lane, calls[position])
-                    if self._letting is not letting or lane.entered == position:
-                        return  # the call had to open another lane; or the answer is still to come
-                else:
-                    lane.entered += 1
-        finally:
-            letting.asking = False
-        self._all_let_in(lane)
-
-    def looks(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
-        """The answer to `Verbs.ask` of a call of `lane`: its claims look at what is claimed as `looked_at`."""
-        admission = self.admission
-        if not admission.must_wait(lane, call, looked_at):
-            call.after = looked_at
-            self.verbs.ask_claims(lane, call)
-        elif not admission.fits(lane, looked_at, record=False):
-            self._let_in(lane, call, _APART)
-        else:
-            admission.stand(lane, call, looked_at)
-            if observer.listens:
-                after = claims_json(looked_at)
-                observer.tell(ClaimsAwaited(call.batch_id, call.call_index, lane.index, after), self.telemetry)
-            self._let_in(lane, call, self._circle(call))
-
-    def claimed(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...], refusal: str | None) -> None:
-        """The answer to `Verbs.ask` and `Verbs.ask_claims` for a call of `lane`: its `claims`.
-
-        Args:
-            refusal: why the call may not have these claims; None: it may.
-        """
-        if refusal is None and not self.admission.take(lane, call, claims):
-            refusal = _APART
-        self._let_in(lane, call, refusal)
-
-    def _let_in(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
-        """The call has taken its tickets, or is refused, or has to open another lane."""
-        if self._joining is call:
-            self._joining = None
-            self._joined(lane, call, refusal)
-            return
-        letting = self._letting
-        assert letting is not None
-        if refusal is _APART:
-            call.after = ()
-            self.split(lane, lane.entered)
-            self._all_let_in(lane)
-            return
-        if letting.at_start and refusal is None and call.state is not _ASKING:
-            refusal = self._circle(call)
-        if refusal is not None:
-            letting.refused.append((call, refusal))
-        elif letting.at_start and call.state is _WAITING and not call.missing:
-            call.state = _GRANT[call.state]
-            lane.ready.append(call.call_index)
-            if observer.measures:
-                observer.tell(CallReady(call.batch_id, call.call_index), self.telemetry)
-        lane.entered += 1
-        if not letting.asking:
-            self._let_next_in(lane)
-
-    def _joined(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
-        if refusal is _APART:
-            call.after = ()
-            self._close_lane(lane)
-            self._add_lane(call, True)
-            return
-        lane.add(call)
-        lane.entered += 1
-        if refusal is None and call.state is _ASKING:
-            return
-        self._welcome(lane, call, refusal)
-        self.dispatch(lane)
-
-    def _all_let_in(self, lane: LaneRecord) -> None:
-        """Go on with the calls that came: refuse some, ask for approval of the others, spawn those that are ready."""
-        letting, self._letting = self._letting, None
-        assert letting is not None
-        if not letting.at_start:
-            refused = {call.call_index: why for call, why in letting.refused}
-            for call in lane.calls[letting.came : lane.entered]:
-                if call.call_index in refused or (call.admitted and call.state is not _ASKING):
-                    self._welcome(lane, call, refused.get(call.call_index))
-            self.dispatch(lane)
-            if lane.is_over:
-                self.verbs.wake()
-            return
-        for call in lane.calls[lane.entered :]:
-            self._ask_early(lane, call)
-        if observer.listens:
-            self._tell_start(lane)
-        for call, why in letting.refused:
-            self._refuse(lane, call, why)
-        if self.approves:
-            # A snapshot: a check may submit calls, and those are asked as they join.
-            for call in [call for call in lane.calls if call.admitted and call.state is not _ASKING]:
-                self.verbs.approve(lane, call)
-        self.dispatch(lane)
-
-    def _ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Keep what the call claims now, for when it is let in: how long the lane stands still decides nothing."""
-        tool: Any = call.tool
-        if tool.claims_after is None and may_go_stale(tool, lane.shared) and call.state is _PLACED:
-            self.verbs.ask_early(lane, call)
-
-    def _welcome(self, lane: LaneRecord, call: CallRecord, refusal: str | None) -> None:
-        """Go on with a call that came in while the lane runs: its tickets are taken, or it is refused."""
-        if refusal is None and call.status is not _QUEUED:
-            return
-        if refusal is None:
-            if observer.listens:
-                self._tell_tickets(lane, call)
-            refusal = self._circle(call)
-        if refusal is not None:
-            self._refuse(lane, call, refusal)
-        elif self.approves:
-            self.verbs.approve(lane, call)
-        else:
-            self.ready_if_granted(lane, call)
-
-    def _tell_start(self, lane: LaneRecord) -> None:
-        calls = [call.call_index for call in lane.calls]
-        observer.tell(LaneStarted(self.batch_id, lane.index, lane.shared, calls, lane.bare), self.telemetry)
-        for call in lane.calls:
-            if call.admitted and call.state is not _ASKING:
-                self._tell_tickets(lane, call)
-
-    def _tell_tickets(self, lane: LaneRecord, call: CallRecord) -> None:
-        claims, after = claims_json(call.claims), claims_json(call.after)
-        place = call.batch_id, call.call_index, lane.index, lane.shared
-        observer.tell(TicketTaken(*place, claims, call.stops, call.reads_only, after), self.telemetry)
-
-    def _circle(self, call: CallRecord) -> str | None:
-        """Why the call, which has its tickets, would never start; None if it may, as in a batch that no tool opened."""
-        if call.parent is None or self.lent is not None or all(ticket.ready for ticket in call.tickets):
-            return None
-        return circle_through(call)
-
-    def _refuse(self, lane: LaneRecord, call: CallRecord, why: str) -> None:
-        if call.status is not _QUEUED:
-            return
-        admitted = call.admitted
-        self.verbs.answer(call, Outcome.INVALID, f"invalid call of tool {call.name!r}: {why}", CallMove.SETTLE)
-        if admitted:
-            self.finish(lane, call)
-        self.failed(lane, call)
 
     def granted(self, call: CallRecord) -> None:
         """A ticket of the call is first in line."""
@@ -450,7 +264,7 @@ class Machine:
             self.ready_if_granted(lane, call)
             self.dispatch(lane)
         elif call.missing == 0:
-            self.verbs.ask_late(lane, call)
+            self.questions.ask_late(lane, call)
 
     def allowed(self, lane: LaneRecord, call: CallRecord) -> None:
         """The approval check has allowed the call of `lane`."""
@@ -463,7 +277,7 @@ class Machine:
             return
         tool: Any = call.tool
         if call.asks_again and may_go_stale(tool, lane.shared):
-            self.verbs.ask_again(lane, call)
+            self.questions.ask_again(lane, call)
         else:
             self.holds(lane, call)
 
@@ -516,7 +330,7 @@ class Machine:
                 return False
             lane.choosing = self._preferring = True
             try:
-                self.verbs.prefer(lane, [calls[index] for index in ready])
+                self.questions.prefer(lane, [calls[index] for index in ready])
             finally:
                 self._preferring = False
             if lane.choosing:
@@ -524,7 +338,7 @@ class Machine:
         return True
 
     def preferred(self, lane: LaneRecord, call: CallRecord) -> None:
-        """The answer to `Verbs.prefer`: of the ready calls of `lane`, `call` takes the next slot."""
+        """The answer to `Questions.prefer`: of the ready calls of `lane`, `call` takes the next slot."""
         lane.choosing = False
         lent = self.lent
         has_slot = lane.running < self.limit if lent is None else lent.free > 0
@@ -538,59 +352,6 @@ class Machine:
         heapify(lane.ready)
         if not self._preferring:
             self.dispatch(lane)
-
-    # Claims that are not known yet
-
-    def looks_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...]) -> None:
-        """The answer to `Verbs.ask_late` for a call of `lane`: what is `looked_at` stays as it is from now on."""
-        if all(covers(call.after, claim) for claim in looked_at):
-            self.verbs.ask_now(lane, call, looked_at)
-            return
-        # It looks at something else by now, which others may be changing.
-        call.after = _LOOKS_ANYWHERE
-        self.admission.close(call, call.after, still_open=True)
-        if not call.missing:
-            self.verbs.ask_now(lane, call, None)
-
-    def known(
-        self,
-        lane: LaneRecord,
-        call: CallRecord,
-        claims: tuple[Claim, ...],
-        looked_at: tuple[Claim, ...],
-        refusal: str | None,
-    ) -> None:
-        """The answer to `Verbs.ask_now`: what a call of `lane` claims.
-
-        Args:
-            claims, looked_at: its claims, and what they look at.
-            refusal: why it may not have them; None: it may.
-        """
-        if refusal is None and not self.admission.fits(lane, (*claims, *looked_at)):
-            self._leave_lane(lane, call)
-            return
-        if refusal is None:
-            self.admission.know(lane, call, claims, looked_at)
-        self._welcome(lane, call, refusal)
-        if lane.stands_at is call:
-            self._go_on(lane)
-
-    def _leave_lane(self, lane: LaneRecord, call: CallRecord) -> None:
-        """A claim on a state key, known only now, keeps the call out of this lane."""
-        tickets, call.tickets, call.after = call.tickets, (), ()
-        call.happen(CallMove.LEAVE)
-        lane.unfinished -= 1
-        lane.stands_at = None
-        self.split(lane, lane.calls.index(call))
-        give_back(tickets, _call_index)
-        if lane.is_over:
-            self.verbs.wake()
-
-    def _go_on(self, lane: LaneRecord) -> None:
-        """Let the calls in that stand behind one whose claims are known by now, or which has ended."""
-        lane.stands_at = None
-        self._letting = AdmissionRound(False, lane.entered)
-        self._let_next_in(lane)
 
     # Results
 
@@ -627,7 +388,7 @@ class Machine:
                 if call.status is _QUEUED or call.status is Status.EXECUTING:
                     if call.undecided is None:
                         return
-                    self.verbs.decide(lane, call)
+                    self.questions.decide(lane, call)
                     if call.status is Status.EXECUTING:
                         return  # it runs again
                 lane.decided += 1
@@ -706,7 +467,7 @@ class Machine:
             give_back(tickets, _call_index)
         self._free(lane, holds)
         if lane.stands_at is call:
-            self._go_on(lane)
+            self.admission.go_on(lane)
         self._hand_out(lane)
         if observer.measures:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
@@ -728,7 +489,7 @@ class Machine:
             self._free(lane, holds)
         give_back(tickets, _call_index)
         if lane.stands_at is not None and lane.stands_at.status is not _QUEUED:
-            self._go_on(lane)
+            self.admission.go_on(lane)
         self._hand_out(lane)
         if observer.measures:
             observer.tell(ReleaseEnded(self.batch_id), self.telemetry)
@@ -778,7 +539,7 @@ class Machine:
         lane = self.running
         if lane is not None:
             if lane.state is LaneState.OPEN:
-                self._close_lane(lane)
+                self.close_lane(lane)
             self._finish_all(lane, waiting)
             self.verbs.interrupt_lane(lane)
 
@@ -825,11 +586,6 @@ class Machine:
         """The call never started."""
         why = f"not started: the batch was cancelled ({self.cancel_reason})"
         self.verbs.answer(call, Outcome.NOT_STARTED, why, CallMove.SETTLE)
-
-
-def claims_json(claims: tuple[Claim, ...]) -> list[list[Any]]:
-    """The claims as events hold them: mode, resource, whether a subtree is meant."""
-    return [[claim.mode.value, list(claim.resource), claim.subtree] for claim in claims]
 
 
 def _call_index(call: CallRecord) -> int:

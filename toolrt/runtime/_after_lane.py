@@ -40,9 +40,8 @@ class ServiceHost(Protocol):
     #: The cancel scope of the service that runs now; None: none runs.
     hook_scope: trio.CancelScope | None
 
-    @property
-    def hooks(self) -> tuple[tuple[Any, AfterLane], ...]:
-        """Which services hear what a lane changed, and the owner whose tools' calls count; None means all."""
+    #: Which services hear what a lane changed, and the owner whose tools' calls count; None means all.
+    hooks: tuple[tuple[Any, AfterLane], ...]
 
     @property
     def cancel_reason(self) -> str | None:

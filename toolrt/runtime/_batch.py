@@ -5,52 +5,86 @@ Rules.
        once, in its own slot.
     2. Leaving waits for everything that still runs, and then nothing of the batch is left.
 
-What it does is done by an engine (`toolrt.runtime._run.BatchRun`), which stays inside.
+    3. If several things would go out of the block: Ctrl-C or an exit in a call; what came up while leaving, a
+       cancellation apart; the block's own exception, as it is; a cancellation from outside.
+
+What happens inside the block is done by an engine (`toolrt.runtime._run.BatchRun`).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol, cast
 
-from toolrt.errors import BatchClosed
+import trio
+
+from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
 from toolrt.model import BatchOutcome, State, ToolCall, Update
-from toolrt.order import CallRecord, TrackedCall, TrackedCalls
+from toolrt.order import BatchState, CallRecord, Machine, Siblings, TrackedCall, TrackedCalls
+from toolrt.runtime._caller import RUNNING_CALL, refuse_own_tools
+from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._interrupts import protected
+from toolrt.runtime._lease import Lease
+from toolrt.runtime._policies import BatchPolicies
+from toolrt.runtime._reader import Reader
 
 __all__ = ["Batch", "Engine"]
 
 
 class Engine(Protocol):
-    """What carries a batch out, as its façade needs it: see the methods of `Batch`."""
+    """What carries a batch out, as its façade needs it."""
+
+    batch_id: str
+    records: Siblings
+    machine: Machine
+    lease: Lease | None
+    reader: Reader
+    state: State
+    outcome: BatchOutcome | None
+    policies: BatchPolicies | None
+    entered: bool
+    read_budget: int | None
+    limit: int | None
+    #: Ctrl-C or an exit that came up in a call: it goes out when the batch is left.
+    exit_asked: BaseException | None
+    #: The way out of the block in which the batch is open, and its scope; None where there is no block.
+    block: Any
+    block_scope: trio.CancelScope | None
 
     @property
-    def batch_id(self) -> str: ...
-    @property
-    def records(self) -> Sequence[CallRecord]: ...
-    @property
-    def reader(self) -> AsyncIterator[Update]: ...
-    @property
-    def state(self) -> State: ...
-    @property
-    def outcome(self) -> BatchOutcome | None: ...
-    @property
-    def parent(self) -> CallRecord | None: ...
-    @property
-    def read_budget(self) -> int | None: ...
-    @property
-    def limit(self) -> int | None: ...
-    @property
-    def cancel_reason(self) -> str | None: ...
-    @property
-    def is_complete(self) -> bool: ...
-    def submit(self, call: ToolCall) -> CallRecord: ...
-    def seal(self) -> None: ...
-    def cancel_by_user(self, reason: str) -> None: ...
-    async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome: ...
-    async def enter(self) -> None: ...
-    async def leave(self, error: BaseException | None) -> None: ...
+    def cancel_reason(self) -> str | None:
+        """Why the batch was cancelled; None while it is not."""
+
+    def refuse_other_run(self, action: str) -> None:
+        """Refuse what is asked outside the batch's own Trio run."""
+
+    def enter(self) -> None:
+        """Let the batch begin, or refuse it and change nothing; what comes after this has to end in `close`."""
+
+    def begin(self) -> None:
+        """Tell that the batch is open."""
+
+    def add(self, call: ToolCall, now: float) -> CallRecord:
+        """Add a call that was submitted at the instant `now`."""
+
+    def seal(self) -> None:
+        """Say that no further call will come: see `Batch.seal`."""
+
+    def cancel(self, reason: str, outside: bool) -> None:
+        """Let nothing start any more, and interrupt what runs."""
+
+    def cancelled_from_outside(self) -> None:
+        """Take note that an enclosing scope was cancelled, if one was."""
+
+    def give_up(self, error: BaseException) -> None:
+        """Cancel the batch because `error` came up where it is driven."""
+
+    async def drive(self) -> None:
+        """Run lane after lane until the batch is sealed or cancelled and nothing runs any more."""
+
+    def close(self) -> None:
+        """Fix the outcome; nothing of the batch runs any more."""
 
 
 class Batch:
@@ -88,8 +122,8 @@ class Batch:
     @property
     def parent(self) -> TrackedCall | None:
         """The call inside which it runs; None for a batch that is no sub-batch."""
-        parent = self._engine.parent
-        return None if parent is None else TrackedCall(parent)
+        lease = self._engine.lease
+        return None if lease is None else TrackedCall(lease.call)
 
     @property
     def limit(self) -> int | None:
@@ -116,7 +150,15 @@ class Batch:
 
         Ordering: calls are in the order in which this is called; so are their tickets and their results.
         """
-        return TrackedCall(self._engine.submit(call))
+        engine = self._engine
+        engine.refuse_other_run("submit a call")
+        if not engine.entered:
+            raise BatchClosed(engine.batch_id, "submit a call", "it is not entered: use it with async with")
+        if engine.machine.state is not BatchState.OPEN and engine.machine.state is not BatchState.CANCELLED:
+            raise BatchClosed(engine.batch_id, "submit a call", "it was sealed")
+        if not isinstance(call, ToolCall):
+            raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+        return TrackedCall(engine.add(call, trio.current_time()))
 
     @protected
     def seal(self) -> None:
@@ -138,7 +180,35 @@ class Batch:
 
         Checkpoint: always.
         """
-        return await self._engine.run(calls)
+        engine = self._engine
+        for call in calls:
+            if not isinstance(call, ToolCall):
+                raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
+        now = trio.current_time()
+        engine.enter()
+        try:
+            engine.begin()
+            for call in calls:
+                engine.add(call, now)
+            engine.seal()
+            if engine.machine.lanes:
+                await engine.drive()
+            else:
+                await trio.lowlevel.checkpoint()
+        except GeneratorExit:
+            raise  # the whole Trio run is torn down: there is nothing left to answer to
+        except BaseException as error:
+            engine.give_up(error)
+            engine.close()
+            raise (engine.exit_asked or bare(error)) from None  # noqa: ASYNC104  the Cancelled itself, out of its group
+        engine.close()
+        if engine.exit_asked is not None:
+            raise engine.exit_asked
+        if engine.cancel_reason is not None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        if engine.policies is not None:
+            engine.policies.raise_refused(engine.outcome)
+        return cast(BatchOutcome, engine.outcome)
 
     @property
     def cancel_reason(self) -> str | None:
@@ -153,7 +223,7 @@ class Batch:
     @property
     def is_complete(self) -> bool:
         """Whether no further call will come that could start: it was sealed, cancelled or left."""
-        return self._engine.is_complete
+        return self._engine.machine.is_complete
 
     @protected
     def cancel(self, reason: str = "no reason given") -> None:
@@ -169,7 +239,10 @@ class Batch:
 
         Checkpoint: never.
         """
-        self._engine.cancel_by_user(reason)
+        if not isinstance(reason, str):
+            raise DefinitionRefused("a cancel's reason", "a string", reason)
+        self._engine.refuse_other_run("be cancelled")
+        self._engine.cancel(reason, outside=False)
 
     @property
     def outcome(self) -> BatchOutcome:
@@ -210,14 +283,50 @@ class Batch:
 
         Checkpoint: always.
         """
-        await self._engine.enter()
+        engine = self._engine
+        engine.enter()
+        try:
+            engine.begin()
+        except BaseException as error:
+            engine.give_up(error)
+            engine.close()
+            raise
+        engine.block = trio.open_nursery()
+        nursery: trio.Nursery = await engine.block.__aenter__()
+        engine.block_scope = nursery.cancel_scope
+        nursery.start_soon(engine.drive, name=f"batch {engine.batch_id}")
         return self
 
     @protected
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        await self._engine.leave(error)  # noqa: ASYNC102  it waits for the nursery, shields nothing and is cut short
+        engine = self._engine
+        if not isinstance(error, GeneratorExit):  # that one comes where the whole Trio run is torn down
+            engine.refuse_other_run("be left")
+            if RUNNING_CALL.get() is not None:
+                refuse_own_tools(engine.records, engine.batch_id, "be left")
+        if error is None:
+            engine.seal()
+        else:
+            engine.cancelled_from_outside()
+            engine.cancel(f"its block was left by {type(error).__name__}", outside=False)
+        raised: BaseException | None = None
+        try:
+            await engine.block.__aexit__(None, None, None)  # noqa: ASYNC102  it is the nursery's own exit
+        except GeneratorExit:
+            raise
+        except BaseException as unwinding:  # noqa: ASYNC103  re-raised once the outcome is fixed
+            raised = unwinding
+        engine.close()
+        # What goes out, if several things would: Ctrl-C or an exit in a call; what came up while leaving, a
+        # cancellation apart; the block's own exception, as it is; a cancellation from outside.
+        if engine.exit_asked is not None and asks_to_exit(error) is None:
+            raise engine.exit_asked
+        if raised is not None and (error is None or split_cancelled(raised)[1] is not None):
+            raise bare(raised) from None
+        if error is None and engine.policies is not None:
+            engine.policies.raise_refused(engine.outcome)
         return False
 
     def __repr__(self) -> str:

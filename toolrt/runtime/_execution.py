@@ -24,7 +24,7 @@ import trio
 from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import CallFailed, CallStarted, CallStartedAgain, observer
-from toolrt.model import Claim, Outcome, Tool, ToolOutput
+from toolrt.model import Outcome, Tool, ToolOutput
 from toolrt.order import CallMove, CallRecord, CallState, LaneRecord, Machine, _footprints, may_go_stale
 from toolrt.runtime._caller import RUNNING_CALL
 from toolrt.runtime._cancellation import split_cancelled
@@ -32,6 +32,7 @@ from toolrt.runtime._context import ToolContext
 from toolrt.runtime._host import CallHost
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._left_open import PLAIN, check_answer, close_left_open, stands_of
+from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
 
 __all__ = ["ExecutionHost", "asked", "awaited", "execute", "execute_again"]
@@ -49,6 +50,7 @@ class ExecutionHost(CallHost, Protocol):
     machine: Machine
     timeout: float | None
     reader: Reader
+    questions: ToolQuestions
 
     @property
     def cancel_reason(self) -> str | None:
@@ -63,9 +65,6 @@ class ExecutionHost(CallHost, Protocol):
 
     def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
         """Fix the result of a call that returned `output`."""
-
-    def stale_claims(self, lane: LaneRecord, call: CallRecord, refused: bool) -> list[Claim]:
-        """What the call would claim now and does not hold."""
 
     def abort(self, error: BaseException) -> None:
         """Cancel the batch, and let `error` out when it is left."""
@@ -119,7 +118,7 @@ async def execute(run: ExecutionHost, lane: LaneRecord, call: CallRecord) -> Non
     if observer.listens:
         if observer.records and may_go_stale(tool, lane.shared):
             # Nothing is decided by it: the answer at this instant depends on the schedule.
-            run.stale_claims(lane, call, refused=False)
+            run.questions.stale_claims(lane, call, refused=False)
         threaded = not (tool.is_async or probe.threads_inline)
         started = CallStarted(call.batch_id, call.call_index, lane.index, threaded, timeout, tool.interrupt)
         observer.tell(started, run.telemetry)

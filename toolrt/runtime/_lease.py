@@ -22,7 +22,7 @@ from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
 from toolrt.order import CallRecord, CallState, ClaimTable, LaneRecord, LentSlot, Machine, Slots, Status
 from toolrt.runtime._caller import refuse_other_run
 
-__all__ = ["DEEPEST", "Lease", "refuse_inside"]
+__all__ = ["DEEPEST", "Lease", "lease_of", "refuse_inside"]
 
 #: How many sub-batches may be open around each other.
 DEEPEST = 16
@@ -48,6 +48,25 @@ def refuse_inside(opener: CallRecord | None, batch_id: str, tables: Sequence[Cla
             remedy = "open a sub-batch instead, with ctx.run or ctx.open_batch"
             raise BatchClosed(batch_id, "be opened inside a tool", f"{why}: {remedy}")
         opener = opener.parent
+
+
+def lease_of(call: CallRecord, machine: Machine, outer: Lease | None, token: trio.lowlevel.TrioToken) -> Lease:
+    """What `call` of the batch of `machine` lends; it is made when the call opens its first sub-batch.
+
+    Args:
+        outer: what the batch's own parent lends; None where it has none.
+        token: the Trio run that the batch belongs to.
+
+    Raises:
+        BatchClosed: the call is not running.
+    """
+    lease: Lease | None = call.inside
+    if lease is None:
+        lease = Lease(call, machine, machine.lanes[call.lane or 0], outer, token)
+        lease.refuse_if_over()
+        call.inside = lease
+    lease.refuse_if_over()
+    return lease
 
 
 class OpenBatch(Protocol):

@@ -100,7 +100,7 @@ async def close_left_open(call: CallRecord, task: Any, status: Any, error: BaseE
 def _holders(nursery: Any, batches: Iterable[Any]) -> list[types.AsyncGeneratorType[Any, Any]]:
     """The async generators that are suspended inside `nursery`, or inside the batch of `batches` that it belongs to."""
     managers = [one for one in gc.get_referrers(nursery) if isinstance(one, type(trio.open_nursery()))]
-    of_batch = [batch for batch in batches if getattr(batch._manager, "_nursery", None) is nursery]
+    of_batch = [batch for batch in batches if getattr(batch.block, "_nursery", None) is nursery]
     # A frame refers to what the tool entered: the batch's façade, which alone refers to its engine by a slot.
     entered = [one for one in gc.get_referrers(*of_batch) if isinstance(one, Batch)] if of_batch else []
     near = gc.get_referrers(nursery, *managers, *entered)

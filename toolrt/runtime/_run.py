@@ -12,40 +12,32 @@ from __future__ import annotations
 
 import contextvars
 import math
-from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import attrs
 import trio
 
 from toolrt import probe
-from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
+from toolrt.errors import BatchClosed
 from toolrt.events import (
     BatchLeft,
     BatchOpened,
     CallSettled,
     CallSubmitted,
-    ClaimsStale,
     LaneAwaited,
     LaneMerged,
-    ModifiersRefused,
     observer,
 )
 from toolrt.model import (
-    AfterLane,
     Approve,
     BatchOutcome,
-    Claim,
     Modifier,
     Outcome,
     Registry,
-    Services,
     State,
-    Tool,
     ToolCall,
     ToolOutput,
     ToolResult,
-    covers,
 )
 from toolrt.model._tool import decoded, invalid_call_text
 from toolrt.model._watched_state import bare_state, parts_json
@@ -55,31 +47,21 @@ from toolrt.order import (
     CallMove,
     CallRecord,
     CallState,
-    ClaimTable,
     LaneChoice,
-    LanePolicy,
     LaneRecord,
     LaneState,
     Machine,
-    SlotPolicy,
     Status,
     Ticket,
     _footprints,
-    applied,
-    claims_of,
     enter_tables,
     give_back,
     gives_up,
     leave_tables,
-    looked_at_by,
     merged,
     parallel,
     policy_name,
     shares_a_lane,
-    stale_claims_text,
-    stale_part,
-    stale_text,
-    touched_by,
 )
 from toolrt.runtime._after_lane import tell_services
 from toolrt.runtime._approval import Approval
@@ -89,50 +71,23 @@ from toolrt.runtime._caller import (
     TABLES_LOCK,
     is_over,
     refuse_other_run,
-    refuse_own_tools,
     refuse_shared_table,
 )
-from toolrt.runtime._cancellation import bare, split_cancelled
 from toolrt.runtime._execution import execute, execute_again
 from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
-from toolrt.runtime._lease import Lease, refuse_inside
+from toolrt.runtime._lease import Lease, lease_of, refuse_inside
 from toolrt.runtime._policies import BatchPolicies
+from toolrt.runtime._questions import ToolQuestions
 from toolrt.runtime._reader import Reader
+from toolrt.runtime._settings import Settings
 from toolrt.runtime._telemetry import BatchTelemetry
 
-__all__ = ["BatchRun", "Settings"]
+__all__ = ["BatchRun"]
 
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _SETTLE, _SKIP, _EXECUTING = CallMove.SETTLE, CallMove.SKIP, Status.EXECUTING
 _CLOSE, _SUBMIT = CallMove.CLOSE.leads, BatchMove.SUBMIT.leads
-
-
-@attrs.frozen
-class Settings:
-    """What a runtime gives each of its batches."""
-
-    registry: Registry
-    policy: LanePolicy
-    #: Which ready call takes the next slot; None: the lowest call_index.
-    slots: SlotPolicy | None
-    #: Whether one of the two is more than a function of tool and input.
-    asks_policies: bool
-    #: How many calls of one batch run at once; None is any number.
-    limit: int | None
-    approve: Approve | None
-    #: Seconds of its own execution for a call whose tool names none; None is no limit.
-    timeout: float | None
-    #: The claim tables on which calls take tickets.
-    tables: tuple[ClaimTable, ...]
-    #: Which services hear what a lane changed, and the owner whose tools' calls count; None means all.
-    hooks: tuple[tuple[Any, AfterLane], ...]
-    #: What calls of a tool are given.
-    services_of: Callable[[Tool | None], Services]
-    #: The telemetry of a new batch, by its id and its calls; None: nothing observes the runtime.
-    telemetry: Callable[[str, Sequence[CallRecord]], BatchTelemetry] | None
-    #: Makes a batch inside a call.
-    sub_batch: Callable[..., Batch]
 
 
 class BatchRun:
@@ -163,11 +118,12 @@ class BatchRun:
     exit_asked: BaseException | None = None
     #: What its policies are asked, where they are not just a function of tool and input.
     policies: BatchPolicies | None = None
-    _entered: bool = False
+    #: Whether it was entered: then its end has to come in `close`.
+    entered: bool = False
     _threads: trio.CapacityLimiter | None = None
     #: The way out of the block in which the batch is open, and its scope; None where there is no block.
-    _manager: Any = None
-    _block_scope: trio.CancelScope | None = None
+    block: Any = None
+    block_scope: trio.CancelScope | None = None
     #: The nursery of the lane that runs, and whether the lane is beginning: then this is the batch's own context.
     _nursery: trio.Nursery | None = None
     _begins: bool = False
@@ -197,15 +153,20 @@ class BatchRun:
         self.events = events
         self.registry = settings.registry
         self.services_of = settings.services_of
+        self.hooks = settings.hooks
+        self.limit = settings.limit
         self.timeout = settings.timeout
         budget = (state if type(state) is State else bare_state(state)).context_budget
         #: How many tokens one read may answer; None is any number.  Fixed here (RULES 23).
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
-        tables = settings.tables
-        self.machine = Machine(
+        if settings.asks_policies:
+            self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
+        self.questions = ToolQuestions(self, lease, self.policies)
+        self.machine = self.questions.machine = Machine(
             batch_id,
             self,
-            [(table, table if lease is None else lease.table(table)) for table in tables],
+            self.questions,
+            [(table, table if lease is None else lease.table(table)) for table in settings.tables],
             # A sub-batch has no limit of its own, but the slots that its parent lends.
             math.inf if settings.limit is None or lease is not None else settings.limit,
             settings.approve is not None,
@@ -214,8 +175,6 @@ class BatchRun:
             path,
             settings.slots is not None,
         )
-        if settings.asks_policies:
-            self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
         self.records = self.machine.calls
         #: The Trio run that the batch belongs to.
         self.token = trio.lowlevel.current_trio_token()
@@ -224,34 +183,13 @@ class BatchRun:
         self.send = self.reader.send
         #: The context variables at the place where the batch was opened: what every call of it sees.
         self.context = contextvars.copy_context()
-        self._now = trio.current_time()
         # Of a sub-batch services hear with its parent's lane.
         self._tells = lease is None and bool(settings.hooks)
-
-    @property
-    def parent(self) -> CallRecord | None:
-        """The call inside which it runs; None for a batch that is no sub-batch."""
-        return None if self.lease is None else self.lease.call
-
-    @property
-    def hooks(self) -> tuple[tuple[Any, AfterLane], ...]:
-        """Which services hear what a lane changed, and the owner whose tools' calls count; None means all."""
-        return self.settings.hooks
-
-    @property
-    def limit(self) -> int | None:
-        """How many calls run at once; of a sub-batch those of the batch around it count, too."""
-        return self.settings.limit
 
     @property
     def cancel_reason(self) -> str | None:
         """Why the batch was cancelled; None while it is not."""
         return self.machine.cancel_reason
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no further call will come that could start."""
-        return self.machine.state is not BatchState.OPEN
 
     @property
     def thread_limiter(self) -> trio.CapacityLimiter:
@@ -260,26 +198,15 @@ class BatchRun:
             self._threads = trio.CapacityLimiter(math.inf if self.limit is None else self.limit)
         return self._threads
 
-    def _refuse_other_run(self, action: str) -> None:
+    def refuse_other_run(self, action: str) -> None:
         if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not self.token:
             refuse_other_run(self.token, self.batch_id, action)
 
     # Submitting
 
-    def submit(self, call: ToolCall) -> CallRecord:
-        """Add a call: see `Batch.submit`."""
-        self._refuse_other_run("submit a call")
-        if not self._entered:
-            raise BatchClosed(self.batch_id, "submit a call", "it is not entered: use it with async with")
-        if self.machine.state is not BatchState.OPEN and self.machine.state is not BatchState.CANCELLED:
-            raise BatchClosed(self.batch_id, "submit a call", "it was sealed")
-        if not isinstance(call, ToolCall):
-            raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
-        self._now = trio.current_time()
-        return self._submit(call)
-
-    def _submit(self, call: ToolCall) -> CallRecord:
-        record = CallRecord(call, len(self.records), self.batch_id, self._now, self.records)
+    def add(self, call: ToolCall, now: float) -> CallRecord:
+        """Add a call that was submitted at the instant `now`: its slot and its lane are fixed when this returns."""
+        record = CallRecord(call, len(self.records), self.batch_id, now, self.records)
         if self.opener is not None:
             record.parent = self.opener
             if self.lease is not None:
@@ -332,158 +259,10 @@ class BatchRun:
         """Say that no further call will come: see `Batch.seal`."""
         if self.machine.state is BatchState.SEALED or self.machine.state is BatchState.ENDING:
             return
-        self._refuse_other_run("be sealed")
+        self.refuse_other_run("be sealed")
         if self.outcome is None:
             self.machine.seal()
         self._wake_reader()
-
-    # What tools, their authors and approval checks are asked
-
-    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call's claims look at, and what it claims."""
-        if cast(Tool, call.tool).claims_after is not None:
-            looked_at = self._looked_at_by(lane, call)
-            if looked_at:
-                self.machine.looks(lane, call, looked_at)
-                return
-        self.ask_claims(lane, call)
-
-    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call claims."""
-        if call.asked is None:
-            claims = self._claims_of(lane, call)
-        else:
-            claims, call.asked, call.asks_again = call.asked, None, True
-        self.machine.claimed(lane, call, claims, None if self.lease is None else self._uncovered(lane, call, claims))
-
-    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Keep what the call claims now."""
-        call.asked = self._claims_of(lane, call)
-
-    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out what the call's claims look at, which stays as it is from now on."""
-        try:
-            if probe.implied is not None:
-                _footprints.changes(self.batch_id)
-                for ticket in call.tickets:
-                    ticket.implies()
-            self.machine.looks_now(lane, call, self._looked_at_by(lane, call))
-        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._exit_or_raise(error)
-
-    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
-        """Find out what the call claims, and what its claims look at if that is not known."""
-        if looked_at is None:
-            looked_at = self._looked_at_by(lane, call)
-        claims = self._claims_of(lane, call)
-        refused = None if self.lease is None else self._uncovered(lane, call, claims)
-        self.machine.known(lane, call, claims, looked_at, refused)
-
-    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Find out whether the call, which was granted after a wait, still claims what it holds."""
-        try:
-            missing = self.stale_claims(lane, call, refused=True)
-        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._exit_or_raise(error)
-            return  # noqa: ASYNC104  the batch lets it out when it is left
-        if not missing:
-            self.machine.holds(lane, call)
-            return
-        if call.rewritten:
-            holds = ", ".join(map(str, call.claims)) or "nothing"
-            why = f"denied: the rewritten input claims {missing[0]}, the call holds {holds}"
-            self.settle(call, Outcome.DENIED, None, why)
-        else:
-            self.settle(call, Outcome.ERROR, None, stale_claims_text(call.claims, missing[0]))
-        self.machine.finish(lane, call)
-        self.machine.failed(lane, call)
-
-    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
-        """Find out which ready call takes the next slot."""
-        chosen = ready[0]
-        try:
-            if self.policies is not None:
-                chosen = self.policies.prefer(ready, not self.is_complete)
-        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
-            self._exit_or_raise(error)
-        finally:
-            self.machine.preferred(lane, chosen)
-
-    def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        return claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
-
-    def _looked_at_by(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
-
-    def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
-        """Why a child may not have these claims; None if its parent covers them."""
-        tool = cast(Tool, call.tool)
-        touched = call.allowed = touched_by(tool, call.input, lane.bare)
-        wanted = self.machine.admission.by_owner(tool.owner, claims if touched is None else touched)
-        return cast(Lease, self.lease).refusal(wanted)
-
-    def stale_claims(self, lane: LaneRecord, call: CallRecord, refused: bool) -> list[Claim]:
-        """What the call would claim now and does not hold; a recorder hears of it, and what its claims look at.
-
-        Args:
-            refused: whether the call is not run because of it.
-        """
-        held = (*call.claims, *call.after)
-        if probe.sink is None:
-            claims = self._claims_of(lane, call)
-            return [claim for claim in claims if not covers(held, claim)]
-        with probe.looking() as looked_at:
-            claims = self._claims_of(lane, call)
-        missing = [claim for claim in claims if not covers(held, claim)]
-        if missing:
-            holds, claims_now = list(map(str, held)), list(map(str, missing))
-            reads = list(map(list, looked_at))
-            observer.tell(ClaimsStale(call.batch_id, call.call_index, refused, holds, claims_now, reads))
-        return missing
-
-    def approve(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Ask the approval check."""
-        if self._approval is None or self._approval.lane is not lane:
-            self._approval = Approval(self, lane, cast(Approve, self.settings.approve))
-        self._approval.ask(call)
-
-    def _exit_or_raise(self, error: BaseException) -> None:
-        """Ctrl-C or an exit while a tool was asked what it claims: the batch lets it out when it is left."""
-        exit_asked = asks_to_exit(error)
-        if exit_asked is None:
-            raise error
-        self.abort(exit_asked)
-
-    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
-        """Fix the result of a call whose earlier calls have theirs: what it returned, or that it is stale."""
-        output = cast(ToolOutput, call.undecided)
-        before = lane.start if lane.so_far is None else lane.so_far
-        stale = None
-        try:
-            call.merged = applied(call.modifiers, before, call.tool)
-        except BaseException as error:  # noqa: ASYNC103  a modifier asks to exit: it goes out when the batch is left
-            lane.given_up = True
-            self.abort(error)
-        else:
-            if call.reads is not None:
-                stale = stale_part(call.merged, call.reads, lane.start if call.saw is None else call.saw)
-        if stale is None:
-            self.fix_result(call, output)
-            return
-        earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: lane.decided])
-        text = stale_text(stale, lane.start, earlier)
-        if cast(Tool, call.tool).pure and self.cancel_reason is None:
-            self.machine.repeat(lane, call, before, text)
-            return
-        if observer.records and call.merged is not None:
-            sets = frozenset(part for modifier in call.merged.modifiers for part in modifier.sets)
-            [part] = parts_json([stale])
-            observer.tell(ModifiersRefused(call.batch_id, call.call_index, lane.index, part, parts_json(sets)))
-        call.modifiers, call.merged = (), None
-        lane.modified.remove(call)
-        self.settle(call, Outcome.ERROR, None, text)
-        if call.stops:
-            self.machine.stop(call)
 
     # Results
 
@@ -532,6 +311,12 @@ class BatchRun:
         else:
             self.context.run(nursery.start_soon, run, self, lane, call, name=call.call.name)  # type: ignore[arg-type]
 
+    def approve(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Ask the approval check."""
+        if self._approval is None or self._approval.lane is not lane:
+            self._approval = Approval(self, lane, cast(Approve, self.settings.approve))
+        self._approval.ask(call)
+
     def interrupt(self, call: CallRecord) -> None:
         """Cancel the call alone: its tool, or the approval check that it waits for."""
         if call.scope is not None:
@@ -552,7 +337,7 @@ class BatchRun:
         machine = self.machine
         if self._over is not None and machine.lanes[machine.current].is_over:
             self._over.set()
-        if self._news is not None and (machine.current + 1 < len(machine.lanes) or self.is_complete):
+        if self._news is not None and (machine.current + 1 < len(machine.lanes) or machine.is_complete):
             self._news.set()
 
     def _wake_reader(self) -> None:
@@ -561,13 +346,6 @@ class BatchRun:
             self.reader.news.set()
 
     # Cut short
-
-    def cancel_by_user(self, reason: str) -> None:
-        """Cancel the batch: see `Batch.cancel`."""
-        if not isinstance(reason, str):
-            raise DefinitionRefused("a cancel's reason", "a string", reason)
-        self._refuse_other_run("be cancelled")
-        self.cancel(reason, outside=False)
 
     def cancel(self, reason: str, outside: bool) -> None:
         """Let nothing start any more, and interrupt what runs; a batch that is cancelled or over stays as it is.
@@ -598,8 +376,8 @@ class BatchRun:
         if self.exit_asked is None:
             self.exit_asked = error
         self.cancel(f"{type(error).__name__} in a call", outside=False)
-        if self._block_scope is not None:
-            self._block_scope.cancel()
+        if self.block_scope is not None:
+            self.block_scope.cancel()
 
     # Driving
 
@@ -738,21 +516,15 @@ class BatchRun:
         events: bool | None,
     ) -> Batch:
         """A batch inside the call: see `ToolContext.open_batch`."""
-        lease: Lease | None = call.inside
-        if lease is None:
-            lane = self.machine.lanes[call.lane or 0]
-            lease = Lease(call, self.machine, lane, self.lease, self.token)
-            lease.refuse_if_over()
-            call.inside = lease
-        lease.refuse_if_over()
+        lease = lease_of(call, self.machine, self.lease, self.token)
         return self.settings.sub_batch(lease, state, registry, batch_id, reads, events)
 
     # Entering and leaving
 
-    def _enter(self) -> None:
+    def enter(self) -> None:
         """Let the batch begin, or refuse it and change nothing; what comes after this has to end in `close`."""
-        self._refuse_other_run("be entered")
-        if self._entered:
+        self.refuse_other_run("be entered")
+        if self.entered:
             raise BatchClosed(self.batch_id, "be entered", "it was entered before: open another one")
         if self.lease is not None:
             self.lease.entered(self, self.batch_id)
@@ -767,9 +539,9 @@ class BatchRun:
                 refuse_shared_table(self.batch_id, taken.name)
         if self.opener is not None:
             self.opener.opened += (self,)
-        self._entered = True
+        self.entered = True
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Tell that the batch is open."""
         settings = self.settings
         if settings.telemetry is not None:
@@ -777,91 +549,14 @@ class BatchRun:
             observer.measure_with(self.telemetry)
         if observer.listens:
             parent = None if self.lease is None else [self.lease.call.batch_id, self.lease.call.call_index]
-            slots = None if settings.slots is None else policy_name(settings.slots)
-            opened = BatchOpened(
-                self.batch_id,
+            policy, slots = (
                 policy_name(settings.policy),
-                settings.limit,
-                parent,
-                bare_state(self.state),
-                gives_up(settings.policy),
-                slots,
+                None if settings.slots is None else policy_name(settings.slots),
             )
-            observer.tell(opened, self.telemetry)
+            about = settings.limit, parent, bare_state(self.state), gives_up(settings.policy), slots
+            observer.tell(BatchOpened(self.batch_id, policy, *about), self.telemetry)
         if self.lease is not None and self.lease.is_cancelled:
             self.lease.cancel("was cancelled")
-
-    async def run(self, calls: Sequence[ToolCall]) -> BatchOutcome:
-        """Run all of `calls` in the caller's task: see `Runtime.run`."""
-        for call in calls:
-            if not isinstance(call, ToolCall):
-                raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
-        self._enter()
-        try:
-            self._begin()
-            for call in calls:
-                self._submit(call)
-            self.seal()
-            if self.machine.lanes:
-                await self.drive()
-            else:
-                await trio.lowlevel.checkpoint()
-        except GeneratorExit:
-            raise  # the whole Trio run is torn down: there is nothing left to answer to
-        except BaseException as error:
-            self.give_up(error)
-            self.close()
-            raise (self.exit_asked or bare(error)) from None  # noqa: ASYNC104  the Cancelled itself, out of its group
-        self.close()
-        if self.exit_asked is not None:
-            raise self.exit_asked
-        if self.cancel_reason is not None:
-            await trio.lowlevel.checkpoint_if_cancelled()
-        if self.policies is not None:
-            self.policies.raise_refused(self.outcome)
-        return cast(BatchOutcome, self.outcome)
-
-    async def enter(self) -> None:
-        """Open the batch: see `Batch.__aenter__`."""
-        self._enter()
-        try:
-            self._begin()
-        except BaseException as error:
-            self.give_up(error)
-            self.close()
-            raise
-        self._manager = trio.open_nursery()
-        nursery: trio.Nursery = await self._manager.__aenter__()
-        self._block_scope = nursery.cancel_scope
-        nursery.start_soon(self.drive, name=f"batch {self.batch_id}")
-
-    async def leave(self, error: BaseException | None) -> None:
-        """Leave the block, which `error` ended, if one did: see `Batch`."""
-        if not isinstance(error, GeneratorExit):  # that one comes where the whole Trio run is torn down
-            self._refuse_other_run("be left")
-            if RUNNING_CALL.get() is not None:
-                refuse_own_tools(self.records, self.batch_id, "be left")
-        if error is None:
-            self.seal()
-        else:
-            self.cancelled_from_outside()
-            self.cancel(f"its block was left by {type(error).__name__}", outside=False)
-        raised: BaseException | None = None
-        try:
-            await self._manager.__aexit__(None, None, None)  # noqa: ASYNC102  it is the nursery's own exit
-        except GeneratorExit:
-            raise
-        except BaseException as unwinding:  # noqa: ASYNC103  re-raised once the outcome is fixed
-            raised = unwinding
-        self.close()
-        # What goes out, if several things would: Ctrl-C or an exit in a call; what came up while leaving, a
-        # cancellation apart; the block's own exception, as it is; a cancellation from outside.
-        if self.exit_asked is not None and asks_to_exit(error) is None:
-            raise self.exit_asked
-        if raised is not None and (error is None or split_cancelled(raised)[1] is not None):
-            raise bare(raised) from None
-        if error is None and self.policies is not None:
-            self.policies.raise_refused(self.outcome)
 
     def close(self) -> None:
         """Fix the outcome; nothing of the batch runs any more."""
@@ -896,12 +591,8 @@ class BatchRun:
         machine.happen(BatchMove.LEAVE)
         self.outcome = BatchOutcome(tuple(results), state, tuple(self.applied))
         if observer.listens:
-            left = {
-                "tasks": sum(lane.unfinished for lane in machine.lanes),
-                "tickets": len(tickets),
-                "slots": sum(lane.running for lane in machine.lanes),
-                "progress": len(self.reader.unread),
-            }
+            tasks, slots = sum(lane.unfinished for lane in machine.lanes), sum(lane.running for lane in machine.lanes)
+            left = {"tasks": tasks, "tickets": len(tickets), "slots": slots, "progress": len(self.reader.unread)}
             dropped = [call.progress_dropped for call in self.records]
             observer.tell(BatchLeft(self.batch_id, results, bare_state(state), left, dropped), self.telemetry)
         if self.telemetry is not None:

@@ -36,7 +36,8 @@ from toolrt.runtime._batch import Batch
 from toolrt.runtime._interrupts import protected
 from toolrt.runtime._lease import Lease
 from toolrt.runtime._observer import observer_state
-from toolrt.runtime._run import BatchRun, Settings
+from toolrt.runtime._run import BatchRun
+from toolrt.runtime._settings import Settings
 from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Runtime"]
@@ -160,7 +161,7 @@ class Runtime:
         if not isinstance(calls, Iterable):
             raise DefinitionRefused("calls", "a list of toolrt.ToolCall", calls)
         calls = list(calls)
-        return await self._new_batch(state, None, self.reads_in(calls), listens=False).run(calls)
+        return await Batch(self._new_batch(state, None, self.reads_in(calls), listens=False)).run(calls)
 
     def reads_in(self, calls: Sequence[ToolCall], registry: Registry | None = None) -> int:
         """How many of `calls` share the read budget: those of tools, in `registry` or the runtime's, that say so."""

@@ -11,8 +11,8 @@ from toolrt.invariants.mutants._mutant import Mutant, patched
 from toolrt.invariants.script import AddCell, FollowCell, OverwriteState, Scripted
 from toolrt.order import CallRecord, LaneRecord, StateKeys
 from toolrt.order._admission import Admission
-from toolrt.runtime import _run
-from toolrt.runtime._run import BatchRun
+from toolrt.runtime import _questions
+from toolrt.runtime._questions import ToolQuestions
 
 __all__ = ["STATE"]
 
@@ -34,7 +34,7 @@ def _never_stale(stale_part: Function) -> Function:
 
 
 def _runs_stale(ask_again: Function) -> Function:
-    def runs_stale(self: BatchRun, lane: LaneRecord, call: CallRecord) -> None:
+    def runs_stale(self: ToolQuestions, lane: LaneRecord, call: CallRecord) -> None:
         self.machine.holds(lane, call)
 
     return runs_stale
@@ -42,7 +42,7 @@ def _runs_stale(ask_again: Function) -> Function:
 
 @contextmanager
 def _asked_at_once() -> Iterator[None]:
-    with patched(Admission, "must_wait", _waits_for_nothing), patched(BatchRun, "ask_again", _runs_stale):
+    with patched(Admission, "must_wait", _waits_for_nothing), patched(ToolQuestions, "ask_again", _runs_stale):
         yield
 
 
@@ -69,7 +69,7 @@ STATE: tuple[Mutant, ...] = (
         "stale writes apply",
         "no_write_lost",
         "A modifier that sets a key from an old value is applied.",
-        lambda: patched(_run, "stale_part", _never_stale),
+        lambda: patched(_questions, "stale_part", _never_stale),
         Mix(
             [Scripted([OverwriteState("x", "a")], says="safe"), Scripted([OverwriteState("x", "b")], says="safe")],
             state={"x": "0"},
@@ -79,7 +79,7 @@ STATE: tuple[Mutant, ...] = (
         "stale claims run",
         "claims_hold",
         "A call that was granted after a wait is not asked for its claims again.",
-        lambda: patched(BatchRun, "ask_again", _runs_stale),
+        lambda: patched(ToolQuestions, "ask_again", _runs_stale),
         _POINTS_ELSEWHERE,
     ),
     Mutant(

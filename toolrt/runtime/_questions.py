@@ -1,0 +1,212 @@
+"""What tools and their authors are asked for a batch: claims, what these look at, modifiers; and its slot policy.
+
+Rules.
+    1. Each answer comes back to the machine as an event, or fixes the call's result.
+    2. What an author's function raises is an answer, too; Ctrl-C and an exit in it end the batch.
+    3. Claims are asked with the state as of the lane's start, and nothing notes what is read of it.
+    4. A call of a sub-batch may claim what its parent covers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+from toolrt import probe
+from toolrt.errors import asks_to_exit
+from toolrt.events import ClaimsStale, ModifiersRefused, observer
+from toolrt.model import Claim, Outcome, Tool, ToolOutput, covers
+from toolrt.model._watched_state import parts_json
+from toolrt.order import (
+    CallRecord,
+    LaneRecord,
+    Machine,
+    _footprints,
+    applied,
+    claims_of,
+    looked_at_by,
+    stale_claims_text,
+    stale_part,
+    stale_text,
+    touched_by,
+)
+from toolrt.runtime._lease import Lease
+from toolrt.runtime._policies import BatchPolicies
+
+__all__ = ["ToolQuestions"]
+
+
+class FixesResults(Protocol):
+    """What fixes the results of a batch's calls, and ends the batch."""
+
+    def settle(self, call: CallRecord, outcome: Outcome, content: Any, error: str | None) -> None:
+        """Fix the call's result."""
+
+    def fix_result(self, call: CallRecord, output: ToolOutput) -> None:
+        """Fix the result of a call that returned `output`."""
+
+    def abort(self, error: BaseException) -> None:
+        """Cancel the batch, and let `error` out when it is left."""
+
+
+class ToolQuestions:
+    """Finds out what the machine of one batch wants to know: see `toolrt.order.Questions`.
+
+    Args:
+        results: fixes the results of the batch's calls.
+        lease: what the call lends inside which the batch runs; None for a batch that is no sub-batch.
+        policies: what the batch's policies are asked; None where they are just a function of tool and input.
+    """
+
+    #: Hears the answers.  It is made after its questions, so the engine sets it.
+    machine: Machine
+
+    def __init__(self, results: FixesResults, lease: Lease | None, policies: BatchPolicies | None) -> None:
+        self._results = results
+        self._lease = lease
+        self._policies = policies
+
+    # Claims
+
+    def ask(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Find out what the call's claims look at, and what it claims."""
+        if cast(Tool, call.tool).claims_after is not None:
+            looked_at = self._looked_at_by(lane, call)
+            if looked_at:
+                self.machine.admission.looks(lane, call, looked_at)
+                return
+        self.ask_claims(lane, call)
+
+    def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Find out what the call claims."""
+        if call.asked is None:
+            claims = self._claims_of(lane, call)
+        else:
+            claims, call.asked, call.asks_again = call.asked, None, True
+        self.machine.admission.claimed(
+            lane, call, claims, None if self._lease is None else self._uncovered(lane, call, claims)
+        )
+
+    def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Keep what the call claims now."""
+        call.asked = self._claims_of(lane, call)
+
+    def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Find out what the call's claims look at, which stays as it is from now on."""
+        try:
+            if probe.implied is not None:
+                _footprints.changes(self.machine.batch_id)
+                for ticket in call.tickets:
+                    ticket.implies()
+            self.machine.admission.looks_now(lane, call, self._looked_at_by(lane, call))
+        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+            self._exit_or_raise(error)
+
+    def ask_now(self, lane: LaneRecord, call: CallRecord, looked_at: tuple[Claim, ...] | None) -> None:
+        """Find out what the call claims, and what its claims look at if that is not known."""
+        if looked_at is None:
+            looked_at = self._looked_at_by(lane, call)
+        claims = self._claims_of(lane, call)
+        refused = None if self._lease is None else self._uncovered(lane, call, claims)
+        self.machine.admission.known(lane, call, claims, looked_at, refused)
+
+    def ask_again(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Find out whether the call, which was granted after a wait, still claims what it holds."""
+        try:
+            missing = self.stale_claims(lane, call, refused=True)
+        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+            self._exit_or_raise(error)
+            return  # noqa: ASYNC104  the batch lets it out when it is left
+        if not missing:
+            self.machine.holds(lane, call)
+            return
+        if call.rewritten:
+            holds = ", ".join(map(str, call.claims)) or "nothing"
+            why = f"denied: the rewritten input claims {missing[0]}, the call holds {holds}"
+            self._results.settle(call, Outcome.DENIED, None, why)
+        else:
+            self._results.settle(call, Outcome.ERROR, None, stale_claims_text(call.claims, missing[0]))
+        self.machine.finish(lane, call)
+        self.machine.failed(lane, call)
+
+    def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
+        """Find out which ready call takes the next slot."""
+        chosen = ready[0]
+        try:
+            if self._policies is not None:
+                chosen = self._policies.prefer(ready, not self.machine.is_complete)
+        except BaseException as error:  # noqa: ASYNC103  nothing is awaited, so no Cancelled
+            self._exit_or_raise(error)
+        finally:
+            self.machine.preferred(lane, chosen)
+
+    def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
+        return claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
+
+    def _looked_at_by(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
+        return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
+
+    def _uncovered(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> str | None:
+        """Why a child may not have these claims; None if its parent covers them."""
+        tool = cast(Tool, call.tool)
+        touched = call.allowed = touched_by(tool, call.input, lane.bare)
+        wanted = self.machine.admission.by_owner(tool.owner, claims if touched is None else touched)
+        return cast(Lease, self._lease).refusal(wanted)
+
+    def stale_claims(self, lane: LaneRecord, call: CallRecord, refused: bool) -> list[Claim]:
+        """What the call would claim now and does not hold; a recorder hears of it, and what its claims look at.
+
+        Args:
+            refused: whether the call is not run because of it.
+        """
+        held = (*call.claims, *call.after)
+        if probe.sink is None:
+            claims = self._claims_of(lane, call)
+            return [claim for claim in claims if not covers(held, claim)]
+        with probe.looking() as looked_at:
+            claims = self._claims_of(lane, call)
+        missing = [claim for claim in claims if not covers(held, claim)]
+        if missing:
+            holds, claims_now = list(map(str, held)), list(map(str, missing))
+            reads = list(map(list, looked_at))
+            observer.tell(ClaimsStale(call.batch_id, call.call_index, refused, holds, claims_now, reads))
+        return missing
+
+    def _exit_or_raise(self, error: BaseException) -> None:
+        """Ctrl-C or an exit while a tool was asked what it claims: the batch lets it out when it is left."""
+        exit_asked = asks_to_exit(error)
+        if exit_asked is None:
+            raise error
+        self._results.abort(exit_asked)
+
+    # Modifiers
+
+    def decide(self, lane: LaneRecord, call: CallRecord) -> None:
+        """Fix the result of a call whose earlier calls have theirs: what it returned, or that it is stale."""
+        output = cast(ToolOutput, call.undecided)
+        before = lane.start if lane.so_far is None else lane.so_far
+        stale = None
+        try:
+            call.merged = applied(call.modifiers, before, call.tool)
+        except BaseException as error:  # noqa: ASYNC103  a modifier asks to exit: it goes out when the batch is left
+            lane.given_up = True
+            self._results.abort(error)
+        else:
+            if call.reads is not None:
+                stale = stale_part(call.merged, call.reads, lane.start if call.saw is None else call.saw)
+        if stale is None:
+            self._results.fix_result(call, output)
+            return
+        earlier = ((one.call_index, one.name, one.merged) for one in lane.calls[: lane.decided])
+        text = stale_text(stale, lane.start, earlier)
+        if cast(Tool, call.tool).pure and self.machine.cancel_reason is None:
+            self.machine.repeat(lane, call, before, text)
+            return
+        if observer.records and call.merged is not None:
+            sets = frozenset(part for modifier in call.merged.modifiers for part in modifier.sets)
+            [part] = parts_json([stale])
+            observer.tell(ModifiersRefused(call.batch_id, call.call_index, lane.index, part, parts_json(sets)))
+        call.modifiers, call.merged = (), None
+        lane.modified.remove(call)
+        self._results.settle(call, Outcome.ERROR, None, text)
+        if call.stops:
+            self.machine.stop(call)
