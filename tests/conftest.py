@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import random
 import shutil
 import signal
 import sys
@@ -24,28 +25,49 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The programs of the environment that the tests run in are found whether it was activated or not.
 os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
 
-# Tests ask for the full counts by the name "full"; "nightly" is the same.
+# Tests ask for the full counts by the name "full"; "nightly" is the same, with more examples of each property.
+EXAMPLES = 1_000
 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly":
-    os.environ["HYPOTHESIS_PROFILE"] = "full"
+    os.environ["HYPOTHESIS_PROFILE"], EXAMPLES = "full", 5_000
 
-# How many examples a property gets: "dev" draws anew each time and is quick, "ci" (the default) draws the same each
-# time, "full" draws a thousand.  No property has a deadline: a loaded machine would fail it.  Hypothesis need not be
-# installed (`.ci/run`).
+# How many examples a property gets; all profiles draw anew each time, and the seed in the header of the run repeats it.
+# No property has a deadline: a loaded machine would fail it.  Hypothesis need not be installed (`.ci/run`).
 with contextlib.suppress(ImportError):
     from hypothesis import HealthCheck, settings
 
     common: dict[str, Any] = {
         "deadline": None,
+        "print_blob": True,
         "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much],
     }
     settings.register_profile("dev", max_examples=10, **common)
-    settings.register_profile("ci", max_examples=25, derandomize=True, **common)
-    settings.register_profile("full", max_examples=1_000, **common)
+    settings.register_profile("ci", max_examples=25, **common)
+    settings.register_profile("full", max_examples=EXAMPLES, **common)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 #: Where the workspaces of this run, and of the programs it starts, keep their histories: not in the home directory.
 STATE = tempfile.mkdtemp(prefix="toolrt-state-")
 os.environ["TOOLRT_STATE_DIR"] = STATE
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: Any) -> None:
+    """Draw the seed of this run, unless one is given: the workers of xdist get it as the option that it is."""
+    if getattr(config.option, "hypothesis_seed", "not there") is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: Any) -> str | None:
+    """How the run is repeated."""
+    seed = getattr(config.option, "hypothesis_seed", None)
+    profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+    return f"to draw the same: HYPOTHESIS_PROFILE={profile} pytest --hypothesis-seed={seed}" if seed else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The same once more behind what failed."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(pytest_report_header(terminalreporter.config) or "")
 
 
 def pytest_collection_finish(session: Any) -> None:

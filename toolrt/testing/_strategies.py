@@ -73,7 +73,7 @@ _LIMIT = st.sampled_from([10, 2, 1, 3, 2, 1])
 _DELAY = st.sampled_from([0.0, 1.0, 2.0])
 _CANCEL = st.sampled_from([1.0, 0.25, 2.0, 1.25, 1.0, 3.25, 0.0])
 _RARELY = st.sampled_from([False, False, False, True])
-_ENDS = st.sampled_from([None, None, None, "tied", "reversed", "any"])
+_ENDS = st.sampled_from([None, None, None, "tied", "reversed", "forward", "any"])
 _RANK = st.integers(0, 3)
 
 #: Which subset of the features a mix has.
@@ -93,8 +93,13 @@ def _swarm(number: int, off: frozenset[str], fails: bool) -> tuple[frozenset[str
         return frozenset(), Palette(frozenset({"cells", "state"} - off), fails=fails)
     chance = random.Random(number)
     has = frozenset(name for name, share in _OF_BATCHES.items() if chance.randrange(20) < share)
-    features = {name for name, share in FEATURES.items() if chance.randrange(20) < share}
-    features.add(chance.choice(DOING))
+    features = {name for name, share in FEATURES.items() if name not in DOING and chance.randrange(20) < share}
+    # Few kinds of action in one mix, so that calls meet: a kind's share is its weight (Efraimidis and Spirakis, 2006).
+    doing = sorted(DOING, key=lambda name: chance.random() ** (1 / FEATURES[name]), reverse=True)
+    features.update([name for name in doing if name not in off][: chance.choice((1, 2, 2, 3, 3, 4))])
+    if "stops" in features and chance.random() < 0.5:
+        # A stop meets calls that run beside the one that fails only where these do nothing but read.
+        features |= {"readers", chance.choice(("cells", "files", "paths"))}
     palette = Palette(frozenset(features) - off, max_actions=2 if "crowd" in has else 4, fails=fails, depth=2)
     if "one name" in has:
         palette = attrs.evolve(palette, cells=("a",), files=("f",), keys=("x",))
@@ -163,8 +168,8 @@ def _ending(draw: st.DrawFn, calls: list[Scripted]) -> list[Scripted]:
     late = draw(_RARELY)
     if ends == "tied":
         seconds = [1] * len(calls)
-    elif ends == "reversed":
-        seconds = [len(calls) - index for index in range(len(calls))]
+    elif ends in ("reversed", "forward"):
+        seconds = list(range(1, len(calls) + 1))[:: -1 if ends == "reversed" else 1]
     else:
         ranks = draw(_ranks(len(calls)))
         seconds = [rank + 1 for rank in ranks] + [1] * (len(calls) - len(ranks))

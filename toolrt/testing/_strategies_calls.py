@@ -214,6 +214,9 @@ DOING = tuple(_KINDS)
 #: What a call may do that only looks: no step of it keeps a later one out, but by the state.
 _LOOKS = frozenset((_pause, _sleep, _say, _see_state, _change_state, _read_cell, _read_cells, _read_file, _shield))
 
+#: Of these what claims: a call that only reads is kept out by nothing that stops the batch.
+_READS = frozenset((_read_cell, _read_cells, _read_file))
+
 #: What a call of a pure tool may do.
 _PURE = _LOOKS - {_say, _shield} | {_overwrite_state, _break_state, _refuse}
 
@@ -221,6 +224,8 @@ _PURE = _LOOKS - {_say, _shield} | {_overwrite_state, _break_state, _refuse}
 @lru_cache(10_000)
 def _kinds(features: frozenset[str], only: frozenset[_Kind] | None) -> tuple[_Kind, ...]:
     found = [kind for name, kinds in _KINDS.items() if name in features for kind in kinds * 2]
+    if only is _LOOKS:
+        found += [_sleep, *(kind for kind in found if kind in _READS)]
     return tuple(kind for kind in (_pause, _sleep, *found) if only is None or kind in only)
 
 
@@ -259,7 +264,7 @@ def _call(draw: st.DrawFn, palette: Palette, actions: Any, looks: Any, pures: An
         sub_batch = script.SubBatch(draw(children), not draw(_SELDOM), draw(_OFTEN), draw(_OFTEN))
         does = [*does, sub_batch] if draw(_EITHER) else [sub_batch, *does]
     fields: dict[str, Any] = {"pure": pure}
-    if "stops" in features and draw(_EITHER):
+    if "stops" in features and draw(_OFTEN):
         fields["stops"] = True
         if palette.fails and not pure and draw(_EITHER):
             does = [*does, *([script.Sleep(draw(_SECONDS))] if draw(_EITHER) else []), _fail(draw, palette)]
