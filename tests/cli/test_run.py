@@ -50,12 +50,12 @@ def test_run_in_a_process_of_its_own_prints_results_in_call_order(toolrt: Any, r
 
 
 @pytest.mark.process
-def test_run_loads_neither_hypothesis_nor_pytest(response: Path, shop: Path) -> None:
-    """A command is no test."""
+def test_run_loads_neither_hypothesis_nor_pytest_nor_the_simulator(response: Path, shop: Path) -> None:
+    """A command is no test, and a real run needs neither the simulator nor the laws."""
     program = (
         "import sys; from toolrt.cli import main; "
         f"main(['run', {str(response)!r}, '--workspace', {str(shop)!r}]); "
-        "assert not {'hypothesis', 'pytest'} & set(sys.modules)"
+        "assert not {'hypothesis', 'pytest', 'toolrt.sim', 'toolrt.invariants'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=100)
 

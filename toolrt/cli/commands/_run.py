@@ -26,8 +26,8 @@ from toolrt._plain import plain
 from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._exit import Exit
 from toolrt.cli._made_with import versions
+from toolrt.cli._tally import tally
 from toolrt.cli.commands._history import print_way_back
-from toolrt.cli.experiment._experiment import tally
 from toolrt.cli.experiment._input import checked_target, load_response, write_target
 from toolrt.cli.experiment._lsp import language_servers_of
 from toolrt.cli.experiment._mcp import servers_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -19,12 +18,13 @@ import attrs
 import trio
 
 from toolrt import invariants, sim
+from toolrt.cli._tally import tally
 from toolrt.cli.experiment._offer import file_tools
 from toolrt.cli.experiment._options import LANE_POLICIES, LaneName
 from toolrt.cli.experiment._roots import Roots, fresh
 from toolrt.cli.experiment._variation import NOTHING_ELSE, SCOPE, Variation
 from toolrt.invariants.oracle import run_one_by_one
-from toolrt.model import BatchOutcome, Registry, State, ToolCall, ToolResult
+from toolrt.model import BatchOutcome, Registry, State, ToolCall
 from toolrt.model._watched_state import parts_json
 from toolrt.runtime import Runtime
 from toolrt.workspace import Disk, Workspace
@@ -216,12 +216,6 @@ class Experiment:
         self._note(execution)
         verdicts = invariants.verdicts(execution.trace)
         return tuple(law for law, verdict in verdicts.items() if verdict is invariants.LawVerdict.NOT_CHECKED)
-
-
-def tally(results: Sequence[ToolResult]) -> str:
-    """How many calls ended in which way: ``12 ok, 1 error``."""
-    counts = Counter(result.outcome.value for result in results)
-    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "no calls"
 
 
 def _digest(content: bytes) -> str:

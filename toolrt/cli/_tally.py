@@ -1,0 +1,14 @@
+"""How the calls of a batch ended, in one line.  `toolrt run` imports this and not the experiments, which import sim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from toolrt.model import ToolResult
+
+
+def tally(results: Sequence[ToolResult]) -> str:
+    """How many calls ended in which way: ``12 ok, 1 error``."""
+    counts = Counter(result.outcome.value for result in results)
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "no calls"
