@@ -115,10 +115,10 @@ def require_one_ending(calls: tuple[Call, ...], fault: NoRoom | None = None) -> 
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.parametrize("share", range(8))
 def test_every_pair_has_one_ending(share: int) -> None:
-    """Each call before and behind each other one; of these one in two hundred where not all are asked for."""
+    """Each call before and behind each other one; of these one in three hundred where not all are asked for."""
     pairs = list(itertools.product(EVERYWHERE, repeat=2))
     random.Random(1).shuffle(pairs)
-    for pair in itertools.islice(pairs, share, None, 8 if FULL else 1_600):
+    for pair in itertools.islice(pairs, share, None, 8 if FULL else 2_400):
         require_one_ending(pair)
 
 

@@ -332,7 +332,8 @@ def test_laws_hold_cancelled_before_any_effect(name: str) -> None:
     at, reached = 0, True
     while reached:
         reached = False
-        for choices in ([], [1] * 60, [0, 1] * 40):
+        schedules_tried = ([], [1] * 60, [0, 1] * 40)
+        for choices in schedules_tried if FULL else schedules_tried[at % 3 :][:1]:
             found: list[Any] = []
 
             async def program(at: int = at, found: list[Any] = found) -> None:
@@ -368,7 +369,8 @@ def test_laws_hold_with_a_fault_of_any_effect(name: str, number: int) -> None:
     effects: dict[tuple[str, str], None] = {}
     FileMix(calls).simulated([], more=lambda effect, path: effects.setdefault((effect, path)))
     assert len(effects) > 5
-    for effect, path in effects:
+    # Where not all are asked for, each number fails at every third effect, and the three together at all.
+    for effect, path in list(effects) if FULL else list(effects)[ERRNOS.index(number) :: 3]:
         mix = FileMix(calls, fault=Fault(effect, path, number))
         for choices in ([], [1] * 60):
             mix.simulated(choices)
