@@ -17,7 +17,7 @@ from toolrt.invariants import script
 from toolrt.invariants._exhaustive import KINDS, BatchProgress, Exhausted, all_batches, exhaust, exhaust_each
 from toolrt.invariants._matrix import FalseAlarm, MutantRow, Table, table
 from toolrt.invariants.mixes._executed_by import Executor, executed_by
-from toolrt.invariants.mixes._mix import Mix, MixEnding, simulate
+from toolrt.invariants.mixes._mix import Mix, MixCheck, MixEnding, simulate
 from toolrt.invariants.mixes._rerun import Rerun, rerun
 from toolrt.invariants.mutants import MUTANTS
 from toolrt.invariants.mutants._mutant import Mutant, patched
@@ -37,6 +37,7 @@ __all__ = [
     "Law",
     "LawVerdict",
     "Mix",
+    "MixCheck",
     "MixEnding",
     "Mutant",
     "MutantRow",

@@ -27,6 +27,7 @@ from toolrt.invariants.mixes._sittings import BatchProgress, ShownBatch, search_
 from toolrt.invariants.predicates._check import LAWS, check
 from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Fail, ReadCell, Say, Scripted, SeeState, Sleep
+from toolrt.order import LanePolicy, SlotPolicy, gives_up, policy_name
 
 __all__ = ["KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each"]
 
@@ -61,6 +62,8 @@ class Exhausted:
     unfinished: tuple[tuple[Mix, str], ...]
     #: How many batches were not reached, because it was ended early.
     left: int = 0
+    #: What of the laws was not checked because of the batches' policies, each as a text.
+    left_out: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -76,6 +79,7 @@ class Exhausted:
             "alarms": list(map(str, self.alarms)),
             "unfinished": [f"{why}: {mix!r}" for mix, why in self.unfinished],
             "left": self.left,
+            **({"left_out": list(self.left_out)} if self.left_out else {}),
             "ok": self.ok,
         }
 
@@ -84,6 +88,7 @@ class Exhausted:
             f"{self.batches:,} batches, {self.traces:,} traces, at most {self.most:,} of one batch; each run once",
             f"{len(self.alarms)} batches in which a law tripped",
         ]
+        lines += [f"left out: {what}" for what in self.left_out]
         lines += map(str, self.alarms[:3])
         lines += [f"not all traces were run ({why}): {mix!r}" for mix, why in self.unfinished[:3]]
         if self.left:
@@ -91,20 +96,31 @@ class Exhausted:
         return "\n".join(lines)
 
 
-def all_batches(calls: int, kinds: Iterable[Scripted] | None = None) -> Iterator[Mix]:
+def all_batches(
+    calls: int,
+    kinds: Iterable[Scripted] | None = None,
+    *,
+    lanes: str | LanePolicy = "by_claims",
+    slots: SlotPolicy | None = None,
+    limit: int | None = 10,
+) -> Iterator[Mix]:
     """Give every batch of exactly so many calls.
 
     Args:
         calls: how many, 1 or more.
         kinds: the kinds of calls; those of `KINDS` when None.
+        lanes: the lane policy, as of `Mix`.
+        slots: the slot policy, as of `Mix`.
+        limit: how many calls run at once, as of `Mix`; a slot policy has a choice where it is below `calls`.
 
     Raises:
-        DefinitionRefused: it is not a number, 1 or more.
+        DefinitionRefused: an argument is not what it must be.
     """
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise DefinitionRefused("all_batches(calls)", "a whole number, 1 or more", calls)
     chosen = tuple(KINDS.values() if kinds is None else kinds)
-    return (Mix(batch, files={"f": "start "}, state={"x": "0"}) for batch in product(chosen, repeat=calls))
+    like = Mix(lanes=lanes, limit=limit, files={"f": "start "}, state={"x": "0"}, slots=slots)
+    return (attrs.evolve(like, calls=batch) for batch in product(chosen, repeat=calls))
 
 
 def exhaust(
@@ -148,9 +164,18 @@ def exhaust_each(
     progress: Callable[[BatchProgress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> list[Exhausted]:
-    """What `exhaust` shows of each of several groups of batches, in one search; see `exhaust` for the rest."""
+    """What `exhaust` shows of each of several groups of batches, in one search; see `exhaust` for the rest.
+
+    Raises:
+        DefinitionRefused: as `exhaust`; also a lane policy gives up a law that there is not.
+    """
     laws = laws_by_name(laws, LAWS)
     every = [list(group) for group in groups]
+    for mix in (one for group in every for one in group):
+        unknown = [name for name in gives_up(mix.lane_policy) or () if name not in {**LAWS, **laws}]
+        if unknown:
+            what = f"gives_up of {policy_name(mix.lane_policy)}"
+            raise DefinitionRefused(what, f"names of laws: {', '.join({**LAWS, **laws})}", unknown)
     shown = search_all([mix for group in every for mix in group], laws, most, jobs, progress, checkpoint)
     found, place = [], 0
     for group in every:
@@ -169,6 +194,7 @@ def _summary(batches: list[Mix], shown: list[ShownBatch | None], laws: Mapping[s
         alarms=tuple(_alarm(mix, each.broken, laws) for mix, each in done if each.broken is not None),
         unfinished=tuple((mix, each.unfinished) for mix, each in done if each.unfinished is not None),
         left=len(batches) - len(done),
+        left_out=tuple(dict.fromkeys(what for mix in batches for what in mix.left_out)),
     )
 
 

@@ -13,6 +13,7 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import READ, WRITE, Claim
+from toolrt.order import is_rule, policy_text
 
 __all__ = [
     "Action",
@@ -47,6 +48,10 @@ __all__ = [
 _LEFT_OPEN = ("nursery", "scope", "batch")
 
 
+def _text(value: object) -> str:
+    return policy_text(value) if callable(value) or is_rule(value) else repr(value)
+
+
 def brief(record: Any) -> str:
     """The record as it would be written by hand: positions for actions, names for the rest, no defaults."""
     parts = []
@@ -59,7 +64,7 @@ def brief(record: Any) -> str:
         if default is not attrs.NOTHING and value == default:
             named = True
             continue
-        text = f"[{', '.join(map(repr, value))}]" if isinstance(value, tuple) else repr(value)
+        text = f"[{', '.join(map(repr, value))}]" if isinstance(value, tuple) else _text(value)
         parts.append(f"{field.name}={text}" if named else text)
         named = named or default is not attrs.NOTHING
     return f"{type(record).__name__}({', '.join(parts)})"

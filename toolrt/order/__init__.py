@@ -34,7 +34,10 @@ from toolrt.order._policies import (
     checked_slots,
     gives_up,
     is_rule,
+    left_out,
     policy_name,
+    policy_text,
+    promises_serial,
 )
 from toolrt.order._record import (
     PROGRESS_BOUND,
@@ -114,6 +117,7 @@ __all__ = [
     "has_changed",
     "is_rule",
     "leave_tables",
+    "left_out",
     "looked_at_by",
     "may_go_stale",
     "merged",
@@ -121,6 +125,8 @@ __all__ = [
     "parallel",
     "partition",
     "policy_name",
+    "policy_text",
+    "promises_serial",
     "serial",
     "shares_a_lane",
     "stale_claims_text",

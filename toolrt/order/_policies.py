@@ -29,7 +29,7 @@ import attrs
 from toolrt._plain import at_once
 from toolrt.errors import DefinitionRefused, PolicyRefused
 from toolrt.model import Tool
-from toolrt.order._lanes import shares_a_lane
+from toolrt.order._lanes import by_claims, shares_a_lane
 
 __all__ = [
     "MOST_OVERTAKEN",
@@ -44,7 +44,10 @@ __all__ = [
     "checked_slots",
     "gives_up",
     "is_rule",
+    "left_out",
     "policy_name",
+    "policy_text",
+    "promises_serial",
 ]
 
 #: So often a ready call is overtaken by calls that got ready after it, while more calls may come; then the slot policy
@@ -121,6 +124,34 @@ def policy_name(policy: object) -> str:
     """What `policy` is called: its ``__name__``, or that of its class."""
     name = getattr(policy, "__name__", None)
     return name if isinstance(name, str) and name else type(policy).__name__
+
+
+def policy_text(policy: object) -> str:
+    """The code that makes `policy`, as far as it can be told: without a memory address, so the same in each process."""
+    has_own_text = not inspect.isroutine(policy) and type(policy).__repr__ is not object.__repr__
+    name = policy_name(policy)
+    return repr(policy) if has_own_text else name if inspect.isroutine(policy) else f"{name}()"
+
+
+def promises_serial(policy: object) -> bool:
+    """Whether a batch under this lane policy is to end like a serial run: by claims, or by a rule that says nothing."""
+    given_up = gives_up(policy)
+    return policy is by_claims if given_up is None else _AS_SERIAL not in given_up
+
+
+def left_out(lanes: object, slots: object = None) -> tuple[str, ...]:
+    """What is not checked of batches under these policies, each as a text: a report says it.
+
+    Args:
+        lanes: the lane policy.
+        slots: the slot policy; None: ready calls take slots in call order.
+    """
+    found = [f"{law}, which the lane policy {policy_name(lanes)} gives up" for law in gives_up(lanes) or ()]
+    if gives_up(lanes) is None and not promises_serial(lanes):
+        found.append(f"{_AS_SERIAL}, as the lane policy {policy_name(lanes)} does not say that it keeps it")
+    if slots is not None:
+        found.append(f"the call order of slots (RULES 7), which the slot policy {policy_name(slots)} replaces")
+    return tuple(found)
 
 
 def gives_up(policy: object) -> tuple[str, ...] | None:

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import Mix, script
 from toolrt.invariants.script import Scripted
+from toolrt.order import LanePolicy, SlotPolicy, checked_lanes, checked_slots
 from toolrt.testing._strategies_calls import DOING, FEATURES, IDLE, Palette, call_of, calls_of
 
 __all__ = ["completion_orders", "schedules", "scripted_calls", "tool_mixes"]
@@ -185,13 +186,29 @@ def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
     return attrs.evolve(call, does=(*rest, script.Sleep(seconds)))
 
 
+def _drawn_policies(policies: tuple[Any, ...]) -> st.SearchStrategy[Any]:
+    if policies == _POLICIES:
+        return _one_of(_OFTEN_DRAWN)
+    # A rule of a user's own need not be hashable.
+    return _one_of(policies) if all(isinstance(one, str) for one in policies) else st.sampled_from(policies)
+
+
+def _several(argument: str, given: Any) -> tuple[Any, ...]:
+    """One policy, or several, as several."""
+    found = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    if not found:
+        raise DefinitionRefused(f"tool_mixes({argument})", "one policy at least", given)
+    return found
+
+
 @st.composite
 def tool_mixes(
     draw: st.DrawFn,
     *,
     min_calls: int = 1,
     max_calls: int = 8,
-    lanes: Sequence[str] = _POLICIES,
+    lanes: str | LanePolicy | Sequence[str | LanePolicy] = _POLICIES,
+    slots: SlotPolicy | Sequence[SlotPolicy | None] | None = None,
     files: bool = True,
     state: bool = True,
     failures: bool = True,
@@ -213,7 +230,8 @@ def tool_mixes(
     Args:
         min_calls: the fewest calls of a batch.
         max_calls: the most calls of a batch; most have 4 at most.
-        lanes: names of lane policies.
+        lanes: lane policies, by name or of your own: one, or several to draw from.
+        slots: slot policies of your own, None for call order: one, or several to draw from.
         files: calls read, write and append to files.
         state: calls see the state and return modifiers, also one that raises, and one that sets an old value.
         failures: calls raise, return an error, or leave a nursery, a scope or a sub-batch open.
@@ -228,9 +246,15 @@ def tool_mixes(
         cancel: batches that are cancelled, from inside or outside.
         readers: who reads the updates: "eager", "slow", "none".
     """
-    for name in lanes:
-        if name not in _POLICIES:
-            raise DefinitionRefused("tool_mixes(lanes)", f"names of {', '.join(_POLICIES)}", name)
+    policies = _several("lanes", lanes)
+    for policy in policies:
+        if isinstance(policy, str) and policy not in _POLICIES:
+            raise DefinitionRefused("tool_mixes(lanes)", f"names of {', '.join(_POLICIES)}, or policies", policy)
+        if not isinstance(policy, str):
+            checked_lanes("tool_mixes(lanes)", policy)
+    choosers = _several("slots", slots)
+    for chooser in choosers:
+        checked_slots("tool_mixes(slots)", chooser)
     off = _off(
         files=files,
         state=state,
@@ -250,7 +274,7 @@ def tool_mixes(
     drawn = _ending(draw, draw(calls_of(palette, fewest, most)))
     return Mix(
         drawn,
-        lanes=draw(_one_of(_OFTEN_DRAWN if lanes is _POLICIES else tuple(lanes))),
+        lanes=draw(_drawn_policies(policies)),
         limit=draw(_LIMIT) if limits and "limit" in has else 10,
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
         cancel_after=draw(_CANCEL) if cancel else None,
@@ -258,4 +282,5 @@ def tool_mixes(
         reader=draw(_one_of(tuple(readers))),
         files={"f": "start "} if files else {},
         state={"x": "0"} if state else {},
+        slots=draw(st.sampled_from(choosers)) if len(choosers) > 1 else choosers[0],
     )

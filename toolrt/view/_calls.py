@@ -141,7 +141,9 @@ def batches_of(trace: Trace) -> list[DrawnBatch]:
             name = str(event.fields["batch"])
             batch = batches.get(name)
             if batch is None:
-                batch = batches[name] = DrawnBatch(name, str(event.fields.get("policy", "")), None, event.seq)
+                policy, slots = event.fields.get("policy", ""), event.fields.get("slots")
+                both = str(policy) if slots is None else f"{policy}, slots {slots}"
+                batch = batches[name] = DrawnBatch(name, both, None, event.seq)
             _take(batch, event)
     last = len(trace.events) - 1
     for batch in batches.values():

@@ -146,7 +146,7 @@ def _replayed(path: str, workspace: str | None) -> tuple[Trace, Sequence[tuple[s
     kept = FailureFile.load(path)
     calls = parse_response(kept.response, f"{path}: its response").calls
     roots = kept.roots(workspace)
-    experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation)
+    experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation, kept.slots)
     execution = experiment.replay(kept.schedule)
     violations = experiment.check(execution, twice=True)
     verdict = verdict_of(execution, violations)

@@ -23,7 +23,8 @@ from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.experiment._exploration import Exploration
 from toolrt.cli.experiment._failure import FailureFile
 from toolrt.cli.experiment._input import LoadedResponse, checked_target, load_response, write_target
-from toolrt.cli.experiment._options import LIMIT, LaneName, Whole, above_0, at_least_one
+from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, above_0, at_least_one
+from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import Mounts, Roots, roots_of
 from toolrt.cli.experiment._variation import variation_of
 from toolrt.cli.screen._escape import on_one_line
@@ -54,7 +55,8 @@ def explore(
     checkpoint: Annotated[
         str | None, Parameter(help="A file that keeps what was run, to be gone on with next time.")
     ] = None,
-    lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
+    lanes: Lanes = "by_claims",
+    slots: Slots = None,
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     strategy: Annotated[
         StrategyName,
@@ -114,12 +116,14 @@ def explore(
     variation = variation_of(timeout, clock, clock_moves, cancel_at, faults, faults_at_most)
     if step_limit is not None:
         at_least_one("--step-limit", step_limit)
+    lanes_named(lanes)
+    slots_named(slots)
     roots = roots_of(workspace, mount)
     target = None if save is None else checked_target(save, "--save", outside=roots.all)
     page = None if html is None else checked_target(html, "--html", outside=roots.all)
     sittings = None if checkpoint is None else checked_target(checkpoint, "--checkpoint", outside=roots.all)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
-    experiment = Experiment.on(roots, loaded.calls, lanes, limit, variation)
+    experiment = Experiment.on(roots, loaded.calls, lanes, limit, variation, slots)
     if step_limit is not None:
         experiment = attrs.evolve(experiment, steps=step_limit)
     screen.say(title_of(loaded.name, experiment), "bold")
@@ -200,6 +204,7 @@ def _keep(exploration: Exploration, loaded: LoadedResponse, roots: Roots, target
         tuple(str(violation) for violation in violations),
         experiment.variation,
         {name: str(where) for name, where in roots.mounts.items()},
+        experiment.slots,
     )
     path = kept.saved_beside(roots) if target is None else target
     try:
@@ -247,6 +252,8 @@ def _print_report(exploration: Exploration, screen: Screen) -> None:
     unchecked = exploration.unchecked
     laws = f"{len(invariants.LAWS) - len(unchecked)} laws checked on each, {exploration.twice} run twice"
     screen.say(laws + (f"; not checked: {', '.join(unchecked)}" if unchecked else ""), indent=2)
+    for what in exploration.experiment.left_out:
+        screen.say(f"left out: {on_one_line(what)}", indent=2)
     if report.failed:
         screen.say(f"{report.failed:,} of {report.executions:,} executions broke a law", "red", indent=2)
     if report.undecided:
@@ -300,6 +307,7 @@ def _as_json(exploration: Exploration, failure: _Kept | None) -> dict[str, Any]:
         "outcomes": [{"count": count, "ending": _in_words(ending)} for ending, count in report.outcomes.items()],
         "laws": [law for law in invariants.LAWS if law not in exploration.unchecked],
         "not_checked": list(exploration.unchecked),
+        **({"left_out": list(left_out)} if (left_out := exploration.experiment.left_out) else {}),
         "also": exploration.experiment.variation.to_json(),
         "unfinished": report.unfinished,
         "run_twice": exploration.twice,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,7 +17,8 @@ from cyclopts import Parameter
 
 from toolrt import invariants
 from toolrt.cli._exit import Exit
-from toolrt.cli.experiment._options import Whole, at_least_one
+from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, at_least_one
+from toolrt.cli.experiment._policies import lanes_named, own, slots_named
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
@@ -43,7 +44,11 @@ def laws(
     ] = None,
     mutant: Annotated[
         list[str] | None,
-        Parameter(help="With --generated: only the mutant of this name; may be repeated.", negative=()),
+        Parameter(
+            help="With --generated: only the mutant of this name; your own is MODULE:NAME, and is added without "
+            "--generated. May be repeated.",
+            negative=(),
+        ),
     ] = None,
     seed: Annotated[
         Whole | None,
@@ -58,6 +63,13 @@ def laws(
     checkpoint: Annotated[
         Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
     ] = None,
+    lanes: Lanes = "by_claims",
+    slots: Slots = None,
+    limit: Annotated[Whole | None, Parameter(help="With dpor: how many calls run at once, 10 unless given.")] = None,
+    law: Annotated[
+        tuple[str, ...],
+        Parameter(help="Check your own law as well, MODULE:NAME.", negative=(), consume_multiple=False),
+    ] = (),
     json: Annotated[bool, Parameter(help="Print the table as JSON.", negative=())] = False,
 ) -> int:
     """Print which law catches which broken variant of the runtime.
@@ -69,29 +81,50 @@ def laws(
     """
     at_least_one("--jobs", jobs)
     if generated is not None:
-        others = {"--executions": executions, "--calls": calls, "--checkpoint": checkpoint}
+        others: dict[str, object] = {
+            "--executions": executions,
+            "--calls": calls,
+            "--checkpoint": checkpoint,
+            "--law": law or None,
+        }
+        others |= {"--lanes": None if lanes == "by_claims" else lanes, "--slots": slots, "--limit": limit}
         for option, value in {**others, "--strategy dpor": None if strategy == "random" else strategy}.items():
             if value is not None:
                 raise InputRefused(option, "it does not go with --generated", "Leave one of the two out.")
         many = at_least_one("--seeds", _SEEDS if seeds is None else seeds)
         first = seed or 0
         return _generated(at_least_one("--generated", generated), range(first, first + many), mutant, jobs, json)
-    for option, given in {"--seeds": seeds, "--mutant": mutant}.items():
-        if given is not None:
-            raise InputRefused(option, "it is for --generated", "Add --generated N, or leave it out.")
-    of_dpor = {"--calls": calls, "--jobs": None if jobs == 1 else jobs, "--checkpoint": checkpoint}
-    of_random = {"--executions": executions, "--seed": seed}
+    if seeds is not None:
+        raise InputRefused("--seeds", "it is for --generated", "Add --generated N, or leave it out.")
+    if any(":" not in name for name in mutant or ()):
+        raise InputRefused(
+            "--mutant", "a name of toolrt's own is for --generated", "Add --generated N, or leave it out."
+        )
+    of_dpor: dict[str, object] = {
+        "--calls": calls,
+        "--jobs": None if jobs == 1 else jobs,
+        "--checkpoint": checkpoint,
+        "--lanes": None if lanes == "by_claims" else lanes,
+        "--slots": slots,
+        "--limit": limit,
+    }
+    of_random: dict[str, object] = {"--executions": executions, "--seed": seed, "--mutant": mutant}
     for option, value in (of_random if strategy == "dpor" else of_dpor).items():
         if value is not None:
             other = "random" if strategy == "dpor" else "dpor"
             raise InputRefused(option, f"it is for --strategy {other}", f"Add --strategy {other}, or leave it out.")
     executions = at_least_one("--executions", _EXECUTIONS if executions is None else executions)
     calls = at_least_one("--calls", _CALLS if calls is None else calls)
+    every = _laws_with(law)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     if strategy == "dpor":
-        return _every_trace(screen, calls, jobs, checkpoint, json)
-    screen.say(f"{len(invariants.LAWS)} laws, {len(invariants.MUTANTS)} mutants, {executions:,} schedules of each")
-    found = invariants.table(executions, seed or 0)
+        limit = at_least_one("--limit", LIMIT if limit is None else limit)
+        policies = {"lanes": lanes_named(lanes), "slots": slots_named(slots), "limit": limit}
+        batches = [invariants.all_batches(length, **policies) for length in range(1, calls + 1)]  # type: ignore[arg-type]
+        return _every_trace(screen, batches, every, jobs, checkpoint, json)
+    mutants = [*invariants.MUTANTS.values(), *(_mutant_named(name) for name in mutant or ())]
+    screen.say(f"{len(every)} laws, {len(mutants)} mutants, {executions:,} schedules of each")
+    found = invariants.table(executions, seed or 0, mutants, every)
     if json:
         print_json(found.to_json())
     else:
@@ -107,14 +140,43 @@ def laws(
     return Exit.OK if found.ok else Exit.FAILED
 
 
-def _every_trace(screen: Screen, calls: int, jobs: int, checkpoint: Path | None, json: bool) -> int:
+def _laws_with(own_laws: Sequence[str]) -> dict[str, invariants.Predicate]:
+    """The laws, and those of the user's own that are named MODULE:NAME."""
+    found: dict[str, invariants.Predicate] = dict(invariants.LAWS)
+    for name in own_laws:
+        law = own("--law", name, "MODULE:NAME")
+        if not isinstance(law, invariants.Law):
+            why = f"expected a law, made with toolrt.invariants.law, got {law!r:.60}"
+            raise InputRefused(f"--law {name}", why, "Decorate the function.")
+        if law.name in found:
+            raise InputRefused(f"--law {name}", f"there is a law {law.name!r:.60} already", "Give it another name.")
+        found[law.name] = law
+    return found
+
+
+def _mutant_named(name: str) -> invariants.Mutant:
+    """The user's own mutant MODULE:NAME."""
+    mutant = own("--mutant", name, "MODULE:NAME")
+    if not isinstance(mutant, invariants.Mutant):
+        why = f"expected a toolrt.invariants.Mutant, got {mutant!r:.60}"
+        raise InputRefused(f"--mutant {name}", why, "Name one.")
+    return mutant
+
+
+def _every_trace(
+    screen: Screen,
+    batches: list[Iterator[invariants.Mix]],
+    every: Mapping[str, invariants.Predicate],
+    jobs: int,
+    checkpoint: Path | None,
+    json: bool,
+) -> int:
     """Hold the runtime as it is against all laws in every trace of every batch."""
     screen.say(
-        f"{len(invariants.LAWS)} laws, {len(invariants.KINDS)} kinds of call, every batch of 1 to {calls}, every trace"
+        f"{len(every)} laws, {len(invariants.KINDS)} kinds of call, every batch of 1 to {len(batches)}, every trace"
     )
-    batches = [invariants.all_batches(length) for length in range(1, calls + 1)]
     progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
-    found = invariants.exhaust_each(batches, jobs=jobs, progress=progress, checkpoint=checkpoint)
+    found = invariants.exhaust_each(batches, every, jobs=jobs, progress=progress, checkpoint=checkpoint)
     screen.wipe()
     if json:
         print_json({str(length): each.to_json() for length, each in enumerate(found, 1)})
@@ -136,11 +198,12 @@ def _generated(examples: int, seeds: Sequence[int], names: list[str] | None, job
     """Count the random examples until a law catches each mutant."""
     from toolrt.testing import mutation_score  # it needs Hypothesis
 
+    own_ones = [_mutant_named(name) for name in names or () if ":" in name]
     for name in names or ():
-        if name not in invariants.MUTANTS:
+        if name not in invariants.MUTANTS and ":" not in name:
             known = ", ".join(invariants.MUTANTS)
             raise InputRefused("--mutant", f"no mutant is called {name!r}", f"The mutants are: {known}.")
-    mutants = [one for name, one in invariants.MUTANTS.items() if names is None or name in names]
+    mutants = [one for name, one in invariants.MUTANTS.items() if names is None or name in names] + own_ones
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     screen.say(f"{len(invariants.LAWS)} laws, {len(mutants)} mutants, {len(seeds)} seeds of {examples:,} examples each")
     progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))

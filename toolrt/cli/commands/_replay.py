@@ -40,7 +40,7 @@ def replay(
     calls = parse_response(kept.response, f"{file}: its response").calls
     roots = kept.roots(workspace)
     screen = Screen(forgiving(sys.stdout))
-    experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation)
+    experiment = Experiment.on(roots, calls, kept.lanes, kept.limit, kept.variation, kept.slots)
     changed = experiment.tree_digest != kept.tree
     if changed:
         screen.say("The workspace is not as it was when this file was written.", "yellow")

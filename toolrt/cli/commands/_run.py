@@ -32,7 +32,8 @@ from toolrt.cli.experiment._input import checked_target, load_response, write_ta
 from toolrt.cli.experiment._lsp import language_servers_of
 from toolrt.cli.experiment._mcp import servers_of
 from toolrt.cli.experiment._offer import ToolOptions, offered
-from toolrt.cli.experiment._options import LANE_POLICIES, LIMIT, LaneName, Whole, above_0, at_least_one
+from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, above_0, at_least_one
+from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
 from toolrt.cli.screen._board import BatchBoard
 from toolrt.cli.screen._escape import on_one_line, shown_lines
@@ -64,7 +65,8 @@ def run(
     workspace: Annotated[str, Parameter(help="The directory the calls work on; they change it.")],
     mount: Mounts = (),
     keep_hard_links: KeepHardLinks = False,
-    lanes: Annotated[LaneName, Parameter(help="Which calls may overlap.")] = "by_claims",
+    lanes: Lanes = "by_claims",
+    slots: Slots = None,
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
     trace: Annotated[str | None, Parameter(help="Write what happened to this file, as JSON.")] = None,
@@ -110,6 +112,7 @@ def run(
     """
     loaded = load_response(response)
     at_least_one("--limit", limit)
+    policy, chooser = lanes_named(lanes), slots_named(slots)
     roots = roots_of(workspace, mount)
     if timeout is not None:
         above_0("--timeout", timeout)
@@ -130,14 +133,13 @@ def run(
     async def run_connected() -> RunResult | None:
         async with offered(files, wanted) as offer:
             if dry_run:
-                plan = plan_of(loaded.calls, offer.registry, LANE_POLICIES[lanes])
+                plan = plan_of(loaded.calls, offer.registry, policy)
                 if format == "json":
                     print_json(plan.to_json())
                 else:
                     print_plan(plan, screen)
                 return None
             screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
-            policy = LANE_POLICIES[lanes]
             runtime = Runtime(
                 offer.registry,
                 policy,
@@ -146,6 +148,7 @@ def run(
                 approve=approve,
                 telemetry=observer,
                 services=offer.services,
+                slots=chooser,
             )
             # History outlives this process, and a counter would begin anew in each.
             batch_id = f"run-{uuid.uuid4().hex[:8]}"

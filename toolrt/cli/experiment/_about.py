@@ -14,6 +14,7 @@ from toolrt.trace import stable_text
 def title_of(name: str, experiment: Experiment) -> str:
     """Name a batch: the response, how many calls, and how they are run."""
     calls, lanes, limit = experiment.calls, experiment.lanes, experiment.limit
+    lanes += "" if experiment.slots is None else f", slots {experiment.slots}"
     return f"{on_one_line(name, 200)}: {len(calls):,} calls, {lanes}, at most {limit:,} at once"
 
 

@@ -20,12 +20,13 @@ import trio
 from toolrt import invariants, sim
 from toolrt.cli._tally import tally
 from toolrt.cli.experiment._offer import file_tools
-from toolrt.cli.experiment._options import LANE_POLICIES, LaneName
+from toolrt.cli.experiment._policies import LANE_POLICIES, lanes_named, slots_named
 from toolrt.cli.experiment._roots import Roots, fresh
 from toolrt.cli.experiment._variation import NOTHING_ELSE, SCOPE, Variation
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import BatchOutcome, Registry, State, ToolCall
 from toolrt.model._watched_state import parts_json
+from toolrt.order import left_out, partition, promises_serial
 from toolrt.runtime import Runtime
 from toolrt.workspace import Disk, Workspace
 
@@ -77,22 +78,38 @@ class Experiment:
     #: The twin of the directories; every execution has a copy.
     disk: Disk
     #: The lane policy's name.
-    lanes: LaneName
+    lanes: str
     #: How many calls run at once.
     limit: int
     #: What else may happen.
     variation: Variation = NOTHING_ELSE
     #: After so many steps an execution is stopped; None: many more than it needs.
     steps: int | None = None
+    #: The slot policy's name; None: ready calls take slots in call order.
+    slots: str | None = None
 
     @classmethod
     def on(
-        cls, roots: Roots, calls: tuple[ToolCall, ...], lanes: LaneName, limit: int, variation: Variation = NOTHING_ELSE
+        cls,
+        roots: Roots,
+        calls: tuple[ToolCall, ...],
+        lanes: str,
+        limit: int,
+        variation: Variation = NOTHING_ELSE,
+        slots: str | None = None,
     ) -> Experiment:
-        """The experiment on a copy of the directories `roots`."""
-        return cls(calls, roots.twin(variation.fault()), lanes, limit, variation)
+        """The experiment on a copy of the directories `roots`.
+
+        Raises:
+            InputRefused: there is no policy of that name.
+            PolicyRefused: the lane policy fails, or keeps state between batches.
+        """
+        return cls(calls, roots.twin(variation.fault()), lanes, limit, variation, slots=slots)
 
     def __attrs_post_init__(self) -> None:
+        slots_named(self.slots)
+        if self.lanes not in LANE_POLICIES:
+            partition(self.calls, Registry(file_tools(Workspace(fresh(self.disk)))), policy=lanes_named(self.lanes))
         self._known  # noqa: B018  looking at the files must not be a step of the first execution
 
     @property
@@ -106,7 +123,8 @@ class Experiment:
         """One execution: what `toolrt.sim` is given."""
         workspace = Workspace(fresh(self.disk))
         timeout = self.variation.timeout
-        runtime = Runtime(Registry(file_tools(workspace)), LANE_POLICIES[self.lanes], self.limit, timeout=timeout)
+        registry, lanes, slots = Registry(file_tools(workspace)), lanes_named(self.lanes), slots_named(self.slots)
+        runtime = Runtime(registry, lanes, self.limit, timeout=timeout, slots=slots)
         with sim.scope(SCOPE) if self.variation.cancel else contextlib.nullcontext():
             async with runtime.open_batch(expected_reads=runtime.registry.reads_in(self.calls)) as batch:
                 for call in self.calls:
@@ -151,6 +169,7 @@ class Experiment:
         """What tells experiments apart: the calls, the directories' content, and how the calls are run."""
         calls = [[call.call_id, call.name, call.input] for call in self.calls]
         everything = [calls, self.tree_digest, self.lanes, self.limit, self.variation.to_json()]
+        everything += [] if self.slots is None else [self.slots]
         return _digest(json.dumps(everything, sort_keys=True, default=repr).encode())
 
     @cached_property
@@ -167,10 +186,10 @@ class Experiment:
         """What the policy `serial` gives on the same calls, as law `same_as_serial` takes it."""
         return self._one_by_one(self.calls, "serial")
 
-    def _one_by_one(self, calls: Sequence[ToolCall], lanes: LaneName) -> dict[str, Any]:
+    def _one_by_one(self, calls: Sequence[ToolCall], lanes: str) -> dict[str, Any]:
         workspace = Workspace(fresh(self.disk))
         registry = Registry(file_tools(workspace))
-        found = trio.run(partial(run_one_by_one, calls, registry, State(), lanes=LANE_POLICIES[lanes]))
+        found = trio.run(partial(run_one_by_one, calls, registry, State(), lanes=lanes_named(lanes)))
         return {
             "results": [result.to_json() for result in found.results],
             "sets": [parts_json(parts) for parts in found.sets],
@@ -204,7 +223,7 @@ class Experiment:
             notes["time_moves_early"] = True
         if self.variation.compares:
             notes["oracle"] = self.oracle
-            if self.lanes == "by_claims":
+            if promises_serial(lanes_named(self.lanes)):
                 notes["serial"] = self.serial
         if isinstance(execution.value, ExperimentEnding):
             notes["files"] = execution.value.files
@@ -215,7 +234,14 @@ class Experiment:
         execution = self.run()
         self._note(execution)
         verdicts = invariants.verdicts(execution.trace)
-        return tuple(law for law, verdict in verdicts.items() if verdict is invariants.LawVerdict.NOT_CHECKED)
+        not_checked = (invariants.LawVerdict.NOT_CHECKED, invariants.LawVerdict.GIVEN_UP)
+        return tuple(law for law, verdict in verdicts.items() if verdict in not_checked)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What of the laws a policy of the user's own leaves out, each as a text."""
+        own = self.slots is not None or self.lanes not in LANE_POLICIES
+        return left_out(lanes_named(self.lanes), slots_named(self.slots)) if own else ()
 
 
 def _digest(content: bytes) -> str:

@@ -15,13 +15,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
 from toolrt.cli._made_with import versions
 from toolrt.cli.experiment._input import read_limited
-from toolrt.cli.experiment._options import LANE_POLICIES, LaneName
+from toolrt.cli.experiment._policies import LANE_POLICIES
 from toolrt.cli.experiment._roots import Roots, roots_of
 from toolrt.cli.experiment._variation import NOTHING_ELSE, Variation
 from toolrt.errors import InputRefused, ScheduleRefused
@@ -48,7 +48,7 @@ class FailureFile:
     #: What was in it: `Experiment.tree_digest`.
     tree: str
     #: The lane policy's name.
-    lanes: LaneName
+    lanes: str
     #: How many calls run at once.
     limit: int
     #: What happened, step by step.
@@ -59,6 +59,8 @@ class FailureFile:
     variation: Variation = NOTHING_ELSE
     #: The directories that are mounted in the first one, as absolute paths, by name.
     mounts: Mapping[str, str] = attrs.field(factory=dict)
+    #: The slot policy's name; None: ready calls take slots in call order.
+    slots: str | None = None
 
     def to_json(self) -> str:
         """One line of JSON, the same for the same execution and versions."""
@@ -67,13 +69,16 @@ class FailureFile:
                 "toolrt_replay": _VERSION,
                 "response": {"name": self.response_name, "text": self.response},
                 "workspace": {"path": self.workspace, "digest": self.tree, **self._mounts()},
-                "options": {"lanes": self.lanes, "limit": self.limit, **self.variation.to_json()},
+                "options": {"lanes": self.lanes, "limit": self.limit, **self._slots(), **self.variation.to_json()},
                 "schedule": json.loads(self.schedule.to_json()),
                 "violations": list(self.violations),
                 "made_with": versions(),
             },
             sort_keys=True,
         )
+
+    def _slots(self) -> dict[str, str]:
+        return {} if self.slots is None else {"slots": self.slots}
 
     def _mounts(self) -> dict[str, Any]:
         return {"mounts": dict(self.mounts)} if self.mounts else {}
@@ -108,8 +113,11 @@ class FailureFile:
             raise InputRefused(path, f'expected an object with "toolrt_replay": {_VERSION}', _REMEDY)
         fields = _Fields(path, document)
         lanes = fields.text("options", "lanes")
-        if lanes not in LANE_POLICIES:
-            raise fields.refusal("options.lanes", f"one of {', '.join(LANE_POLICIES)}", lanes)
+        if lanes not in LANE_POLICIES and ":" not in lanes:
+            raise fields.refusal("options.lanes", f"one of {', '.join(LANE_POLICIES)}, or MODULE:NAME", lanes)
+        slots = document["options"].get("slots")
+        if slots is not None and not isinstance(slots, str):
+            raise fields.refusal("options.slots", "MODULE:NAME, or nothing", slots)
         limit = fields.value("options", "limit")
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise fields.refusal("options.limit", "a whole number, 1 or more", limit)
@@ -126,12 +134,13 @@ class FailureFile:
             fields.text("response", "text"),
             fields.text("workspace", "path"),
             fields.text("workspace", "digest"),
-            cast(LaneName, lanes),
+            lanes,
             limit,
             schedule,
             fields.violations(),
             variation,
             fields.mounts(),
+            slots,
         )
 
     def saved_beside(self, roots: Roots) -> Path:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
 from toolrt.errors import InputRefused
-from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
 
-LaneName = Literal["by_claims", "by_safety", "parallel", "serial"]
-
-LANE_POLICIES: Mapping[str, LanePolicy] = {
-    policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)
-}
+#: Which policies order the calls, by name.
+Lanes = Annotated[
+    str, Parameter(help="Which calls may overlap: by_claims, by_safety, parallel, serial, or your MODULE:NAME.")
+]
+Slots = Annotated[
+    str | None, Parameter(help="Which ready call goes next: your MODULE:NAME; the lowest call_index unless given.")
+]
 
 #: How many calls run at once, unless told otherwise: as `toolrt.Runtime`.
 LIMIT = 10

@@ -75,6 +75,7 @@ def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[MixEndin
     calls = mix.calls
     refused = {
         'lanes="by_safety"': mix.lanes != "by_safety",
+        "no slot policy": mix.slots is not None,
         "no delays": any(mix.delays),
         "an eager reader": mix.reader != "eager",
         "no cancel from inside": mix.cancel_after is not None and not mix.cancel_outside,

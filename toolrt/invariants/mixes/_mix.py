@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from toolrt import sim
-from toolrt.errors import DefinitionRefused, InternalError
+from toolrt.errors import DefinitionRefused, InternalError, PolicyRefused
 from toolrt.invariants.mixes._world import World
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.invariants.predicates._check import check
@@ -24,10 +24,23 @@ from toolrt.invariants.predicates._law import Predicate, Violation
 from toolrt.invariants.script import Brief, Scripted
 from toolrt.model import Observer, State
 from toolrt.model._watched_state import parts_json
-from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
+from toolrt.order import (
+    LanePolicy,
+    SlotPolicy,
+    by_claims,
+    by_safety,
+    checked_lanes,
+    checked_slots,
+    is_rule,
+    left_out,
+    parallel,
+    partition,
+    promises_serial,
+    serial,
+)
 from toolrt.runtime import Batch, Runtime
 
-__all__ = ["Mix", "MixEnding", "judged", "simulate"]
+__all__ = ["Mix", "MixCheck", "MixEnding", "judged", "simulate"]
 
 _POLICIES: Mapping[str, LanePolicy] = {policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)}
 
@@ -85,6 +98,19 @@ def _must_be(expected: str, fits: Callable[[Any], bool]) -> Callable[[Any, Any, 
     return validate
 
 
+def _lanes(given: Any) -> Any:
+    """A lane policy of toolrt's own stands by its name."""
+    return given.__name__ if any(given is policy for policy in _POLICIES.values()) else given
+
+
+def _are_lanes(instance: object, field: Any, value: Any) -> None:
+    names = f"one of {', '.join(_POLICIES)}, or a lane policy of your own"
+    if isinstance(value, str) or not (callable(value) or is_rule(value)):
+        _must_be(names, lambda value: isinstance(value, str) and value in _POLICIES)(instance, field, value)
+    else:
+        checked_lanes("Mix(lanes)", value)
+
+
 def _one_of(*names: str) -> Callable[[Any, Any, Any], None]:
     return _must_be(f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names)
 
@@ -115,9 +141,9 @@ class Mix(Brief):
 
     #: The calls, in call order.
     calls: tuple[Scripted, ...] = attrs.field(default=(), converter=_calls)
-    #: The lane policy's name.
-    lanes: Literal["by_claims", "by_safety", "parallel", "serial"] = attrs.field(
-        default="by_claims", validator=_one_of(*_POLICIES)
+    #: The lane policy: the name of one of toolrt's own, or one of yours.
+    lanes: Literal["by_claims", "by_safety", "parallel", "serial"] | LanePolicy = attrs.field(
+        default="by_claims", converter=_lanes, validator=_are_lanes
     )
     #: How many calls run at once, 1 or more; None is no limit.
     limit: int | None = attrs.field(
@@ -146,6 +172,26 @@ class Mix(Brief):
     files: Mapping[str, str] = attrs.field(factory=dict, validator=_must_be("texts by name", _are_texts))
     #: What the state holds at first.
     state: Mapping[str, str] = attrs.field(factory=dict, validator=_must_be("texts by name", _are_texts))
+    #: Which ready call takes the next slot: a slot policy of yours, or None for the lowest call_index.
+    slots: SlotPolicy | None = attrs.field(
+        default=None, validator=lambda _, field, value: checked_slots("Mix(slots)", value)
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.lanes, str):
+            # Refuses a policy that fails, or that keeps state between batches.
+            world = World(self.calls, self.files)
+            partition(world.calls(), world.registry(), State(self.state), self.lanes)
+
+    @property
+    def lane_policy(self) -> LanePolicy:
+        """The lane policy itself."""
+        return _POLICIES[self.lanes] if isinstance(self.lanes, str) else self.lanes
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What of the laws is not checked because of the policies, each as a text."""
+        return left_out(self.lane_policy, self.slots)
 
     @property
     def approves(self) -> bool:
@@ -224,7 +270,8 @@ class Mix(Brief):
         async def run() -> MixEnding:
             world = World(self.calls, self.files)
             approve = world.approve if self.approves else None
-            runtime = Runtime(world.registry(), _POLICIES[self.lanes], self.limit, approve, telemetry=telemetry)
+            registry = world.registry()
+            runtime = Runtime(registry, self.lane_policy, self.limit, approve, telemetry=telemetry, slots=self.slots)
             batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
             read_to_the_end = False
             async with trio.open_nursery() as nursery:
@@ -278,8 +325,8 @@ class Mix(Brief):
     def _asked(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
         found = _oracles.get(id(self))
         if found is None:
-            in_lanes = self._one_by_one(_POLICIES[self.lanes])
-            found = in_lanes, self._one_by_one(serial) if self.lanes == "by_claims" else None
+            in_lanes = self._one_by_one(self.lane_policy)
+            found = in_lanes, self._one_by_one(serial) if promises_serial(self.lane_policy) else None
             _oracles[id(self)] = found
             weakref.finalize(self, _oracles.pop, id(self), None)
         return found
@@ -307,18 +354,42 @@ class Mix(Brief):
             }
 
         execution = sim.run(run)
+        if isinstance(execution.error, PolicyRefused):
+            raise execution.error
         if execution.error is not None:
             raise InternalError(f"the oracle of {self!r} ended by {execution.error!r}") from execution.error
         answer: dict[str, Any] = execution.value
         return answer
 
-    def check(self, execution: sim.Execution, laws: Mapping[str, Predicate] | None = None) -> list[Violation]:
-        """Every violation of the laws in one execution of this mix: what `toolrt.sim.explore` takes as its check."""
-        judged(self, execution)
+    @property
+    def check(self) -> MixCheck:
+        """What `toolrt.sim.explore` takes as its check: ``mix.check(execution, laws)`` gives every violation."""
+        return MixCheck(self)
+
+
+@attrs.frozen
+class MixCheck:
+    """Holds executions of one mix against the laws."""
+
+    #: What is run.
+    mix: Mix
+
+    def __call__(self, execution: sim.Execution, laws: Mapping[str, Predicate] | None = None) -> list[Violation]:
+        """Every violation of the `laws`, ours by default, in one execution of the mix.
+
+        Raises:
+            AssertionError: no law is broken, and the execution ended by an error.
+        """
+        judged(self.mix, execution)
         found = check(execution.trace, laws)
         if not found and execution.error is not None:
             raise AssertionError(f"the execution ended by {execution.error!r}")
         return found
+
+    @property
+    def leaves_out(self) -> tuple[str, ...]:
+        """What of the laws is not checked because of the mix's policies, each as a text."""
+        return self.mix.left_out
 
 
 #: What the oracle said of mixes that are still alive.

@@ -123,4 +123,5 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         unfinished=why,
         interrupted=seen.interrupted,
         checked=task.check is not None,
+        leaves_out=tuple(getattr(task.check, "leaves_out", ())),
     )

@@ -167,7 +167,8 @@ def explore(
         check: is called with each execution, outside Trio.  It complains by AssertionError, by returning False, a
             text that says what is wrong, or violations; ``None`` and ``[]`` are no complaint, but an execution with an
             error is then a failure; exactly ``True`` says that all is well.  None: an execution fails when it has an
-            error, and what comes out of it is not judged.
+            error, and what comes out of it is not judged.  Where a check has an attribute `leaves_out`, a tuple of
+            texts, the report says that it leaves those out.
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
         jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`, `DPOR`,
             `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the

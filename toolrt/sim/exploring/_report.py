@@ -281,6 +281,8 @@ class Report:
     interrupted: bool = False
     #: False when there was no check: then an execution failed only when it had an error.
     checked: bool = True
+    #: What the check leaves out, each as a text: its own `leaves_out`.
+    leaves_out: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -289,6 +291,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{self._head}: {self.claim}"]
+        lines += [f"Left out: {what}." for what in self.leaves_out]
         if self.interrupted:
             lines.append("Interrupted: this is what was seen so far.")
         if self.unfinished:
