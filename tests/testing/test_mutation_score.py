@@ -123,7 +123,9 @@ def test_options_that_do_not_go_together_are_refused(wrong: tuple[str, ...]) -> 
 # What the laws gained
 
 
-@pytest.mark.parametrize("name", ["a cancel outranks a return", "a cancel silences the reader"])
+@pytest.mark.parametrize(
+    "name", ["a cancel outranks a return", "a cancel silences the reader", "a cancel cuts what may finish"]
+)
 def test_census_with_a_cancel_catches(name: str) -> None:
     """The first traces of a cancelled batch keep the laws, and the mutant breaks its own in one of them."""
     mutant = MUTANTS[name]

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import trio
 
 from toolrt.invariants.mixes._mix import Mix
@@ -144,6 +145,13 @@ def _cancel_outranks_a_return(returned: Function) -> Function:
             returned(run, lane, call, value)
 
     return cancel_outranks_a_return
+
+
+def _no_shield(guarded: Function) -> Function:
+    async def no_shield(run: Any, lane: LaneRecord, call: CallRecord, tool: Any, *rest: Any) -> None:
+        await guarded(run, lane, call, attrs.evolve(tool, interrupt="cancel"), *rest)
+
+    return no_shield
 
 
 # Law 11
@@ -301,6 +309,12 @@ RUNTIME: tuple[Mutant, ...] = (
         "A call whose tool returns after a cancel is reported as interrupted.",
         lambda: patched(_execution, "_returned", _cancel_outranks_a_return),
         Mix([Scripted([Shield(2)], says="safe")], cancel_after=1.25),
+    ),
+    _in_law("cancel_truthful")(
+        "a cancel cuts what may finish",
+        "A cancel interrupts a call whose tool asks to finish.",
+        lambda: patched(_execution, "_execute_guarded", _no_shield),
+        Mix([Scripted([Sleep(2)], says="safe", interrupt="finish")], cancel_after=1.25),
     ),
     _in_law("timeout_own_time")(
         "timeouts count waiting",

@@ -39,6 +39,9 @@ _STOPPING = ("error", "invalid", "denied", "timed_out")
 #: What only a cancel, or a stop, may do to a call.
 _CUT = ("interrupted", "not_started")
 
+#: How the error of a call begins that a cancel interrupted; after Ctrl-C or an exit it begins otherwise.
+_CUT_SHORT = "interrupted while it ran"
+
 #: What a call is not whose tool has returned (RULES 12).
 _NEVER_RETURNED = ("interrupted", "timed_out")
 
@@ -112,6 +115,9 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
             elif outcome in _NEVER_RETURNED and _returned(call):
                 text = f"its tool had returned, or raised an error; expected ok or error, got {outcome}"
                 yield Breach(text, batch.id, call.index, last.seq)
+            if outcome == "interrupted" and _may_finish(call) and str(last.fields.get("error")).startswith(_CUT_SHORT):
+                text = "interrupted, although its tool asks to finish; expected the cancel to wait for it"
+                yield Breach(text, batch.id, call.index, last.seq)
             if outcome == "not_started" and call.started is not None:
                 yield Breach("said not to have started, and it had", batch.id, call.index, last.seq)
         if batch.cancelled is not None:
@@ -126,7 +132,7 @@ def cancel_truthful(story: TraceStory, trace: Trace) -> Iterator[Breach]:
 def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
     """A cancel of a batch is one of its calls' sub-batches, unless the call may finish."""
     for around in batch.around:
-        if around.started is not None and around.started.fields.get("interrupt") == "finish":
+        if _may_finish(around):
             return
         cancelled = around.batch.cancelled
         if cancelled is None:
@@ -137,6 +143,10 @@ def _after_cancel_around(batch: BatchStory, virtual: bool) -> Iterator[Breach]:
                 yield Breach(text, batch.id, call.index, call.started.seq)
             elif virtual:
                 yield from _slow_to_end(batch, call, cancelled)
+
+
+def _may_finish(call: CallStory) -> bool:
+    return call.started is not None and call.started.fields.get("interrupt") == "finish"
 
 
 def _returned(call: CallStory) -> bool:
