@@ -34,6 +34,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import digest_of
 from toolrt.workspace.change._version import Row
 from toolrt.workspace.disk._disk import Entry
+from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._index import Place, SegmentIndex
 from toolrt.workspace.journal._log import SEGMENTS, Log
 from toolrt.workspace.journal._memory_store import MemoryStore, digests_of, in_call_order
@@ -396,13 +397,10 @@ class HistoryStore:
             return None
         number, start, size = place
         try:
-            descriptor = os.open(path_of(self._directory, number), os.O_RDONLY | os.O_CLOEXEC)
+            with opened(os.open(path_of(self._directory, number), os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
+                content = os.pread(descriptor, size, start)
         except FileNotFoundError:
             return None
-        try:
-            content = os.pread(descriptor, size, start)
-        finally:
-            os.close(descriptor)
         return content if digest_of(content) == digest else None
 
     def _fall_back(self, problem: str) -> None:

@@ -27,6 +27,7 @@ import attrs
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._version import Row
 from toolrt.workspace.disk._disk import Entry, is_boxed
+from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._segment import SegmentRecord, path_of, records_of, segments_in
 
 K = TypeVar("K")
@@ -119,15 +120,14 @@ class SegmentIndex:
             except FileNotFoundError:
                 self.forget(number)
                 continue
+            segment = self._segments.setdefault(number, _SegmentRead())
             try:
-                segment = self._segments.setdefault(number, _SegmentRead())
-                for record in records_of(descriptor, segment.upto):
-                    self._add(number, segment, record)
-                    segment.upto = record.next_at
+                with opened(descriptor):
+                    for record in records_of(descriptor, segment.upto):
+                        self._add(number, segment, record)
+                        segment.upto = record.next_at
             except (TypeError, LookupError, AttributeError) as error:
                 raise ValueError("a record that toolrt does not write") from error
-            finally:
-                os.close(descriptor)
         return {number: segment.upto for number, segment in self._segments.items()}
 
     def _add(self, number: int, segment: _SegmentRead, record: SegmentRecord) -> None:

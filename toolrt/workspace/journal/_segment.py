@@ -127,16 +127,9 @@ class Segment:
             except FileExistsError:
                 number += 1
                 continue
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)  # a start of another process took it as one without a writer, and keeps it
-                number += 1
-                continue
-            except BaseException:
-                os.close(descriptor)
-                raise
-            return cls(directory, number, descriptor, 0)
+            if _is_locked(descriptor):
+                return cls(directory, number, descriptor, 0)
+            number += 1  # a start of another process took it as one without a writer, and keeps it
 
     @classmethod
     def taken(cls, directory: str, number: int) -> Segment | None:
@@ -149,15 +142,9 @@ class Segment:
             descriptor = os.open(path_of(directory, number), os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = os.fstat(descriptor)
-        except BlockingIOError:
-            os.close(descriptor)
+        if not _is_locked(descriptor):
             return None
-        except BaseException:
-            os.close(descriptor)
-            raise
+        found = os.fstat(descriptor)
         if found.st_nlink == 0:
             os.close(descriptor)
             return None
@@ -239,3 +226,15 @@ class Segment:
                     os.ftruncate(self._descriptor, self.size)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock the open segment for this process; where another has it, and on an error, close it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            return False
+        raise
+    return True
