@@ -313,14 +313,14 @@ def annotation_expression(text: str, depth: int = 0) -> str:
     """The annotation `text`, without spaces, as an expression for a value of that type; "" is not known."""
     if not text or depth > 5:
         return ""
-    parts = _split(text, "|")
+    parts = outer_parts(text, "|")
     if len(parts) == 1:
         text = parts[0].strip("\"'")
         if match := _WRAPPED.match(text):
-            first = _split(match[1], ",")
+            first = outer_parts(match[1], ",")
             return annotation_expression(first[0] if first else "", depth + 1)
         if match := _UNION.match(text):
-            parts = _split(match[1], ",")
+            parts = outer_parts(match[1], ",")
         elif match := _TYPE.match(text):
             return match[1] if _CHAIN.match(match[1]) else ""
         else:
@@ -331,7 +331,7 @@ def annotation_expression(text: str, depth: int = 0) -> str:
     return "|".join(dict.fromkeys(found))
 
 
-def _split(text: str, separator: str) -> list[str]:
+def outer_parts(text: str, separator: str) -> list[str]:
     """`text` at the separators outside of brackets."""
     parts, depth, start = [], 0, 0
     for position, letter in enumerate(text):

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 import attrs
 
 from toolrt.plugins.code._facts import MODULE, Facts, Symbol
-from toolrt.plugins.code._python import annotation_expression
+from toolrt.plugins.code._python import annotation_expression, outer_parts
 from toolrt.plugins.code._tree import SourceTree
 
 #: How deep one look-up may lead into others, and how many things a name may mean.
@@ -360,7 +360,7 @@ class Python:
                 return tuple(e for one in given for e in self._element(one, True, depth + 1)) if iterated else given
             return ()
         scope, name, inside = target.inside.split(":", 2)
-        parts = _outer_parts(inside)
+        parts = outer_parts(inside, ",")
         if not parts:
             return ()
         mapping = name.rpartition(".")[2].lower() in _MAPPINGS
@@ -378,20 +378,6 @@ class Python:
 _HANDS_OUT = frozenset(("get", "pop", "popleft", "popitem", "setdefault", "__enter__", "__aenter__", "__next__"))
 
 _MAPPINGS = frozenset(("dict", "mapping", "mutablemapping", "defaultdict", "ordereddict", "weakvaluedictionary"))
-
-
-def _outer_parts(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        if letter in "[(":
-            depth += 1
-        elif letter in "])":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:place])
-            start = place + 1
-    parts.append(text[start:])
-    return [part for part in parts if part]
 
 
 class _Scopes:

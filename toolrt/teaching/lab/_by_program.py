@@ -18,6 +18,7 @@ from trio.lowlevel import checkpoint, current_task
 from toolrt import sim
 from toolrt.errors import StepLimit
 from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.teaching.litmus._litmus import together
 from toolrt.trace import stable_text
 
 #: What a program gives: what is wrong with what it did, or "".
@@ -89,12 +90,6 @@ async def _pause(seconds: float | None) -> None:
         await trio.sleep(seconds)
 
 
-async def _together(*functions: Callable[[], Awaitable[Any]]) -> None:
-    async with trio.open_nursery() as nursery:
-        for function in functions:
-            nursery.start_soon(function)
-
-
 # ---------------------------------------------------------------------- mend_it
 
 
@@ -111,7 +106,7 @@ def _adders(add: Any, tasks: int, seconds: Sequence[float] = ()) -> Program:
 
             return think
 
-        await _together(*(lambda number=number: add(counter, lock, thinking(number)) for number in range(tasks)))
+        await together(*(lambda number=number: add(counter, lock, thinking(number)) for number in range(tasks)))
         if thought != tasks:
             return f"think() was called {thought} times for {tasks} additions"
         if counter.get() != tasks:
@@ -188,7 +183,7 @@ def _transfers(transfer: Any, pairs: str, seconds: float | None = None) -> Progr
 
             await transfer(source, target, move)
 
-        await _together(*(lambda pair=pair: one(accounts[pair[0]], accounts[pair[1]]) for pair in pairs.split()))
+        await together(*(lambda pair=pair: one(accounts[pair[0]], accounts[pair[1]]) for pair in pairs.split()))
         if wrong:
             return wrong[0]
         if sorted(moved) != sorted(pairs.split()):
