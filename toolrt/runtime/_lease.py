@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 
 import trio
 
+from toolrt import probe
 from toolrt.errors import BatchClosed
 from toolrt.model import WRITE, Claim, FileChanged, ParentCall, Tool, covers
 from toolrt.order import CallRecord, CallState, ClaimTable, LaneRecord, LentSlot, Machine, Slots, Status
@@ -40,7 +41,10 @@ def refuse_inside(opener: CallRecord | None, batch_id: str, tables: Sequence[Cla
 
     Raises:
         BatchClosed: `opener`, or a call around it, holds claims in one of `tables`.
+        DefinitionRefused: `opener` runs early (`toolrt.runtime._speculation`).
     """
+    if probe.speculates:
+        probe.refuse_effect("another batch")
     while opener is not None:
         if opener.status is Status.EXECUTING and any(ticket.table in tables for ticket in opener.tickets):
             holder = f"call {opener.call_index} of batch {opener.batch_id}"

@@ -38,6 +38,7 @@ from toolrt.runtime._lease import Lease
 from toolrt.runtime._observer import observer_state
 from toolrt.runtime._run import BatchRun
 from toolrt.runtime._settings import Settings
+from toolrt.runtime._speculation import SpeculativeRun
 from toolrt.runtime._telemetry import BatchTelemetry
 
 __all__ = ["Runtime"]
@@ -60,6 +61,9 @@ class Runtime:
         telemetry: the observer, such as `toolrt.plugins.otel.Telemetry`; None is that of `services`.
         slots: which of the ready calls takes the next slot, where there are too few: a function of them, in call order,
             that gives one of them; None: the one of the lowest call_index.
+        speculate: an experiment: whether calls of tools with ``pure=True`` may run early, while calls before them hold
+            them up, where slots are free.  What such a run has read is looked at again in the call's turn, and the tool
+            runs again where that has changed: the outcome is the same, and it may come sooner.
 
     Raises:
         DefinitionRefused: something here cannot work; the text says what.
@@ -75,6 +79,8 @@ class Runtime:
         services: Services | None = None,
         telemetry: Observer | None = None,
         slots: SlotPolicy | None = None,
+        *,
+        speculate: bool = False,
     ) -> None:
         if not isinstance(registry, Registry):
             raise DefinitionRefused("Runtime(registry)", "a toolrt.Registry", registry)
@@ -90,6 +96,9 @@ class Runtime:
             raise DefinitionRefused("Runtime(services)", "a toolrt.Services or None", services)
         if telemetry is not None and (isinstance(telemetry, type) or not callable(getattr(telemetry, "event", None))):
             raise DefinitionRefused("Runtime(telemetry)", "an object with event(kind, fields), or None", telemetry)
+        if not isinstance(speculate, bool):
+            raise DefinitionRefused("Runtime(speculate)", "True or False", speculate)
+        self.speculate = speculate
         self.registry = registry
         self.lanes = lanes
         self.slots = slots
@@ -269,7 +278,8 @@ class Runtime:
             None if self.services.telemetry is SILENT else self._telemetry,
             self._sub_batch,
         )
-        return BatchRun(settings, state, batch_id, expected_reads, listens, events, lease, path)
+        engine = SpeculativeRun if self.speculate and lease is None and self.approve is None else BatchRun
+        return engine(settings, state, batch_id, expected_reads, listens, events, lease, path)
 
     def __repr__(self) -> str:
         slots = "" if self.slots is None else f", slots={policy_name(self.slots)}"

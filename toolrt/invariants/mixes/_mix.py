@@ -176,6 +176,8 @@ class Mix(Brief):
     slots: SlotPolicy | None = attrs.field(
         default=None, validator=lambda _, field, value: checked_slots("Mix(slots)", value)
     )
+    #: Whether the runtime may run pure calls early (`toolrt.runtime._speculation`).
+    speculate: bool = False
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.lanes, str):
@@ -268,10 +270,11 @@ class Mix(Brief):
         """
 
         async def run() -> MixEnding:
-            world = World(self.calls, self.files)
+            world = World(self.calls, self.files, self.speculate)
             approve = world.approve if self.approves else None
-            registry = world.registry()
-            runtime = Runtime(registry, self.lane_policy, self.limit, approve, telemetry=telemetry, slots=self.slots)
+            registry, policy, limit = world.registry(), self.lane_policy, self.limit
+            options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots, "speculate": self.speculate}
+            runtime = Runtime(registry, policy, limit, approve, **options)
             batch = runtime.open_batch(State(self.state), batch_id=_BATCH)
             read_to_the_end = False
             async with trio.open_nursery() as nursery:
@@ -332,7 +335,7 @@ class Mix(Brief):
         return found
 
     def _one_by_one(self, policy: LanePolicy) -> dict[str, Any]:
-        world = World(self.calls, self.files)
+        world = World(self.calls, self.files, self.speculate)
         approve = world.approve if self.approves else None
 
         async def run() -> dict[str, Any]:
