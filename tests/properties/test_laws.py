@@ -1,6 +1,6 @@
 """Each law of the design holds for every mix of calls and every schedule; the tests are named as the laws.
 
-Each test draws mixes that its law has something to say of, and holds each execution against all laws.  A failing example
+Each test draws mixes that its law has something to say of, and holds each execution against all laws.  What fails
 prints the mix, the schedule (both shrunk, both to be pasted back) and the violated sentence.
 """
 

@@ -86,6 +86,8 @@ class Sequential:
     modifiers: tuple[Modifier, ...] = ()
     #: For each call the parts of the state that its modifiers set.
     sets: tuple[frozenset[Part], ...] = ()
+    #: The calls that were refused, or ran again, because an earlier call of their lane had changed what they set.
+    stale: tuple[int, ...] = ()
 
 
 @attrs.define
@@ -238,6 +240,7 @@ class _SerialRun:
         results: dict[int, ToolResult] = {}
         handed_on: list[Modifier] = []
         sets: dict[int, frozenset[Part]] = {}
+        after_others: list[int] = []
         budget = self.read_budget(calls, state)
         at = 0
         while at < len(waiting):
@@ -261,6 +264,8 @@ class _SerialRun:
                 result, mine = await _run(call, reads.watching(state), self, batch_id, budget)
                 merge = applied(mine, so_far, call.tool)
                 stale = stale_part(merge, reads, state)
+                if stale is not None:
+                    after_others.append(call.index)
                 if stale is not None and call.tool is not None and call.tool.pure:
                     result, mine = await _run(call, StateReads().watching(so_far), self, batch_id, budget)
                     merge, stale = applied(mine, so_far, call.tool), None
@@ -281,7 +286,8 @@ class _SerialRun:
             state = so_far
         every = range(len(calls))
         parts = tuple(sets.get(index, frozenset()) for index in every)
-        return Sequential(tuple(results[index] for index in every), state, tuple(handed_on), parts)
+        answers = tuple(results[index] for index in every)
+        return Sequential(answers, state, tuple(handed_on), parts, tuple(after_others))
 
 
 @attrs.define

@@ -350,6 +350,7 @@ class Mix(Brief):
             return {
                 "results": [result.to_json() for result in found.results],
                 "sets": [parts_json(parts) for parts in found.sets],
+                "stale": list(found.stale),
                 "state": found.state.to_json(),
                 "files": dict(world.files),
                 "versions": world.versions,
