@@ -378,6 +378,71 @@ def test_what_is_not_in_the_table_changes_nothing() -> None:
             assert call.state is CallState.PLACED
 
 
+def waiting(limit: int, calls: int) -> tuple[Steps, Any, list[CallRecord]]:
+    """A lane of calls that claim nothing, whose slot policy was just asked."""
+    steps = Steps(limit, prefers=True)
+    made = [steps.new_call(PlainTool(claims=lambda: ())) for _ in range(calls)]
+    for call in made:
+        steps.step("place", call, True)
+    steps.step("seal")
+    assert steps.step("begin", STATE) == [("ask", 0)]
+    lane = steps.machine.lanes[0]
+    for call in made[:-1]:
+        assert steps.step("claimed", lane, call, (), None) == [("ask", call.call_index + 1)]
+    assert steps.step("claimed", lane, made[-1], (), None) == [("prefer", 0)]
+    return steps, lane, made
+
+
+def ended(steps: Steps, lane: Any, call: CallRecord) -> list[Instruction]:
+    call.happen(CallMove.START)
+    steps.settle(call, Outcome.OK)
+    return steps.step("finish", lane, call)
+
+
+def test_slot_policys_answer_is_an_event_that_may_come_late() -> None:
+    """Until it comes nothing starts; then the call that it names does, and the policy is asked for the next slot."""
+    steps, lane, calls = waiting(1, 4)
+    assert steps.step("dispatch", lane) == []
+    assert steps.step("preferred", lane, calls[2]) == [("spawn", 2)]
+    assert ended(steps, lane, calls[2]) == [("prefer", 0)]
+    assert steps.step("preferred", lane, calls[3]) == [("spawn", 3)]
+    assert ended(steps, lane, calls[3]) == [("prefer", 0)]
+    assert steps.step("preferred", lane, calls[0]) == [("spawn", 0)]
+    assert ended(steps, lane, calls[0]) == [("spawn", 1)], "one call and one slot: there is nothing to choose"
+
+
+def test_slot_policy_is_asked_for_one_slot_at_a_time() -> None:
+    """Two slots are two questions; the calls that are left fit."""
+    steps, lane, calls = waiting(2, 3)
+    assert steps.step("preferred", lane, calls[2]) == [("spawn", 2), ("prefer", 0)]
+    assert steps.step("preferred", lane, calls[1]) == [("spawn", 1)]
+
+
+def test_slot_policys_answer_is_dropped_where_the_call_is_not_ready_any_more() -> None:
+    """It was answered, or runs: the machine asks again, or starts nothing after a cancel."""
+    steps, lane, calls = waiting(1, 4)
+    steps.settle(calls[3], Outcome.ERROR)
+    steps.step("finish", lane, calls[3])
+    assert steps.step("preferred", lane, calls[3]) == [("prefer", 0)]
+    assert steps.step("preferred", lane, calls[1]) == [("spawn", 1)]
+    assert ended(steps, lane, calls[1]) == [("prefer", 0)]
+    steps, lane, calls = waiting(1, 3)
+    steps.step("cancel", "why", False)
+    assert steps.step("preferred", lane, calls[1]) == []
+    assert lane.is_over
+
+
+def test_call_that_opens_a_lane_does_not_join() -> None:
+    """The policy's answer comes with the event, also where the lane before it has begun."""
+    steps = Steps(9)
+    first, second, third = (steps.new_call(PlainTool(claims=lambda: ())) for _ in range(3))
+    steps.step("place", first, True)
+    steps.step("place", second, True, True)
+    steps.step("begin", STATE)
+    steps.step("place", third, True)
+    assert [call.lane for call in (first, second, third)] == [0, 1, 1]
+
+
 def test_machine_needs_no_trio() -> None:
     """The pure room can be imported, and its machine stepped, where there is no Trio."""
     program = (

@@ -5,6 +5,7 @@ from typing import Any
 from toolrt._alias import forward_to
 from toolrt.order._circle import circle_through
 from toolrt.order._lanes import (
+    LANE_POLICIES,
     STATE_KEY,
     StateKeys,
     by_claims,
@@ -70,6 +71,7 @@ __all__ = [
     "BATCH",
     "CALL",
     "LANE",
+    "LANE_POLICIES",
     "MOST_OVERTAKEN",
     "PROGRESS_BOUND",
     "STATE_KEY",

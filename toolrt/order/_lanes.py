@@ -15,13 +15,14 @@ own may also see the lane as it stands: see `toolrt.order.LaneRule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolrt._plain import at_once
 from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool
 
 __all__ = [
+    "LANE_POLICIES",
     "STATE_KEY",
     "StateKeys",
     "by_claims",
@@ -58,6 +59,12 @@ def parallel(tool: Tool, input: Mapping[str, Any]) -> bool:
 def serial(tool: Tool, input: Mapping[str, Any]) -> bool:
     """Every call runs alone, whatever `tool` and `input` are: what everything else is compared with."""
     return False
+
+
+#: The policies of toolrt's own, by name.
+LANE_POLICIES: Mapping[str, Callable[[Tool, Mapping[str, Any]], bool]] = {
+    policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)
+}
 
 
 def shares_a_lane(policy: Any, tool: Tool, input: Mapping[str, Any]) -> bool:

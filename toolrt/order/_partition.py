@@ -8,13 +8,10 @@ import attrs
 
 from toolrt.errors import PolicyRefused
 from toolrt.model import Registry, State, ToolCall
-from toolrt.order._lanes import StateKeys, by_claims, by_safety, claims_of, looked_at_by, parallel, serial
+from toolrt.order._lanes import LANE_POLICIES, StateKeys, by_claims, claims_of, looked_at_by, parallel
 from toolrt.order._policies import LaneChoice, LanePlacing, LanePolicy, PolicyCall, checked_lanes, policy_name
 
 __all__ = ["Lane", "partition"]
-
-#: The policies of toolrt's own: functions of tool and input that keep nothing.
-_OWN = (by_claims, by_safety, parallel, serial)
 
 
 @attrs.frozen
@@ -51,7 +48,7 @@ def partition(
     Ordering: lanes come in the order in which they would run, and calls in a lane by call_index.
     """
     state = State() if state is None else state
-    if policy in _OWN:
+    if any(policy is own for own in LANE_POLICIES.values()):
         return _planned(calls, registry, state, policy)
     policy = checked_lanes("partition(policy)", policy)
     found = _planned(calls, registry, state, policy)

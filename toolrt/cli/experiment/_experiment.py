@@ -20,13 +20,13 @@ import trio
 from toolrt import invariants, sim
 from toolrt.cli._tally import tally
 from toolrt.cli.experiment._offer import file_tools
-from toolrt.cli.experiment._policies import LANE_POLICIES, lanes_named, slots_named
+from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import Roots, fresh
 from toolrt.cli.experiment._variation import NOTHING_ELSE, SCOPE, Variation
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.model import BatchOutcome, Registry, State, ToolCall
 from toolrt.model._watched_state import parts_json
-from toolrt.order import left_out, partition, promises_serial
+from toolrt.order import LANE_POLICIES, left_out, partition, promises_serial
 from toolrt.runtime import Runtime
 from toolrt.workspace import Disk, Workspace
 

@@ -21,10 +21,10 @@ import attrs
 
 from toolrt.cli._made_with import versions
 from toolrt.cli.experiment._input import read_limited
-from toolrt.cli.experiment._policies import LANE_POLICIES
 from toolrt.cli.experiment._roots import Roots, roots_of
 from toolrt.cli.experiment._variation import NOTHING_ELSE, Variation
 from toolrt.errors import InputRefused, ScheduleRefused
+from toolrt.order import LANE_POLICIES
 from toolrt.sim import Schedule
 
 _VERSION = 1

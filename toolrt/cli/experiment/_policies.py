@@ -9,26 +9,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, InputRefused
-from toolrt.order import (
-    LanePolicy,
-    SlotPolicy,
-    by_claims,
-    by_safety,
-    checked_lanes,
-    checked_slots,
-    parallel,
-    serial,
-)
+from toolrt.order import LANE_POLICIES, LanePolicy, SlotPolicy, checked_lanes, checked_slots
 
-__all__ = ["LANE_POLICIES", "lanes_named", "own", "slots_named"]
-
-LANE_POLICIES: Mapping[str, LanePolicy] = {
-    policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)
-}
+__all__ = ["lanes_named", "own", "slots_named"]
 
 
 def lanes_named(name: str, option: str = "--lanes") -> LanePolicy:

@@ -25,15 +25,13 @@ from toolrt.invariants.script import Brief, Scripted
 from toolrt.model import Observer, State
 from toolrt.model._watched_state import parts_json
 from toolrt.order import (
+    LANE_POLICIES,
     LanePolicy,
     SlotPolicy,
-    by_claims,
-    by_safety,
     checked_lanes,
     checked_slots,
     is_rule,
     left_out,
-    parallel,
     partition,
     promises_serial,
     serial,
@@ -42,7 +40,6 @@ from toolrt.runtime import Batch, Runtime
 
 __all__ = ["Mix", "MixCheck", "MixEnding", "judged", "simulate"]
 
-_POLICIES: Mapping[str, LanePolicy] = {policy.__name__: policy for policy in (by_claims, by_safety, parallel, serial)}
 
 #: The batch's id, in the runtime and in the oracle: texts name it.
 _BATCH = "mix"
@@ -100,13 +97,13 @@ def _must_be(expected: str, fits: Callable[[Any], bool]) -> Callable[[Any, Any, 
 
 def _lanes(given: Any) -> Any:
     """A lane policy of toolrt's own stands by its name."""
-    return given.__name__ if any(given is policy for policy in _POLICIES.values()) else given
+    return given.__name__ if any(given is policy for policy in LANE_POLICIES.values()) else given
 
 
 def _are_lanes(instance: object, field: Any, value: Any) -> None:
-    names = f"one of {', '.join(_POLICIES)}, or a lane policy of your own"
+    names = f"one of {', '.join(LANE_POLICIES)}, or a lane policy of your own"
     if isinstance(value, str) or not (callable(value) or is_rule(value)):
-        _must_be(names, lambda value: isinstance(value, str) and value in _POLICIES)(instance, field, value)
+        _must_be(names, lambda value: isinstance(value, str) and value in LANE_POLICIES)(instance, field, value)
     else:
         checked_lanes("Mix(lanes)", value)
 
@@ -188,7 +185,7 @@ class Mix(Brief):
     @property
     def lane_policy(self) -> LanePolicy:
         """The lane policy itself."""
-        return _POLICIES[self.lanes] if isinstance(self.lanes, str) else self.lanes
+        return LANE_POLICIES[self.lanes] if isinstance(self.lanes, str) else self.lanes
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -213,6 +213,9 @@ def explore(
         raise DefinitionRefused("max_executions", "a number of executions, 1 or more, or None", max_executions)
     if check is not None and not callable(check):
         raise DefinitionRefused("check", "a function of an execution, or None", check)
+    leaves_out = getattr(check, "leaves_out", ())
+    if not isinstance(leaves_out, tuple) or not all(isinstance(what, str) for what in leaves_out):
+        raise DefinitionRefused("check.leaves_out", "a tuple of texts", leaves_out)
     if not isinstance(made_from, str):
         raise DefinitionRefused("made_from", "a string", made_from)
     if strategy is None:
