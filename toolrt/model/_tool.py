@@ -271,10 +271,15 @@ class Tool:
         """What `claims` looks at for this `input` and `state`; everything when its author's function fails."""
         return () if self.claims_after is None else self._claimed(self.claims_after, input, state)
 
+    @staticmethod
+    def _listed(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+        return tuple(claims if type(claims) is list else at_once(claims))
+
     def _claimed(self, ask: ClaimsOf | tuple[Claim, ...], input: Mapping[str, Any], state: State) -> tuple[Claim, ...]:
         if isinstance(ask, tuple):
             return ask
-        claims: tuple[Claim, ...] = self._asked(lambda: (*at_once(ask(self.complete(input), state)),), (EVERYTHING,))
+        failed: tuple[Claim, ...] = (EVERYTHING,)
+        claims = self._asked(lambda: self._listed(ask(self.complete(input), state)), failed)
         for claim in claims:
             if not isinstance(claim, Claim):
                 return (EVERYTHING,)
@@ -480,7 +485,8 @@ def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any,
     if tool is None:
         return call.input, [_unknown_tool(registry, call.name)]
     try:
-        input = json_copy(call.input)
+        input = call.input
+        input = {} if type(input) is dict and not input else json_copy(input)
     except RecursionError:
         return call.input, [Mismatch("input", "JSON values", "a value nested too deeply")]
     except Exception as error:

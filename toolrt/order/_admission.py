@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from toolrt.events import CallReady, ClaimsAwaited, EventListener, LaneStarted, TicketTaken, observer
 from toolrt.model import READ, WRITE, Claim, Outcome, covers
 from toolrt.order._circle import circle_through
-from toolrt.order._lanes import StateKeys, may_go_stale
+from toolrt.order._lanes import STATE_KEY, StateKeys, may_go_stale
 from toolrt.order._record import CallRecord, LaneRecord
 from toolrt.order._slots import LentSlot
 from toolrt.order._states import CallMove, CallState, Status
@@ -372,7 +372,7 @@ class Admission:
     def take(self, lane: LaneRecord, call: CallRecord, claims: tuple[Claim, ...]) -> bool:
         """Take the call's tickets; False, and nothing was changed, if a claim on a state key keeps it out."""
         held = (*claims, *call.after) if call.after else claims
-        if held and lane.shared and not self.fits(lane, held):
+        if held and lane.shared and any(map(_may_be_of_state, held)) and not self.fits(lane, held):
             return False
         self._note(lane, call, claims)
         call.state = _TAKE[call.state]
@@ -462,6 +462,11 @@ class Admission:
 
 def _owner(call: CallRecord) -> Any:
     return None if call.tool is None else call.tool.owner
+
+
+def _may_be_of_state(claim: Claim) -> bool:
+    """Whether the claim may be on a key of the state; `StateKeys` looks at no other."""
+    return not claim.resource or claim.resource[0] == STATE_KEY
 
 
 def claims_json(claims: tuple[Claim, ...]) -> list[list[Any]]:

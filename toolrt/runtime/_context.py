@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
+
 from toolrt.errors import DefinitionRefused
 from toolrt.model import (
     EVERYTHING,
@@ -50,18 +52,16 @@ class _Unchanged:
 SAME = _Unchanged()
 
 
+@attrs.define(eq=False)
 class ToolContext:
     """One call's view of its batch.
 
     It belongs to the call: what it says stays the same while the call runs.
     """
 
-    __slots__ = ("_call", "_host", "_state")
-
-    def __init__(self, call: CallRecord, state: State, host: CallHost) -> None:
-        self._call = call
-        self._host = host
-        self._state = state
+    _call: CallRecord
+    _state: State
+    _host: CallHost
 
     @property
     def state(self) -> State:

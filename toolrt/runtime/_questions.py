@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, cast
 
+import attrs
+
 from toolrt import probe
 from toolrt.errors import asks_to_exit
 from toolrt.events import ClaimsStale, ModifiersRefused, observer
@@ -48,22 +50,18 @@ class FixesResults(Protocol):
         """Cancel the batch, and let `error` out when it is left."""
 
 
+@attrs.define(eq=False)
 class ToolQuestions:
-    """Finds out what the machine of one batch wants to know: see `toolrt.order.Questions`.
+    """Finds out what the machine of one batch wants to know: see `toolrt.order.Questions`."""
 
-    Args:
-        results: fixes the results of the batch's calls.
-        lease: what the call lends inside which the batch runs; None for a batch that is no sub-batch.
-        policies: what the batch's policies are asked; None where they are just a function of tool and input.
-    """
-
+    #: Fixes the results of the batch's calls.
+    _results: FixesResults
+    #: What the call lends inside which the batch runs; None for a batch that is no sub-batch.
+    _lease: Lease | None
+    #: What the batch's policies are asked; None where they are just a function of tool and input.
+    _policies: BatchPolicies | None
     #: Hears the answers.  It is made after its questions, so the engine sets it.
-    machine: Machine
-
-    def __init__(self, results: FixesResults, lease: Lease | None, policies: BatchPolicies | None) -> None:
-        self._results = results
-        self._lease = lease
-        self._policies = policies
+    machine: Machine = attrs.field(init=False)
 
     # Claims
 

@@ -87,7 +87,7 @@ __all__ = ["BatchRun"]
 
 # Looked up once: an attribute of an enumeration costs as much as a call.
 _SETTLE, _SKIP, _EXECUTING = CallMove.SETTLE, CallMove.SKIP, Status.EXECUTING
-_CLOSE, _SUBMIT = CallMove.CLOSE.leads, BatchMove.SUBMIT.leads
+_CLOSE, _SUBMIT, _LEAVE = CallMove.CLOSE.leads, BatchMove.SUBMIT.leads, BatchMove.LEAVE.leads
 
 
 class BatchRun:
@@ -161,12 +161,13 @@ class BatchRun:
         self.read_budget = None if budget is None else share_of(budget, expected_reads)
         if settings.asks_policies:
             self.policies = BatchPolicies(batch_id, settings.policy, settings.slots)
+        tables = [(table, table if lease is None else lease.table(table)) for table in settings.tables]
         self.questions = ToolQuestions(self, lease, self.policies)
         self.machine = self.questions.machine = Machine(
             batch_id,
             self,
             self.questions,
-            [(table, table if lease is None else lease.table(table)) for table in settings.tables],
+            tables,
             # A sub-batch has no limit of its own, but the slots that its parent lends.
             math.inf if settings.limit is None or lease is not None else settings.limit,
             settings.approve is not None,
@@ -442,7 +443,7 @@ class BatchRun:
             # A child may wait for a slot that no call of its own batch holds.
             alone = self.lease is None
             for table in self.settings.tables if alone else ():
-                alone = alone and not table.busy
+                alone = alone and (table.tenure == (self.token, 1) or not table.busy)
             try:
                 self._begins = True
                 try:
@@ -583,12 +584,11 @@ class BatchRun:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
             call.state = _CLOSE[call.state]
             results.append(result)
-        kept = [ticket for ticket in tickets if not ticket.released]
-        if kept:
+        if tickets:
             # An exception in the bookkeeping kept them from going back: the next batch must not wait for them.
-            give_back(kept, lambda call: cast(int, call.call_index))
+            give_back([one for one in tickets if not one.released], lambda call: cast(int, call.call_index))
         machine, state = self.machine, self.state
-        machine.happen(BatchMove.LEAVE)
+        machine.state = _LEAVE[machine.state]
         self.outcome = BatchOutcome(tuple(results), state, tuple(self.applied))
         if observer.listens:
             tasks, slots = sum(lane.unfinished for lane in machine.lanes), sum(lane.running for lane in machine.lanes)
