@@ -48,7 +48,7 @@ def by_safety(tool: Tool, input: Mapping[str, Any]) -> bool:
 
 def by_claims(tool: Tool, input: Mapping[str, Any]) -> bool:
     """Calls share a lane whose `tool` declares what they touch, or is safe for this `input`; all others run alone."""
-    return not tool.alone and (tool.claims is not None or tool.is_safe(input))
+    return not tool.alone and (tool.declares or tool.is_safe(input))
 
 
 def parallel(tool: Tool, input: Mapping[str, Any]) -> bool:
