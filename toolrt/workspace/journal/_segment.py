@@ -232,9 +232,10 @@ def _is_locked(descriptor: int) -> bool:
     """Lock the open segment for this process; where another has it, and on an error, close it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as error:
+    except BlockingIOError:
         os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            return False
+        return False
+    except BaseException:
+        os.close(descriptor)
         raise
     return True
