@@ -43,7 +43,8 @@ def test_sittings_show_what_one_would_show(
     One call has 132 traces with a cancel at any step; two, which the full run explores, have 926.
     """
     calls, executions = (CALLS, 350) if FULL else (CALLS[:1], 50)
-    what = ("explore", written(*calls), "--workspace", shop, "--strategy", "dpor", "--cancel-at", "any", "--json")
+    searched = ("--strategy", "dpor", "--cancel-at", "any", "--seconds", 3_600, "--json")
+    what = ("explore", written(*calls), "--workspace", shop, *searched)
     whole = json.loads(toolrt(*what).out)
     assert whole["complete"]
     file = tmp_path / "kept"
