@@ -179,6 +179,8 @@ def test_server_that_reads_nothing_is_lost_before_memory_is(
     async def main() -> None:
         async with LanguageServers(workspace, [hostile("deaf", wait=SHORT)]) as lsp:
             await lsp.diagnostics("a.py")
+            # On a busy machine it starts later than the question waits; before that it is sent nothing.
+            await until(lambda: lsp.status["hostile"].running)
             for number in range(20):
                 lsp.notify_file_changed("a.py", f"{number:0>4000000}")
             await until(lambda: not lsp.status["hostile"].running)
