@@ -212,15 +212,13 @@ def is_speculative() -> bool:
 
 
 def note_read(look: Callable[[Any], Any], value: object) -> bool:
-    """Note that the running code was given `value`, if it is speculative.
+    """Whether the running code is speculative; if it is, note that it was given `value`.
 
     Call it only while `speculates`.
 
     Args:
         look: gives what is there by then, or an awaitable that does, in the call whose `ToolContext` it is handed.
         value: what can be hashed; anything else counts as changed.
-
-    Returns: whether the running code is speculative.
     """
     notes = _noted.get()
     if notes is None:
