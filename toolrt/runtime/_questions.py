@@ -67,7 +67,8 @@ class ToolQuestions:
 
     def ask(self, lane: LaneRecord, call: CallRecord) -> None:
         """Find out what the call's claims look at, and what it claims."""
-        if cast(Tool, call.tool).claims_after is not None:
+        tool: Any = call.tool
+        if tool.claims_after is not None:
             looked_at = self._looked_at_by(lane, call)
             if looked_at:
                 self.machine.admission.looks(lane, call, looked_at)
@@ -138,7 +139,8 @@ class ToolQuestions:
             self.machine.preferred(lane, chosen)
 
     def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        return claims_of(cast(Tool, call.tool), call.input, lane.bare, lane.shared)
+        tool: Any = call.tool
+        return claims_of(tool, call.input, lane.bare, lane.shared)
 
     def _looked_at_by(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
         return looked_at_by(cast(Tool, call.tool), call.input, lane.bare, lane.shared)

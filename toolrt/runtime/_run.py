@@ -305,12 +305,12 @@ class BatchRun:
 
         The event that spawns it may come from another batch, so the task gets the batch's own context.
         """
-        nursery = cast(trio.Nursery, self._nursery)
+        nursery: Any = self._nursery
         run = execute if call.state is CallState.SPAWNED else execute_again
         if self._begins:
             nursery.start_soon(run, self, lane, call, name=call.call.name)
         else:
-            self.context.run(nursery.start_soon, run, self, lane, call, name=call.call.name)  # type: ignore[arg-type]
+            self.context.run(nursery.start_soon, run, self, lane, call, name=call.call.name)
 
     def approve(self, lane: LaneRecord, call: CallRecord) -> None:
         """Ask the approval check."""
@@ -440,7 +440,7 @@ class BatchRun:
         machine = self.machine
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            # A child may wait for a slot that no call of its own batch holds.
+            # A child may wait for a slot that no call of its batch holds, any call for a ticket of another open batch.
             alone = self.lease is None
             for table in self.settings.tables if alone else ():
                 alone = alone and (table.tenure == (self.token, 1) or not table.busy)
@@ -579,7 +579,7 @@ class BatchRun:
             if call.result is None:
                 # Ctrl-C came up in the very submission of the call.
                 self.machine.answer_not_started(call)
-            result = cast(ToolResult, call.result)
+            result: Any = call.result
             if result.progress_dropped != call.progress_dropped:
                 result = call.result = attrs.evolve(result, progress_dropped=call.progress_dropped)
             call.state = _CLOSE[call.state]
