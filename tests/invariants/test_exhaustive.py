@@ -13,6 +13,7 @@ import pytest
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.invariants import KINDS, LAWS, MUTANTS, BatchProgress, Mix, all_batches, exhaust, exhaust_each
+from toolrt.invariants._exhaustive import DIMENSIONS, left_out
 from toolrt.invariants.mixes import _sittings
 from toolrt.invariants.script import Fail, Pause, ReadCell, Say, Scripted
 
@@ -26,6 +27,27 @@ FEW = list(all_batches(2, [KINDS[name] for name in ("reads a cell", "alone", "un
 def test_batches_are_all_there_are() -> None:
     """Every sequence of kinds, in order."""
     assert len(list(all_batches(2))) == len(KINDS) ** 2
+
+
+def test_dimensions_add_to_the_batches() -> None:
+    """Each has batches of its own beside those that there are anyway, and what is not asked for is named."""
+    plain = len(list(all_batches(2)))
+    more = {name: list(all_batches(2, dimensions=[name]))[plain:] for name in DIMENSIONS}
+    assert all(mix.cancel_after is not None for mix in more["cancels"])
+    assert all(any(call.timeout for call in mix.calls) for mix in more["timeouts"])
+    assert all(any(mix.delays) for mix in more["streams"])
+    assert all(more.values())
+    assert "streams" in left_out(["cancels"])
+    assert "cancels" not in left_out(["cancels"]).split(", ")
+    with pytest.raises(DefinitionRefused, match="cancels, timeouts, streams"):
+        all_batches(1, dimensions=["weather"])
+
+
+def test_laws_hold_where_one_call_is_cancelled_or_times_out() -> None:
+    """All traces of the batches that the dimensions add."""
+    found = exhaust(mix for mix in all_batches(1, dimensions=DIMENSIONS) if mix.cancel_after or mix.calls[0].timeout)
+    assert found.ok, str(found)
+    assert found.batches == 4
 
 
 def test_laws_hold_in_every_trace_of_one_call() -> None:

@@ -5,6 +5,8 @@ each of its Mazurkiewicz traces (`toolrt.sim.DPOR`), and every execution is held
 declare that they report all they touch, and the runtime reports what its bookkeeping touches
 (`toolrt.order._footprints`); a step without such a declaration conflicts with every other.
 
+    A dimension gives variants of each batch, one of them at a time; what is left out is named (`left_out`).
+
 Limits.  One execution stands for all of its trace.  A law that looks at the order of two events which no access and no
 cause orders may trip on one of them and not on another; the random executions of `table` look at those.
 """
@@ -29,7 +31,7 @@ from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Fail, ReadCell, Say, Scripted, SeeState, Sleep
 from toolrt.order import LanePolicy, SlotPolicy, gives_up, policy_name
 
-__all__ = ["KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each"]
+__all__ = ["DIMENSIONS", "KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each", "left_out"]
 
 #: The kinds of call that batches are made of.
 KINDS: Mapping[str, Scripted] = {
@@ -44,6 +46,40 @@ KINDS: Mapping[str, Scripted] = {
     "sleeps, then writes the cell": Scripted([Sleep(1), AddCell("a", "z")]),
     "unknown": Scripted(invalid="unknown"),
 }
+
+
+#: Calls whose time is over before they end; they stand for the dimension "timeouts".
+_TIMED = (
+    Scripted([AddCell("a", "q"), Sleep(2)], timeout=1.5),
+    Scripted([Sleep(2)], timeout=1.5, stops=True),
+)
+
+#: Ways in which each batch may be run besides: at once, without a cancel, with calls that have all the time they need.
+#: Virtual seconds of a cancel are between the instants at which something ends: what sleeps is running, what waits for
+#: it is queued.
+_VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "cancels": ({"cancel_after": 0.5}, {"cancel_after": 0.5, "cancel_outside": True}),
+    "timeouts": ({},),
+    "streams": ({"delays": (0.0, 1.0)},),
+}
+
+#: What the batches can have besides.
+DIMENSIONS: tuple[str, ...] = tuple(_VARIANTS)
+
+#: What no batch here has; random mixes do.
+NEVER = (
+    "approvals",
+    "sub-batches",
+    "slow readers",
+    "a cancel at every step",
+    "two dimensions at once",
+)
+
+
+def left_out(dimensions: Iterable[str] = ()) -> str:
+    """What batches with these `dimensions` leave out, for people."""
+    chosen = set(dimensions)
+    return ", ".join([*(name for name in DIMENSIONS if name not in chosen), *NEVER])
 
 
 @attrs.frozen
@@ -103,6 +139,7 @@ def all_batches(
     lanes: str | LanePolicy = "by_claims",
     slots: SlotPolicy | None = None,
     limit: int | None = 10,
+    dimensions: Iterable[str] = (),
 ) -> Iterator[Mix]:
     """Give every batch of exactly so many calls.
 
@@ -112,15 +149,35 @@ def all_batches(
         lanes: the lane policy, as of `Mix`.
         slots: the slot policy, as of `Mix`.
         limit: how many calls run at once, as of `Mix`; a slot policy has a choice where it is below `calls`.
+        dimensions: names of `DIMENSIONS`, how batches are run besides.  "cancels": cancelled half a second after they
+            began, from inside and from outside, where a call sleeps.  "timeouts": with at least one call whose time is
+            over before it ends.  "streams": the second call comes a second after the first.
 
     Raises:
         DefinitionRefused: an argument is not what it must be.
     """
     if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
         raise DefinitionRefused("all_batches(calls)", "a whole number, 1 or more", calls)
+    wanted = list(dimensions)
+    for name in wanted:
+        if name not in DIMENSIONS:
+            raise DefinitionRefused("all_batches(dimensions)", f"names of {', '.join(DIMENSIONS)}", name)
     chosen = tuple(KINDS.values() if kinds is None else kinds)
     like = Mix(lanes=lanes, limit=limit, files={"f": "start "}, state={"x": "0"}, slots=slots)
-    return (attrs.evolve(like, calls=batch) for batch in product(chosen, repeat=calls))
+    return (mix for name in ("", *wanted) for mix in _with_dimension(name, like, calls, chosen))
+
+
+def _with_dimension(name: str, like: Mix, calls: int, kinds: tuple[Scripted, ...]) -> Iterator[Mix]:
+    """Give every batch as the dimension has it; the empty name stands for none."""
+    for batch in product((*kinds, *_TIMED) if name == "timeouts" else kinds, repeat=calls):
+        has = {
+            "": True,
+            "cancels": any(call.seconds for call in batch),
+            "timeouts": any(call.timeout is not None for call in batch),
+            "streams": calls > 1,
+        }[name]
+        for changes in _VARIANTS.get(name, ({},)) if has else ():
+            yield attrs.evolve(like, calls=batch, **changes)
 
 
 def exhaust(

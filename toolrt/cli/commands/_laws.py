@@ -22,6 +22,7 @@ from toolrt.cli.experiment._policies import lanes_named, own, slots_named
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
+from toolrt.invariants._exhaustive import DIMENSIONS, left_out
 
 # Wall seconds between two lines of progress where there is no terminal.
 _EVERY = 30.0
@@ -59,6 +60,10 @@ def laws(
         Parameter(help="random: mutants and workloads, a sample of schedules; dpor: all batches, all their traces."),
     ] = "random",
     calls: Annotated[Whole | None, Parameter(help="With dpor: batches of 1 to so many calls, 2 unless given.")] = None,
+    dimensions: Annotated[
+        str | None,
+        Parameter(help="With dpor: how each batch is run besides: cancels, timeouts, streams, with commas between."),
+    ] = None,
     jobs: Annotated[Whole, Parameter(help="With dpor or --generated: how many processes share the work.")] = 1,
     checkpoint: Annotated[
         Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
@@ -85,6 +90,7 @@ def laws(
             "--executions": executions,
             "--calls": calls,
             "--checkpoint": checkpoint,
+            "--dimensions": dimensions,
             "--law": law or None,
         }
         others |= {"--lanes": None if lanes == "by_claims" else lanes, "--slots": slots, "--limit": limit}
@@ -102,6 +108,7 @@ def laws(
         )
     of_dpor: dict[str, object] = {
         "--calls": calls,
+        "--dimensions": dimensions,
         "--jobs": None if jobs == 1 else jobs,
         "--checkpoint": checkpoint,
         "--lanes": None if lanes == "by_claims" else lanes,
@@ -120,7 +127,14 @@ def laws(
     if strategy == "dpor":
         limit = at_least_one("--limit", LIMIT if limit is None else limit)
         policies = {"lanes": lanes_named(lanes), "slots": slots_named(slots), "limit": limit}
-        batches = [invariants.all_batches(length, **policies) for length in range(1, calls + 1)]  # type: ignore[arg-type]
+        named = _dimensions_named(dimensions)
+        batches = [
+            invariants.all_batches(length, dimensions=named, **policies)  # type: ignore[arg-type]
+            for length in range(1, calls + 1)
+        ]
+        if named:
+            screen.say(f"each batch also with {', '.join(named)}, one of them at a time")
+        screen.say(f"left out: {left_out(named)}")
         return _every_trace(screen, batches, every, jobs, checkpoint, json)
     mutants = [*invariants.MUTANTS.values(), *(_mutant_named(name) for name in mutant or ())]
     screen.say(f"{len(every)} laws, {len(mutants)} mutants, {executions:,} schedules of each")
@@ -138,6 +152,15 @@ def laws(
         screen.say(f"broken by the runtime as it is: {', '.join(broken)}", "red")
     screen.say("PASS: every mutant is caught" if found.ok else "FAIL", "bold green" if found.ok else "bold red")
     return Exit.OK if found.ok else Exit.FAILED
+
+
+def _dimensions_named(dimensions: str | None) -> tuple[str, ...]:
+    """Give the names of dimensions in `dimensions`, each once."""
+    names = () if dimensions is None else tuple(dict.fromkeys(name.strip() for name in dimensions.split(",")))
+    for name in names:
+        if name not in DIMENSIONS:
+            raise InputRefused("--dimensions", f"no dimension is called {name!r}", f"Name {', '.join(DIMENSIONS)}.")
+    return names
 
 
 def _laws_with(own_laws: Sequence[str]) -> dict[str, invariants.Predicate]:
