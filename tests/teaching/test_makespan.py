@@ -13,14 +13,24 @@ from hypothesis import strategies as st
 
 from toolrt.errors import DefinitionRefused
 from toolrt.model import READ, WRITE, Claim
-from toolrt.order import LanePolicy, by_claims, by_safety, parallel, serial
+from toolrt.order import LaneChoice, LanePolicy, PolicyCall, by_claims, by_safety, parallel, serial
 from toolrt.teaching import lab
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explanation" / "makespan.md"
 WRITE_PAGE = ROOT / ".ci" / "write_makespan.py"
 
-_RIGHT = (by_claims, by_safety, parallel, serial)
+
+class Pairs:
+    """As `by_claims`, but no lane has more than two calls."""
+
+    def place(self, call: PolicyCall, lane: tuple[PolicyCall, ...]) -> LaneChoice:
+        if not by_claims(call.tool, call.input):
+            return LaneChoice.ALONE
+        return LaneChoice.OPEN if len(lane) >= 2 else LaneChoice.JOIN
+
+
+_RIGHT = (by_claims, by_safety, parallel, serial, Pairs())
 _CLAIMS = st.builds(
     Claim,
     st.sampled_from([("a",), ("a", "1"), ("a", "2"), ("b", "1")]),
