@@ -29,9 +29,9 @@ def kept() -> dict[str, Any]:
 
 def score_table(score: dict[str, Any]) -> str:
     """Give a row for each mutant, with what each seed took."""
-    asked = (
-        f"At most {score['examples']:,} examples for each of {len(score['seeds'])} seeds, at commit `{score['commit']}`"
-    )
+    run = ", ".join(f"{count:,}" for count in score["run"])
+    early = ", ended early" if score["interrupted"] or max(score["run"]) < score["examples"] else ""
+    asked = f"{run} examples, by seed{early}, at commit `{score['commit']}`"
     caught = sum(row["median"] is not None for row in score["mutants"].values())
     median = "none" if score["median"] is None else f"{score['median']:,}"
     lines = [
@@ -89,16 +89,19 @@ def measure(name: str, examples: int, seeds: int) -> None:
         from tests.invariants._ten_more import TEN_MORE
 
         mutants = TEN_MORE
-    score = mutation_score(
-        examples, mutants, seeds=range(seeds), jobs=2, progress=lambda so_far: print(so_far.summary, flush=True)
-    )
-    print(score)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    results = kept() if KEPT.exists() else {}
-    results[name] = {"commit": commit.stdout.strip(), **score.to_json()}
-    KEPT.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+    def keep(so_far: Any) -> None:
+        print(so_far.summary, flush=True)
+        results = kept() if KEPT.exists() else {}
+        results[name] = {"commit": commit.stdout.strip(), **so_far.to_json()}
+        KEPT.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+    score = mutation_score(examples, mutants, seeds=range(seeds), jobs=2, progress=keep)
+    keep(score)
+    print(score)
 
 
 if __name__ == "__main__":

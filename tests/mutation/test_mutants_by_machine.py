@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.invariants._ten_more import TEN_MORE
 from tests.mutation._mutants import CodeMutant, applied_code, mutants_of
 from tests.mutation.run import KEPT, REASONS, examples_of, judged
-from toolrt.invariants import MUTANTS
+from toolrt.invariants import MUTANTS, Mix, Mutant
+from toolrt.invariants.script import Scripted, Sleep
 from toolrt.order import Slots
-from toolrt.testing._mutation_score import Example
+from toolrt.testing._mutation_score import Example, tripped_by
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +44,10 @@ def test_every_mutant_has_a_name_of_its_own() -> None:
 
 
 def test_sample_of_mutants_by_machine_is_killed(examples: list[Example]) -> None:
-    """Most of a few mutants of the slots die on a few examples, each in a process of its own."""
-    mutants = mutants_of("toolrt.order._slots")[::6]
+    """A call that never counts as over hangs its batch; each mutant is judged in a process of its own."""
+    mutants = [one for one in mutants_of("toolrt.order._machine") if "lane.unfinished -= 1" in one.change]
     answers = [answer for _, answer in judged(mutants, examples, jobs=2)]
-    assert len(answers) == len(mutants)
+    assert len(answers) == len(mutants) >= 2
     assert sum(isinstance(answer, list) for answer in answers) >= 2
 
 
@@ -75,6 +77,23 @@ def test_results_are_of_all_mutants_of_ours() -> None:
     """A mutant that was added since is not passed over in silence."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     assert set(kept["score"]["mutants"]) == set(MUTANTS), "run: python .ci/write_mutation.py --score 2000 5"
+
+
+def test_results_are_of_the_ten_that_were_written_last() -> None:
+    """Each of them has a score, and is none of ours."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    names = {mutant.name for mutant in TEN_MORE}
+    assert set(kept["last"]["mutants"]) == names
+    assert len(names) == 10
+    assert not names & set(MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", TEN_MORE, ids=lambda mutant: mutant.name)
+def test_runtime_that_was_written_last_is_taken_back(mutant: Mutant) -> None:
+    """It breaks what is there, and leaves the runtime as it was."""
+    with mutant.apply():
+        pass
+    assert not tripped_by((Mix([Scripted([Sleep(1)])]), []), replayed=False)
 
 
 def test_reasons_are_of_mutants_that_are_there() -> None:
