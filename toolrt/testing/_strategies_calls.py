@@ -167,6 +167,10 @@ def _overwrite_state(draw: _Draw, palette: Palette) -> Action:
     return script.OverwriteState(_one(draw, palette.keys), draw(_TEXT), draw(_EITHER))
 
 
+def _overwrite_unclaimed(draw: _Draw, palette: Palette) -> Action:
+    return script.OverwriteState(_one(draw, palette.keys), draw(_TEXT))
+
+
 def _break_state(draw: _Draw, palette: Palette) -> Action:
     return script.BreakState()
 
@@ -217,8 +221,9 @@ _LOOKS = frozenset((_pause, _sleep, _say, _see_state, _change_state, _read_cell,
 #: Of these what claims: a call that only reads is kept out by nothing that stops the batch.
 _READS = frozenset((_read_cell, _read_cells, _read_file))
 
-#: What a call of a pure tool may do.
-_PURE = _LOOKS - {_say, _shield} | {_overwrite_state, _break_state, _refuse}
+#: What a call of a pure tool may do.  It claims nothing: it keeps its tickets until it is known that it need not run
+#: again, and no event says so to the law on needless waits.
+_PURE = frozenset((_pause, _sleep, _see_state, _change_state, _overwrite_unclaimed, _break_state, _refuse))
 
 
 @lru_cache(10_000)
@@ -226,6 +231,8 @@ def _kinds(features: frozenset[str], only: frozenset[_Kind] | None) -> tuple[_Ki
     found = [kind for name, kinds in _KINDS.items() if name in features for kind in kinds * 2]
     if only is _LOOKS:
         found += [_sleep, *(kind for kind in found if kind in _READS)]
+    if only is _PURE:
+        found = [_overwrite_unclaimed if kind is _overwrite_state else kind for kind in found]
     return tuple(kind for kind in (_pause, _sleep, *found) if only is None or kind in only)
 
 
@@ -270,7 +277,7 @@ def _call(draw: st.DrawFn, palette: Palette, actions: Any, looks: Any, pures: An
             does = [*does, *([script.Sleep(draw(_SECONDS))] if draw(_EITHER) else []), _fail(draw, palette)]
     bare = Scripted(does)
     is_async = bare.sub_batches or any(isinstance(action, script.LeaveOpen) for action in does)
-    fields["says"] = _one(draw, _promises(bare, features))
+    fields["says"] = _one(draw, _promises(bare, features - {"exclusive"} if pure else features))
     if "sync" in features and not is_async and draw(_OFTEN):
         fields["sync"] = True
     if "finish" in features and draw(_OFTEN):
