@@ -36,7 +36,8 @@ def score_table(score: dict[str, Any]) -> str:
     median = "none" if score["median"] is None else f"{score['median']:,}"
     lines = [
         f"{asked}: {caught} of {len(score['mutants'])} caught, the median mutant after {median} examples.",
-        f"On {len(score['false_alarms'])} of the examples a law tripped on the runtime as it is; they count for no mutant.",
+        f"On {len(score['false_alarms'])} of the examples a law tripped on the runtime as it is; "
+        "they count for no mutant.",
         "",
         "| mutant | median | examples, by seed | laws |",
         "|---|---|---|---|",
