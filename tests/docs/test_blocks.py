@@ -32,6 +32,7 @@ _LAWS = "docs/explanation/laws/"
 COMMANDS = {
     "README.md": "run by .ci/run, each in a clean copy of the checkout, as they stand there",
     "docs/README.md": "installs packages; .ci/check_docs.py builds the same site with the same warnings",
+    "docs/explanation/mutation.md": "run by tests/testing/test_mutation_score.py with fewer examples",
     "docs/explanation/peers.md": "installs other frameworks from an index, which no test may need",
     "docs/explanation/proof.md": "installs a package of the system; the check is run by tests/properties/test_proof.py",
     "docs/how-to/code-intelligence.md": "installs a package from an index, which no test may need",
@@ -44,6 +45,7 @@ COMMANDS = {
 SHOWN = {
     "docs/explanation/litmus.md": "compared below",
     "docs/explanation/simulator.md": "compared below",
+    "docs/paper.md": "figures, which docs/artifact.py makes again: test_paper.py runs some",
     "docs/tutorial/00-ten-minutes.md": "outputs are compared by test_ten_minutes.py; an installation",
     "docs/how-to/watch-a-run.md": "a line of half a minute's wait: tests/cli/test_live.py holds its form",
     "docs/how-to/explore-your-test.md": "outputs are compared by test_explore_page.py; an installation and a setting",

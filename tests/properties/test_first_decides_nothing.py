@@ -45,12 +45,12 @@ MADE_LATE = "DerivedValidator._against Tool._validator"
 BATCH = """
 Admission._tables BatchRun._nursery BatchRun.applied BatchRun.outcome BatchRun.records BatchRun.state
 CallRecord.changes CallRecord.missing CallRecord.modifiers CallRecord.opened CallRecord.pending_progress
-CallRecord.siblings CallRecord.state CallRecord.tickets CallRecord.undecided Cursor._calls Cursor._lanes
-Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress LanePlace.index LaneRecord.calls LaneRecord.decided
-LaneRecord.modified LaneRecord.ready LaneRecord.running LaneRecord.start LaneRecord.state LaneRecord.undecided
+CallRecord.siblings CallRecord.state CallRecord.tickets Cursor._calls Cursor._lanes
+Cursor._merges Cursor._merges_due Cursor._slot Cursor.progress LanePlace.index LaneRecord.calls
+LaneRecord.modified LaneRecord.ready LaneRecord.running LaneRecord.start LaneRecord.state
 LaneRecord.unfinished Lease._changes Lease._ended Lease._open Lease._opened Lease._tables LentSlot.running
 Machine.calls Machine.current Machine.lanes Machine.state Reader._calls Reader._reading Reader.news Reader.unread
-Slots.starved StateKeys._keys StateKeys._subtrees
+Slots.starved
 """
 
 #: What one call, or one modifier, read of the state that it was given: that state is the same under every schedule.
@@ -85,7 +85,7 @@ CodeIndex._facts CodeIndex._tools FactIndex._store FactIndex.age FactStore._idle
 
 #: Language servers: what they are told follows from call order, and their answers belong to versions of texts.
 SERVERS = """
-LanguageConnection._attempt LanguageConnection.starts LanguageServers._noted LanguageServers._tools
+Attempt.session LanguageConnection.starts LanguageServers._noted LanguageServers._tools
 LanguageServers._untold RecordedServer.told LanguageSession._documents LanguageSession._names_versions
 LanguageSession._pending LanguageSession._told LanguageSession._unasked LanguageSession._versions
 _RecordedChannel._texts _Document.published

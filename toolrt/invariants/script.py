@@ -112,7 +112,7 @@ class ReadCell(Brief):
 
 @attrs.frozen(repr=False)
 class ReadCells(Brief):
-    """Look at a cell and at all cells below it; what is there is part of the answer."""
+    """Look at the cell `under` and at all cells below it; what is there is part of the answer."""
 
     under: str
 
@@ -127,7 +127,10 @@ class AddCell(Brief):
 
 @attrs.frozen(repr=False)
 class AddCells(Brief):
-    """Add a text to a cell and to all cells below it that hold one, with a checkpoint between looking and writing."""
+    """Add a text to the cell `under` and to all cells below it that hold one.
+
+    A checkpoint stands between looking and writing.
+    """
 
     under: str
     text: str
