@@ -37,6 +37,8 @@ with contextlib.suppress(ImportError):
 
     common: dict[str, Any] = {
         "deadline": None,
+        # With the variable CI set, Hypothesis would draw the same for ever.
+        "derandomize": False,
         "print_blob": True,
         "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much],
     }

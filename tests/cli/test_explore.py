@@ -277,7 +277,7 @@ def test_laws_catches_every_mutant(toolrt: Any, monkeypatch: pytest.MonkeyPatch)
     real = invariants.table
     laws = invariants.LAWS if FULL else ("answered_once", "exclusive_alone")
     chosen = [mutant for mutant in invariants.MUTANTS.values() if mutant.law in laws]
-    monkeypatch.setattr(invariants, "table", lambda n, seed: real(n, seed, chosen))
+    monkeypatch.setattr(invariants, "table", lambda n, seed, *rest: real(n, seed, chosen))
     ended = toolrt("laws", "--executions", 8, "--json")
     table = json.loads(ended.out)
     assert (ended.code, table["survivors"], table["false_alarms"]) == (0, [], [])
@@ -289,7 +289,7 @@ def test_laws_exits_1_when_a_mutant_survives(toolrt: Any, monkeypatch: pytest.Mo
     laws = {name: (lambda trace: []) if name == "answered_once" else law for name, law in invariants.LAWS.items()}
     real = invariants.table
     chosen = [mutant for mutant in invariants.MUTANTS.values() if mutant.law == "answered_once"]
-    monkeypatch.setattr(invariants, "table", lambda n, seed: real(n, seed, chosen, laws, []))
+    monkeypatch.setattr(invariants, "table", lambda n, seed, *rest: real(n, seed, chosen, laws, []))
     ended = toolrt("laws", "--executions", 1)
     assert ended.code == 1
     assert "SURVIVED" in ended.out
@@ -330,7 +330,7 @@ def test_laws_of_a_sample_are_not_shared_out(toolrt: Any, option: tuple[Any, ...
 def test_laws_in_some_traces_are_not_shown(toolrt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With batches that were not reached the answer is neither yes nor no."""
     real = invariants.exhaust_each
-    monkeypatch.setattr(invariants, "exhaust_each", lambda groups, **given: real(groups, most=1))
+    monkeypatch.setattr(invariants, "exhaust_each", lambda groups, *rest, **given: real(groups, most=1))
     ended = toolrt("laws", "--strategy", "dpor", "--calls", 1)
     assert ended.code == 3
     assert "INCONCLUSIVE" in ended.out
@@ -340,7 +340,7 @@ def test_laws_in_every_trace_exits_1_when_one_trips(toolrt: Any, monkeypatch: py
     """A law that nothing can keep."""
     real = invariants.exhaust_each
     never = invariants.law("never", "Nothing happens.")(lambda trace: ["something did"])
-    monkeypatch.setattr(invariants, "exhaust_each", lambda groups, **given: real(groups, {"never": never}))
+    monkeypatch.setattr(invariants, "exhaust_each", lambda groups, *rest, **given: real(groups, {"never": never}))
     ended = toolrt("laws", "--strategy", "dpor", "--calls", 1)
     assert ended.code == 1
     assert "never" in ended.out

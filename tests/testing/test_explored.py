@@ -409,8 +409,10 @@ def test_deadline_counts_the_slowest_execution(seconds: float, fails: bool, monk
         takes()
 
 
-def test_example_that_failed_is_found_again_from_the_database() -> None:
+def test_example_that_failed_is_found_again_from_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """The workload is kept by Hypothesis, the schedule beside it."""
+    # Where a seed is given for the whole run, Hypothesis looks into no database.
+    monkeypatch.setattr("hypothesis.core.global_force_seed", None)
     database = InMemoryExampleDatabase()
     calls: list[int] = []
 

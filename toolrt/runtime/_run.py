@@ -443,7 +443,7 @@ class BatchRun:
             # A child may wait for a slot that no call of its batch holds, any call for a ticket of another open batch.
             alone = self.lease is None
             for table in self.settings.tables if alone else ():
-                alone = alone and (table.tenure == (self.token, 1) or not table.busy)
+                alone = alone and not table.busy
             try:
                 self._begins = True
                 try:

@@ -44,7 +44,9 @@ def schedules(max_size: int = 60, max_choice: int = 4) -> st.SearchStrategy[list
         max_size: how many steps are chosen at most; after them every choice is the simplest.
         max_choice: the highest choice; one that is higher than what is enabled means the last.
     """
-    return st.lists(st.integers(0, max_choice), max_size=max_size)
+    choices = st.integers(0, max_choice)
+    # Lists are drawn short, and most steps of a mix come after their end; so half of them are drawn long.
+    return st.lists(choices, max_size=max_size) | st.lists(choices, min_size=max_size // 2, max_size=max_size)
 
 
 def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
@@ -101,6 +103,10 @@ def _swarm(number: int, off: frozenset[str], fails: bool) -> tuple[frozenset[str
     if "stops" in features and chance.random() < 0.5:
         # A stop meets calls that run beside the one that fails only where these do nothing but read.
         features |= {"readers", chance.choice(("cells", "files", "paths"))}
+    if "sub-batches" in features and chance.random() < 0.5:
+        # The calls of a sub-batch meet each other only where they touch the same things, and they are few.
+        features.add(chance.choice(("cells", "files", "paths")))
+        has = has - {"many names"} | {"one name"}
     palette = Palette(frozenset(features) - off, max_actions=2 if "crowd" in has else 4, fails=fails, depth=2)
     if "one name" in has:
         palette = attrs.evolve(palette, cells=("a",), files=("f",), keys=("x",))

@@ -53,7 +53,7 @@ FEATURES: Mapping[str, int] = {
     "invalid": 4,
     "twins": 2,
     "pure": 8,
-    "sub-batches": 4,
+    "sub-batches": 6,
 }
 
 #: Whole seconds for what a call does, halves for its timeout: never a tie.
@@ -306,6 +306,7 @@ def call_of(palette: Palette) -> st.SearchStrategy[Scripted]:
     children = None
     if palette.depth > 0 and "sub-batches" in palette.features:
         inner = attrs.evolve(palette, max_actions=min(2, palette.max_actions), depth=palette.depth - 1)
-        children = calls_of(inner, 1, 3)
+        # Mostly several, and few more than there are slots: one child alone meets no other.
+        children = calls_of(inner, 1, 3) | calls_of(inner, 2, 4)
     actions, looks, pures = (_actions(palette, only) for only in (None, _LOOKS, _PURE))
     return _call(palette, actions, looks, pures, children)

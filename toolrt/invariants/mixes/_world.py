@@ -433,7 +433,7 @@ async def _wait_with_child(action: FailWhenCancelled) -> None:
         try:
             await trio.sleep(action.seconds)
         except trio.Cancelled:
-            raise ScriptedFailure(action.text) from None
+            raise ScriptedFailure(action.text) from None  # noqa: ASYNC104 - that is what the action is for
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(child)

@@ -59,8 +59,8 @@ class ToolShape:
     weight: int
     #: The median of its durations, in virtual seconds.
     seconds: float
-    #: What a call touches: "read order" and "write order" mean one drawn thing of that kind, "read order *" all of
-    #: them.  One kind is drawn once in a call.
+    #: What a call touches: "read order" and "write order" mean one drawn thing of that kind, with a star behind
+    #: it all of them.  One kind is drawn once in a call.
     touches: tuple[str, ...] = ()
     #: Whether it declares that.
     declares: bool = True
