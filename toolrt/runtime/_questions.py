@@ -139,7 +139,7 @@ class ToolQuestions:
             self.machine.preferred(lane, chosen)
 
     def _claims_of(self, lane: LaneRecord, call: CallRecord) -> tuple[Claim, ...]:
-        tool: Any = call.tool
+        tool = cast(Tool, call.tool)
         if tool.claims is not None and lane.shared and not tool.alone:
             return tool.claims_for(call.input, lane.bare)  # the common case of `claims_of`
         return claims_of(tool, call.input, lane.bare, lane.shared)
