@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -69,11 +70,15 @@ class Relation:
         assert len(self.running) < self.limit, f"call {call} starts without a free slot"
         self.running.add(call)
 
-    def end(self, call: int) -> None:
-        """``Finish`` and ``Cut``: a call ends once, and has run or never will."""
+    def end(self, call: int, again: bool) -> None:
+        """``Finish`` and ``Cut``: a call ends once, and has run or never will.
+
+        The model has the last run alone of a call that runs `again`: until that ends the call keeps its tickets.
+        """
         assert call in self.claims, f"call {call} ends without tickets, or twice"
-        del self.claims[call]
         self.running.discard(call)
+        if not again:
+            del self.claims[call]
 
 
 def refused(trace: Trace) -> str | None:
@@ -89,18 +94,25 @@ def refused(trace: Trace) -> str | None:
     return None
 
 
-def _follow(events: Iterable[TraceEvent]) -> None:
-    relation = Relation(0)
+def _follow(events: Sequence[TraceEvent]) -> None:
+    relation, stopping = Relation(0), set[int]()
+    told = Counter((event.kind, event.fields.get("call")) for event in events)
+    ended: Counter[int] = Counter()
     for event in events:
         fields = event.fields
         if event.kind == "batch.opened":
             relation = Relation(float("inf") if fields["limit"] is None else fields["limit"])
         elif event.kind == "ticket.taken":
-            relation.take(fields["call"], [*_declared(fields["claims"]), *_control(event)])
+            relation.take(fields["call"], [*_declared(fields["claims"]), *_control(event, fields["lane"] in stopping)])
+            if fields["stops"]:
+                stopping.add(fields["lane"])
         elif event.kind == "call.started":
             relation.start(fields["call"])
         elif event.kind == "call.ended":
-            relation.end(fields["call"])
+            call = fields["call"]
+            ended[call] += 1
+            allowed = min(told["call.ended", call], 1 + told["call.again", call])
+            relation.end(call, again=ended[call] < allowed)
 
 
 def _declared(claims: Iterable[tuple[str, list[str], bool]]) -> Iterable[Ticketed]:
@@ -108,11 +120,11 @@ def _declared(claims: Iterable[tuple[str, list[str], bool]]) -> Iterable[Tickete
         yield "workspace", Claim(tuple(resource), READ if how == READ.value else WRITE, subtree)
 
 
-def _control(event: TraceEvent) -> Iterable[Ticketed]:
-    """A call that may stop the batch writes the control claim; calls that may be stopped read it."""
+def _control(event: TraceEvent, behind: bool) -> Iterable[Ticketed]:
+    """A call that may stop the batch writes its lane's control claim; calls `behind` it, which it may stop, read it."""
     if event.fields["stops"]:
         yield "control", Claim((), WRITE)
-    elif not event.fields["reads_only"]:
+    elif behind and not event.fields["reads_only"]:
         yield "control", Claim((), READ)
 
 
