@@ -194,7 +194,7 @@ class Scheduler:
                 while runq:
                     take(runq.popleft())
                 # 2. foreign
-                if (foreign or callbacks or callbacks_once) and not self._has_its_turn():
+                if (foreign or callbacks or callbacks_once) and not self._turns().is_programs(self._ended):
                     self._hand_over(batch)
                     return
                 # 3. deadlines
@@ -410,40 +410,23 @@ class Scheduler:
 
     # ------------------------------------------------------------------ while foreign tasks run
 
-    def _has_its_turn(self) -> bool:
-        """Say whether the program steps next although foreign tasks can run."""
-        roster = self.roster
-        return (roster.last_ready or bool(roster.ready)) and not self._ended and self._turns().give_way()
-
     def _turns(self) -> Turns:
-        turns, job = self._turns_taken, self._job
+        turns = self._turns_taken
         if turns is None:
-            turns = self._turns_taken = Turns(self.roster.foreign, self._seam, job.step_limit, job.pass_limit)
+            turns = self._turns_taken = Turns(self.roster, self._seam, self.record, self._job)
         return turns
 
     def _hand_over(self, batch: list[Task]) -> None:
-        """Have Trio step the foreign tasks and call the callbacks."""
-        self._count_foreign_pass()
-        roster, record = self.roster, self.record
-        if record.beside is None:
-            record.beside = self._seam.foreign_among(roster.foreign)
-        # What Trio does before it asks again has no step for a cause.
-        roster.origin = -1
-        roster.spawner = None
-        if self._ended and len(roster.foreign) > 1:
-            self._turns().hand_over_all_but_the_harness(batch)
-        else:
-            self._turns().hand_over(batch)
-
-    def _count_foreign_pass(self) -> None:
-        """Count a pass in which no task of the program steps; too many end the execution."""
+        """Have Trio step the foreign tasks and call the callbacks; too many passes in a row end the execution."""
+        turns, steps = self._turns(), len(self.record.steps)
         if self._ended:
-            return
-        if self.given_up:
+            pass
+        elif self.given_up:
             self._may_unwind()
-        elif self._turns().count_pass(steps := len(self.record.steps)):
+        elif turns.count_pass(steps):
             limit = self._job.step_limit
             self._give_up(pass_limit_reached(steps, self.roster, self._seam, limit, self._clock_moved_at))
+        turns.hand_over(batch, self._ended)
 
     # ------------------------------------------------------------------ when nothing can run
 

@@ -8,9 +8,16 @@ counted, and the step limit ends them too.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from trio.lowlevel import Task
 
 from toolrt.sim._trio_internals import Seam
+from toolrt.sim.engine._roster import Roster
+
+if TYPE_CHECKING:
+    from toolrt.sim.engine._job import Job
+    from toolrt.sim.engine._record import ExecutionRecord
 
 __all__ = ["Turns"]
 
@@ -25,17 +32,19 @@ class Turns:
     """The turns of one execution.
 
     Args:
-        foreign: the foreign tasks taken from Trio's run queue; emptied as they are handed back.
+        roster: the execution's tasks; its foreign ones are handed back from here.
         seam: the Trio run it happens in.
-        step_limit: the number of steps after which the execution is stopped.
-        pass_limit: how many foreign passes may follow one another; None is the step limit, at least 10,000.
+        record: what is kept of it.
+        job: what is executed: its limits count here.
     """
 
-    def __init__(self, foreign: list[Task], seam: Seam, step_limit: int, pass_limit: int | None) -> None:
-        self._foreign = foreign
+    def __init__(self, roster: Roster, seam: Seam, record: ExecutionRecord, job: Job) -> None:
+        self._roster = roster
+        self._foreign = roster.foreign
         self._seam = seam
-        self._step_limit = step_limit
-        self._pass_limit = pass_limit or max(step_limit, _LEAST_PASS_LIMIT)
+        self._record = record
+        self._step_limit = job.step_limit
+        self._pass_limit = job.pass_limit or max(job.step_limit, _LEAST_PASS_LIMIT)
         # How many foreign passes there were since the program had made so many steps.
         self._passes = 0
         self._passes_since = 0
@@ -43,9 +52,10 @@ class Turns:
         # Whether Trio is to step the harness alone next.
         self._harness_is_next = False
 
-    def give_way(self) -> bool:
-        """Let the program step next if foreign tasks have had their turn; say whether."""
-        if self._passes < self._patience:
+    def is_programs(self, ended: bool) -> bool:
+        """Say whether the program steps next although foreign tasks can run: these have had their turn."""
+        roster = self._roster
+        if ended or not (roster.last_ready or roster.ready) or self._passes < self._patience:
             return False
         self._patience = 1
         self._passes = 0
@@ -60,26 +70,36 @@ class Turns:
         # The schedule of an execution that ended this way is replayed with its length for a limit.
         return self._passes > (self._pass_limit if steps < self._step_limit else _LEAST_PASS_LIMIT)
 
-    def hand_over(self, batch: list[Task]) -> None:
-        """Have Trio step all foreign tasks."""
-        if len(self._foreign) > 1:
-            # They may have been woken in the order of a set.
-            self._foreign.sort(key=self._seam.age_of)
-        batch.extend(self._foreign)
-        self._foreign.clear()
+    def hand_over(self, batch: list[Task], ended: bool) -> None:
+        """Have Trio step all foreign tasks; when the execution has ended, the harness alone after the others.
 
-    def hand_over_all_but_the_harness(self, batch: list[Task]) -> None:
-        """Have Trio step the others, then the harness alone: it ends tasks, which must not be in its own pass."""
-        harness = [task for task in self._foreign if self._seam.is_main(task)]
-        self._foreign[:] = [task for task in self._foreign if not self._seam.is_main(task)]
-        self.hand_over(batch)
-        self._foreign.extend(harness)
-        self._harness_is_next = True
+        The harness ends tasks, which must not be in its own pass.
+        """
+        roster, record, foreign = self._roster, self._record, self._foreign
+        if record.beside is None:
+            record.beside = self._seam.foreign_among(foreign)
+        # What Trio does before it asks again has no step for a cause.
+        roster.origin = -1
+        roster.spawner = None
+        harness: list[Task] = []
+        if ended and len(foreign) > 1:
+            harness = [task for task in foreign if self._seam.is_main(task)]
+            foreign[:] = [task for task in foreign if not self._seam.is_main(task)]
+            self._harness_is_next = True
+        self._hand_all_over(batch)
+        foreign.extend(harness)
 
     def hand_over_the_harness(self, batch: list[Task]) -> bool:
         """Have Trio step the harness alone, if it is next; say whether."""
         if not self._harness_is_next:
             return False
         self._harness_is_next = False
-        self.hand_over(batch)
+        self._hand_all_over(batch)
         return True
+
+    def _hand_all_over(self, batch: list[Task]) -> None:
+        if len(self._foreign) > 1:
+            # They may have been woken in the order of a set.
+            self._foreign.sort(key=self._seam.age_of)
+        batch.extend(self._foreign)
+        self._foreign.clear()
