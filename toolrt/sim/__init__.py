@@ -38,6 +38,7 @@ from toolrt.sim.exploring._estimate import Estimate, estimate
 from toolrt.sim.exploring._explore import explore, replay, run
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._report import Failure, Report, Verdict
+from toolrt.sim.judging._outcome_sets import OutcomeComparison, compare
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
 from toolrt.sim.programs._actors import CANCELLED
 from toolrt.sim.programs._cell import Cell
@@ -70,6 +71,7 @@ __all__ = [
     "Failure",
     "Fifo",
     "Follow",
+    "OutcomeComparison",
     "Policy",
     "Portfolio",
     "Progress",
@@ -86,6 +88,7 @@ __all__ = [
     "Strayed",
     "Verdict",
     "choose",
+    "compare",
     "estimate",
     "explore",
     "faults",

@@ -15,6 +15,7 @@ import attrs
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._judge import Check, Judgement, judge
+from toolrt.sim.exploring._outcomes import never_made
 from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.exploring._tally import outcome_key
 from toolrt.sim.exploring._workers import ExploredProgram
@@ -106,6 +107,10 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     if verdict is Verdict.PASS and name not in (None, "any") and not enters_scope(task.timed(), name, task.step_limit):
         # No scope has this name, so no execution was cancelled.
         verdict, complete, why = Verdict.INCONCLUSIVE, False, f"the simplest schedule enters no scope named {name!r}"
+    missing = never_made(task.check, seen.outcomes)
+    if missing and verdict is Verdict.PASS:
+        verdict = Verdict.FAIL if complete else Verdict.INCONCLUSIVE
+        why = None if complete else "expected outcomes were not seen; more executions may make them"
     extra = (task.cancel_at, task.clock, task.clock_moves)
     if actors := named_actors(*extra):
         claim += f" with {', '.join(actors)}"
@@ -124,4 +129,5 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         interrupted=seen.interrupted,
         checked=task.check is not None,
         leaves_out=tuple(getattr(task.check, "leaves_out", ())),
+        missing=missing,
     )

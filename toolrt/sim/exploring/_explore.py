@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from toolrt.errors import DefinitionRefused, ReplayDiverged
@@ -16,6 +16,7 @@ from toolrt.sim.exploring._checkpoint import Checkpoint
 from toolrt.sim.exploring._conclusion import report_of
 from toolrt.sim.exploring._divided import Divided
 from toolrt.sim.exploring._judge import Check
+from toolrt.sim.exploring._outcomes import with_outcomes
 from toolrt.sim.exploring._progress import Budget
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._repeats import step_in_words, told_by
@@ -158,6 +159,7 @@ def explore(
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     made_from: str = "",
+    outcomes: Iterable[Any] | None = None,
 ) -> Report:
     """Run `program` under many schedules and judge each execution.
 
@@ -187,6 +189,10 @@ def explore(
             is for.
         made_from: what the program works on, where its name does not say it: a digest of its input, a version.  A
             checkpoint of the same program made from something else is refused.
+        outcomes: every outcome that the program must have, and no other: values that it returns, and types of errors
+            or their names.  A list where a value cannot be hashed.  Another outcome is a failure.  One that never comes
+            is in `Report.missing`: the verdict is FAIL when the whole space was run, else INCONCLUSIVE.  An error that
+            is expected here is no failure.  None: outcomes are counted, and not compared.
 
     Returns:
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
@@ -225,6 +231,7 @@ def explore(
     # Refuse a bad program or limit before anything runs, also when the strategy gives nothing.
     checked_job(program, Fifo(), step_limit)
     # Refuse what may not happen beside it, too.
+    check = with_outcomes(check, outcomes)
     task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves)
     task.bound()
     budget = Budget(max_executions, seconds)

@@ -5,7 +5,8 @@ text, which is the violation, or by returning violations (anything iterable that
 text and an empty list are no complaint; then an execution that ended with an error is still a failure.  Exactly
 ``True`` says that all is well, also with an error.  An execution that the step limit ended while the clock waited, or a
 task that was never given a turn, decides nothing and is not shown to the check: time only moves when nothing can run,
-and a schedule may starve a task as no scheduler of Trio's does, so it may have been about to end.
+and a schedule may starve a task as no scheduler of Trio's does, so it may have been about to end.  An answer with a
+true attribute ``undecided`` decides nothing either.
 """
 
 from __future__ import annotations
@@ -87,6 +88,11 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
         return Judgement(failed=True, violations=("the check returned False",))
     if answer is None:
         return _FINE if error is None else _WRONG
+    if isinstance(answer, Judgement):
+        return answer
+    if getattr(answer, "undecided", False) is True:
+        # A judge that ran out of its budget; an error is a failure all the same.
+        return Judgement(failed=error is not None, undecided=error is None)
     if isinstance(answer, Iterable) and not isinstance(answer, bytes):
         violations = (() if not answer else (answer,)) if isinstance(answer, str) else tuple(answer)
         return Judgement(failed=bool(violations) or error is not None, violations=violations)

@@ -283,6 +283,8 @@ class Report:
     checked: bool = True
     #: What the check leaves out, each as a text: its own `leaves_out`.
     leaves_out: tuple[str, ...] = ()
+    #: The outcomes that ``outcomes=`` expects and no execution made, as they are counted in `outcomes`.
+    missing: tuple[Any, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -299,12 +301,14 @@ class Report:
         if self.distinct == 1 and self.executions > 1:
             lines.append("Only one schedule came up: nothing was explored.")
         lines += [f"  {count:>7}  {stable_text(value)}" for value, count in self.outcomes.items()]
+        lines += [f"  {'never':>7}  {stable_text(value)}, which is expected" for value in self.missing]
         if self.failed:
             lines.append(f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one.")
         if self.undecided:
             lines.append(
                 f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "
-                "a deadline was pending, a task never had a turn, or a step asked for what is not simulated."
+                "a deadline was pending, a task never had a turn, a step asked for what is not simulated, or the check "
+                "could not decide."
             )
         return "\n".join(lines)
 
@@ -331,5 +335,7 @@ def _where(program: Any) -> str:
 
 def _called(function: Any, otherwise: str) -> str:
     """Give the name a test can use for `function`."""
+    if (argument := getattr(function, "as_argument", None)) is not None:
+        return str(argument)
     name = getattr(function, "__name__", otherwise)
     return name if name.isidentifier() else otherwise

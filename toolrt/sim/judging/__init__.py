@@ -1,0 +1,1 @@
+"""Judges histories of concurrent operations, and sets of outcomes."""
