@@ -139,7 +139,7 @@ def trace_of(scheduler: Any, declared: bool) -> Trace:
             or wild
             or wild_too
             or one in causes
-            or any(steps[one][7] < rest <= begun for rest in scheduler.rests)
+            or any(steps[one][7] < rest <= begun for rest in (*scheduler.rests, *scheduler.passes))
             or any(write or touches_too[resource] for resource, write in touches.items() if resource in touches_too)
         ):
             before[other] |= before[one] | {one}

@@ -6,7 +6,8 @@ the short form only the tasks that stepped, for a person to paste::
     main main.0*2 main.1
 
 A token is a task's path, or path*count for several steps in a row; a last token ``!`` says that the step limit
-ended the execution there.  Both forms are the same text in every process.
+ended the execution there, and a first token ``trio:`` that tasks stepped in passes, ``order="trio"``.  Both forms are
+the same text in every process.
 
 Limits.  A schedule belongs to its program: for another one, or after a change, replaying it raises
 `ReplayDiverged`.
@@ -30,6 +31,7 @@ __all__ = ["Schedule"]
 
 _VERSION = 1
 _STOPPED = "!"
+_IN_PASSES = "trio:"
 
 
 @attrs.frozen(slots=False)
@@ -41,6 +43,8 @@ class Schedule:
     steps: tuple[Step, ...]
     #: True when the step limit ended the execution after the last step.
     stopped: bool = False
+    #: In which orders tasks stepped: "any", or "trio".
+    order: str = "any"
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -66,7 +70,7 @@ class Schedule:
     @cached_property
     def short(self) -> str:
         """The short form."""
-        tokens = []
+        tokens = [] if self.order == "any" else [_IN_PASSES]
         for task, group in groupby(self.tasks):
             count = sum(1 for _ in group)
             tokens.append(task if count == 1 else f"{task}*{count}")
@@ -80,6 +84,7 @@ class Schedule:
             {
                 "toolrt_schedule": _VERSION,
                 "stopped": self.stopped,
+                **({} if self.order == "any" else {"order": self.order}),
                 "steps": [
                     {
                         "task": step.task,
@@ -111,7 +116,9 @@ class Schedule:
             raise ScheduleRefused(text, f"stopped: expected true or false, got {stopped!r:.40}")
         if not isinstance(steps, list):
             raise ScheduleRefused(text, f"steps: expected an array, got {steps!r:.40}")
-        return cls(tuple(_step(text, index, entry) for index, entry in enumerate(steps)), stopped)
+        if (order := document.get("order", "any")) not in ("any", "trio"):
+            raise ScheduleRefused(text, f'order: expected "any" or "trio", got {order!r:.40}')
+        return cls(tuple(_step(text, index, entry) for index, entry in enumerate(steps)), stopped, order)
 
     @classmethod
     def from_short(cls, text: str) -> Schedule:
@@ -126,6 +133,9 @@ class Schedule:
         stopped = bool(tokens) and tokens[-1] == _STOPPED
         if stopped:
             tokens.pop()
+        order = "trio" if tokens[:1] == [_IN_PASSES] else "any"
+        if order == "trio":
+            del tokens[0]
         if not tokens:
             raise ScheduleRefused(text, "it is empty; the shortest schedule is: main")
         for place, token in enumerate(tokens):
@@ -138,7 +148,7 @@ class Schedule:
                 raise ScheduleRefused(text, f"token {place}: {count!r} is not a count of 1 or more")
             for _ in range(int(count) if star else 1):
                 steps.append(Step(len(steps), task, (), -1, (), 0.0))
-        return cls(tuple(steps), stopped)
+        return cls(tuple(steps), stopped, order)
 
     @classmethod
     def of(cls, value: object) -> Schedule:

@@ -17,13 +17,14 @@ from toolrt.sim._trio_internals._control import controlled, outside_run
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
-from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, can_step_inside
+from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
 from toolrt.sim._trio_internals._things import TIME, Primitives, begun_under, cancels, reads
 
 __all__ = [
     "DUE",
     "ENDED",
     "GOES_ON",
+    "PARKED",
     "TIME",
     "Primitives",
     "Reports",

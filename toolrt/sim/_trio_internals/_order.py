@@ -74,6 +74,8 @@ def expire_in_path_order(mine: Callable[[], Seam | None]) -> Callable[[Any, floa
     def expire(deadlines: Any, now: float) -> bool:
         seam = mine()
         if seam is not None and seam.runner.deadlines is deadlines:
+            if seam.holds_deadlines:
+                return False
             due = [entry for entry in deadlines._heap if entry[0] <= now]
             if len(due) > 1:
                 _rank_due(deadlines, due, seam.key_of)

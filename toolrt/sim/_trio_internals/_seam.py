@@ -50,6 +50,8 @@ class Seam:
         self.count_runnable: Callable[[], int] = lambda: 0
         #: Ends the execution because the program would leave the simulation; set by the host for each execution.
         self.refused: Callable[[BaseException], None] = lambda refusal: None
+        #: True: deadlines expire when `expire` is called, and not when Trio's loop looks at them.
+        self.holds_deadlines = False
         #: The path of every execution's first task.
         self.root_path = TaskPath((), ROOT)
         #: What executions leave in it.
@@ -78,7 +80,11 @@ class Seam:
 
     def expire(self, now: float) -> None:
         """Cancel every scope whose deadline is at or before `now`, in a stable order."""
-        self._deadlines.expire(now)
+        holds, self.holds_deadlines = self.holds_deadlines, False
+        try:
+            self._deadlines.expire(now)
+        finally:
+            self.holds_deadlines = holds
 
     def has_idle_waiters(self) -> bool:
         """Say whether a task is in `wait_all_tasks_blocked`."""

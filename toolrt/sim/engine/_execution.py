@@ -38,6 +38,7 @@ class Execution:
         stopped: bool,
         index: int,
         beside: str | None = None,
+        order: str = "any",
     ) -> None:
         #: What the program returned; None when there is an error.
         self.value = value
@@ -47,6 +48,8 @@ class Execution:
         self.index = index
         #: What ran beside the program's tasks, in an order that no schedule holds (system tasks, callbacks); or None.
         self.beside = beside
+        #: In which orders tasks stepped: "any", or "trio".
+        self.order = order
         self._raw_steps = steps
         self._raw_events = events
         self._stopped = stopped
@@ -71,7 +74,7 @@ class Execution:
     def schedule(self) -> Schedule:
         """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
         # What woke a task follows from the choices, and is in no form of a schedule.
-        return Schedule(self._steps(with_causes=False), self._stopped)
+        return Schedule(self._steps(with_causes=False), self._stopped, self.order)
 
     @cached_property
     def trace(self) -> Trace:
@@ -103,8 +106,10 @@ class Execution:
 
     def _meta(self) -> Mapping[str, Any]:
         # Neither policy nor seed: the same schedule gives the same trace, however it was found.
+        order = {} if self.order == "any" else {"order": self.order}
         return {
             **_versions(),
+            **order,
             "ended": "returned" if self.error is None else type(self.error).__name__,
         }
 

@@ -176,7 +176,7 @@ class Executions:
             assert job is not None
             self._clock.now = 0.0
             steps: list[RawStep] = []
-            info = RunInfo(job.index, job.step_limit, steps)
+            info = RunInfo(job.index, job.step_limit, steps, job.order)
             things = self._reports.new_things() if job.reports else Primitives({}, [])
             try:
                 job.policy.start(info)
@@ -229,6 +229,8 @@ class Executions:
     def _restore(self) -> None:
         """Give the probe back to the observer before the execution."""
         self.scheduler = probe.implied = None
+        if self.seam is not None:
+            self.seam.holds_deadlines = False
         self._reports.end()
         sink, inline = self._observed_by
         probe.observe(sink, inline=inline)

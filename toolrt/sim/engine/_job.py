@@ -18,12 +18,26 @@ from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.policies._policy import Policy
 
-__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "Job", "Jobs", "checked_job", "result_of"]
+__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "InPasses", "Job", "Jobs", "called", "checked_job", "interruptible", "result_of"]
 
 T = TypeVar("T")
 
 #: After so many steps an execution is stopped, unless the caller says otherwise.
 DEFAULT_STEP_LIMIT = 10_000
+
+
+class InPasses:
+    """A program whose tasks step in passes, as those of Trio's loop do (`_passes`)."""
+
+    def __init__(self, program: Callable[[], Awaitable[Any]]) -> None:
+        self.__wrapped__ = program
+        for name in ("__name__", "__qualname__", "__module__"):
+            # A partial has no names, and what exec made has no module.
+            if isinstance(own := getattr(program, name, None), str):
+                setattr(self, name, own)
+
+    def __call__(self) -> Awaitable[Any]:
+        return self.__wrapped__()
 
 
 @attrs.define
@@ -49,6 +63,11 @@ class Job:
     #: Collects where in the source each step ran, and each access was made; None: they are not wanted.
     places: SourceLines | None = None
 
+    @property
+    def order(self) -> str:
+        """In which orders tasks step: "any", or "trio"."""
+        return "trio" if isinstance(self.program, InPasses) else "any"
+
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:
     """Give the job for unchecked arguments.
@@ -65,6 +84,18 @@ def checked_job(program: object, policy: object, step_limit: object) -> Job:
     if not isinstance(step_limit, int) or isinstance(step_limit, bool) or step_limit < 1:
         raise DefinitionRefused("step_limit", "a number of steps, 1 or more", step_limit)
     return Job(program, policy, step_limit)  # type: ignore[arg-type]
+
+
+@trio.lowlevel.disable_ki_protection
+def called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    """Call `program`, which Ctrl-C may interrupt."""
+    return program()
+
+
+@trio.lowlevel.disable_ki_protection
+async def interruptible(awaitable: Awaitable[Any]) -> Any:
+    """Let Ctrl-C into the program, but not into the code around it."""
+    return await awaitable
 
 
 #: Yields jobs, is sent executions, returns the answer.
@@ -108,7 +139,7 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
     if fault is not None:
         return fault
     stopped = isinstance(error, StepLimit)
-    return Execution(record.value, error, record.steps, record.events, stopped, job.index, record.beside)
+    return Execution(record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order)
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

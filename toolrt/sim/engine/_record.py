@@ -57,6 +57,8 @@ class ExecutionRecord:
             for contents in WATCHED_OUTSIDE:
                 contents.look()
             self.watched += WATCHED_OUTSIDE
+        #: In which orders tasks step: "any", or "trio" (`_passes`).
+        self.order = "any"
         #: The choices that no task's step makes, or None.
         self.extra: ExtraChoices | None = None
         #: The name of the task that may cancel the program at any moment, or None.
@@ -74,8 +76,9 @@ class ExecutionRecord:
         #: The steps that are choices within another one, and whether one was being made when it was given up.
         self.choices_within: list[int] = []
         self.cut_within = False
-        #: The steps before which nothing could run.
+        #: The steps before which nothing could run, and those with which a pass begins, where there are passes.
         self.rests: list[int] = []
+        self.passes: list[int] = []
 
     # ------------------------------------------------------------------ the probe's sink
 

@@ -70,6 +70,7 @@ class Roster:
         "keys",
         "last",
         "last_ready",
+        "later",
         "names",
         "origin",
         "ready",
@@ -88,6 +89,8 @@ class Roster:
         #: The actor that stepped last, and whether it can still run.
         self.last: Actor | None = None
         self.last_ready = False
+        #: Those that can run in the next pass, where there are passes (`_passes`).
+        self.later: list[Actor] = []
         #: Foreign tasks from Trio's run queue.
         self.foreign: list[Task] = []
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
@@ -110,8 +113,18 @@ class Roster:
         self.ready.insert(place, actor)
         self.names.insert(place, actor.name)
 
+    def remove(self, actor: Actor) -> None:
+        """Take an actor out of those that can run."""
+        place = self.ready.index(actor)
+        del self.keys[place], self.ready[place], self.names[place]
+
     def clear_runnable(self) -> None:
         """Forget which tasks can run."""
+        self.later.clear()
+        self.clear_ready()
+
+    def clear_ready(self) -> None:
+        """Forget which tasks can run, but for those of the next pass."""
         self.keys.clear()
         self.ready.clear()
         self.names.clear()
@@ -133,6 +146,19 @@ class Roster:
                 self.last_ready = True
                 return
         self.insert(actor)
+
+    def take_later(self, task: Task) -> None:
+        """Take a task from Trio's run queue as `take` does, for the next pass."""
+        actor = self.actors.get(task)
+        if actor is None:
+            actor = self._name_new(task)
+            if actor is None:
+                self.foreign.append(task)
+                return
+        else:
+            actor.cause = self.origin
+        actor.since = len(self._steps)
+        self.later.append(actor)
 
     def _name_new(self, task: Task) -> Actor | None:
         """Name a task seen for the first time; None when it is foreign."""
@@ -183,7 +209,7 @@ class Roster:
                 asked[other.name] = None
                 return other.name  # type: ignore[no-any-return]
 
-            runnable = actor in self.ready or (self.last_ready and actor is self.last)
+            runnable = actor in self.ready or actor in self.later or (self.last_ready and actor is self.last)
             waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
             if asked and waits_on is not None:
                 waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))

@@ -30,7 +30,7 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -43,7 +43,8 @@ from toolrt.sim._paths import CLOCK
 from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Primitives, Seam, begun_under, can_step_inside, nursery_of
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
-from toolrt.sim.engine._job import Job
+from toolrt.sim.engine._job import Job, called, interruptible
+from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
 from toolrt.sim.engine._roster import Actor, RawStep, Roster
 from toolrt.sim.engine._stops import deadlocked, pass_limit_reached, step_limit_reached
@@ -93,6 +94,8 @@ class Scheduler:
         self.record = ExecutionRecord(clock, steps, things)
         #: The names of the idle-only tasks, or None.
         self.idle_only: tuple[str, ...] | None = None
+        # None: a task that can run may step next, whenever it became able to.
+        self._passes: Passes | None = None
 
         # The enabled list, choice and causes of the running step; and whether a choice has divided it.
         self._making: tuple[tuple[str, ...], int, tuple[int, ...]] = ((), 0, ())
@@ -133,6 +136,8 @@ class Scheduler:
         seam.key_of = roster.key_of
         seam.refused = self.refuse
         seam.count_runnable = roster.ready.__len__
+        if job.order == "trio":
+            self._passes = Passes(roster, seam, self.record, clock)
 
     # ------------------------------------------------------------------ Trio asks
 
@@ -178,16 +183,18 @@ class Scheduler:
         # This is the hottest loop: what each step reads is in a local name, and few things are calls.
         seam, clock, roster, record, runq = self._seam, self._clock, self.roster, self.record, self._seam.runq
         callbacks, callbacks_once = seam.callbacks, seam.callbacks_once
-        inside, step_inside = can_step_inside(), seam.step
+        passes = self._passes
+        inside, step_inside = can_step_inside(), seam.step if passes is None else passes.step
         steps, touched, foreign, actors = record.steps, record.touched, roster.foreign, roster.actors
         statuses, implied, watched = self._statuses, record.things.implied, record.watched
-        ready, keys, names, take = roster.ready, roster.keys, roster.names, roster.take
+        ready, keys, names = roster.ready, roster.keys, roster.names
+        take = roster.take if passes is None else roster.take_later
         pick, pick_any = self._policy.choose, self._pick_any
         handed, self._handed = self._handed, None
         if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
             return
-        # A deadline may have come while others ran.
-        look_for_due = True
+        # A deadline may have come while others ran; within a pass none expires.
+        look_for_due = passes is None
         while True:
             if handed is None:
                 # 1. take
@@ -206,11 +213,14 @@ class Scheduler:
                 # 4. rest
                 last_ready = roster.last_ready
                 extra = record.extra
-                if not last_ready and not ready and (extra is None or not self._can_be_cancelled(extra)):
-                    if self._ended:
-                        return
-                    self._rest()
-                    continue
+                if not last_ready and not ready:
+                    if passes is not None and passes.begin():
+                        continue
+                    if extra is None or not self._can_be_cancelled(extra):
+                        if self._ended:
+                            return
+                        self._rest()
+                        continue
                 # 5. unwind
                 if self.given_up:
                     look_for_due = True
@@ -240,7 +250,12 @@ class Scheduler:
                         enabled = (last.name, *names)
                     else:
                         enabled = last.alone
-                    if extra is not None and not self._ended and enabled[:1] != (CLOCK,):
+                    if (
+                        extra is not None
+                        and not self._ended
+                        and enabled[:1] != (CLOCK,)
+                        and (passes is None or passes.is_between or not enabled)
+                    ):
                         enabled = extra.beside(enabled)
                     try:
                         choice = pick(enabled, index)
@@ -256,11 +271,7 @@ class Scheduler:
                         self._rest()
                         continue
                     if extra is not None and extra.has(enabled[choice]):
-                        record.add_other(enabled[choice], enabled, choice, extra.announce(enabled[choice]))
-                        # It is the cause of what it wakes.
-                        roster.origin = index
-                        if extra.take(enabled[choice]):
-                            self._move_clock()
+                        self._take_extra(extra, enabled, choice)
                         continue
                 # 9. begin
                 if enabled and enabled[0] is CLOCK:
@@ -298,6 +309,8 @@ class Scheduler:
                 self._making = (enabled, choice, causes)
                 # 10. step
                 if not inside:
+                    if passes is not None:
+                        passes.enter(actor)
                     self._handed = actor
                     batch.append(task)
                     return
@@ -378,6 +391,17 @@ class Scheduler:
         task = self.roster.actors[self._seam.current_task()].name  # type: ignore[index]
         return self.extra_choices().enter(scope, task, len(self.record.steps))
 
+    def _take_extra(self, extra: ExtraChoices, enabled: tuple[str, ...], choice: int) -> None:
+        """Carry out a choice that is no task's step."""
+        name, record = enabled[choice], self.record
+        if self._passes is not None:
+            self._passes.reopen()
+        # It is the cause of what it wakes.
+        self.roster.origin = len(record.steps)
+        record.add_other(name, enabled, choice, extra.announce(name))
+        if extra.take(name):
+            self._move_clock()
+
     def _can_be_cancelled(self, extra: ExtraChoices) -> bool:
         """Say whether a scope may be cancelled although nothing can run."""
         return bool(extra.open) and not self.given_up and not self._ended
@@ -436,6 +460,8 @@ class Scheduler:
         roster.origin = -1
         # No task that wakes now was the last to run: all are in path order.
         roster.last = None
+        if self._passes is not None:
+            self._passes.reopen()
         cushion = seam.least_cushion()
         if cushion is not None and cushion < seam.next_deadline() - self._clock.now:
             # Trio does the same: it waits this long to see whether anything happens, and no deadline comes before.
@@ -470,11 +496,11 @@ class Scheduler:
             # Trio stepped it without asking: its loop is not the one this was written for.
             record.fault = UnsupportedTrio(trio.__version__, ["its loop does not hand its tasks to _r.shuffle"])
         try:
-            awaitable = _called(program)
+            awaitable = called(program)
             if not hasattr(awaitable, "__await__"):
                 record.fault = DefinitionRefused("a program", "an async function without arguments", program)
             else:
-                value = await _interruptible(awaitable)
+                value = await interruptible(awaitable)
         except BaseException as error:  # noqa: ASYNC103
             # An exception that left this task would end the executions that follow in the harness's nursery.
             record.freeze(None, error)
@@ -569,14 +595,3 @@ class Scheduler:
             enabled, choice, causes = self._making
             record.take_implied()
             record.steps.append((actor, enabled, choice, record.take_touched(), self._clock.now, causes))
-
-
-@trio.lowlevel.disable_ki_protection
-def _called(program: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-    return program()
-
-
-@trio.lowlevel.disable_ki_protection
-async def _interruptible(awaitable: Awaitable[Any]) -> Any:
-    """Let Ctrl-C into the program, but not into the code around it."""
-    return await awaitable

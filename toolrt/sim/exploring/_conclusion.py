@@ -111,7 +111,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     if missing and verdict is Verdict.PASS:
         verdict = Verdict.FAIL if complete else Verdict.INCONCLUSIVE
         why = None if complete else "expected outcomes were not seen; more executions may make them"
-    extra = (task.cancel_at, task.clock, task.clock_moves)
+    extra = (task.cancel_at, task.clock, task.clock_moves, task.order)
     if actors := named_actors(*extra):
         claim += f" with {', '.join(actors)}"
     arguments, program = arguments_for(*extra), task.bound()
@@ -130,4 +130,5 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         checked=task.check is not None,
         leaves_out=tuple(getattr(task.check, "leaves_out", ())),
         missing=missing,
+        order=task.order,
     )

@@ -22,7 +22,14 @@ from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import DEFAULT_STEP_LIMIT, Driver, checked_job
 from toolrt.sim.policies._random_walk import RandomWalk
-from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, checked_jobs, named_actors, with_actors, with_clock
+from toolrt.sim.programs._actors import (
+    DEFAULT_CLOCK_MOVES,
+    checked_jobs,
+    named_actors,
+    with_actors,
+    with_clock,
+    with_order,
+)
 
 __all__ = ["Estimate", "duration", "estimate", "figure"]
 
@@ -89,6 +96,7 @@ def estimate(
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     jobs: int = 1,
+    order: str = "any",
 ) -> Estimate:
     """Estimate how many schedules `program` has, and how long it would take to run all.
 
@@ -103,6 +111,7 @@ def estimate(
         clock: the same.
         clock_moves: the same.
         jobs: how many processes would run them, 1 or more; the estimate is made by this one.
+        order: as `explore` takes it.
 
     Returns:
         The estimate.  The number is the same for the same seed, the rate is the machine's.
@@ -128,8 +137,9 @@ def estimate(
         raise DefinitionRefused("samples", "a number of executions, 1 or more", samples)
     checked_jobs(jobs)
     checked_job(program, RandomWalk(seed), step_limit)
-    actors = ", ".join(named_actors(cancel_at, clock, clock_moves))
-    first = checked_job(with_actors(with_clock(program, clock, clock_moves), cancel_at), RandomWalk(seed), step_limit)
+    actors = ", ".join(named_actors(cancel_at, clock, clock_moves, order))
+    bound = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
+    first = checked_job(bound, RandomWalk(seed), step_limit)
 
     def driver() -> Driver[Estimate]:
         logs: list[float] = []

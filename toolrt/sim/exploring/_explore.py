@@ -24,7 +24,7 @@ from toolrt.sim.exploring._report import Report
 from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
-from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, checked_jobs, with_actors, with_clock
+from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, checked_jobs, with_actors, with_clock, with_order
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
 __all__ = ["explore", "replay", "run"]
@@ -43,6 +43,7 @@ def run(
     cancel_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
+    order: str = "any",
     details: bool = False,
 ) -> Execution:
     """Run `program` once, with a virtual clock, under the choices of `policy`.
@@ -55,6 +56,8 @@ def run(
             What is cancelled so has the value ``CANCELLED``.  Or the name of a `scope`, which it may cancel.
         clock: None: time moves when nothing can run; "explored": the policy may also move it to the next deadline.
         clock_moves: how often, 1 or more.
+        order: "any": any task that can run may step next; "trio": each of them once per pass, in any order within it,
+            as Trio's scheduler has them.
         details: True: keep in the trace's notes the source line of each step and access, and what each `Cell` held,
             for `Execution.show`.  It takes several times as long.
 
@@ -80,7 +83,7 @@ def run(
         >>> sim.run(program).value
         3600.0
     """
-    program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
+    program = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
     return _executed(checked_job(program, Fifo() if policy is None else policy, step_limit), details)
 
 
@@ -105,6 +108,7 @@ def replay(
     cancel_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
+    order: str = "any",
     details: bool = False,
 ) -> Execution:
     """Run `program` again exactly as `schedule` says.
@@ -115,12 +119,14 @@ def replay(
         cancel_at: what it was when the schedule was made.
         clock: the same.
         clock_moves: the same.
+        order: the same.
         details: as `run` takes it.
 
     Returns:
         The execution; its `error` is the program's.
 
     Raises:
+        DefinitionRefused: the schedule was made in the other order, or an argument is not what it must be.
         ReplayDiverged: the program offered something else than the schedule has; it is never guessed.
         ScheduleRefused: a text is neither form.
 
@@ -130,7 +136,7 @@ def replay(
     wanted = policy.schedule
     # A schedule that the limit did not stop has to end by itself, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    program = with_actors(with_clock(program, clock, clock_moves), cancel_at)
+    program = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
     job = checked_job(program, policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
@@ -155,6 +161,7 @@ def explore(
     cancel_at: str | None = None,
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
+    order: str = "any",
     seconds: float | None = None,
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -182,6 +189,8 @@ def explore(
         clock: None: time moves when nothing can run; "explored": the strategy may also move it to the next deadline
             before any step.
         clock_moves: how often it may in one execution, 1 or more.
+        order: "any": any task that can run may step next, which is what Trio promises; "trio": each of them once per
+            pass, in any order within it, which is what its scheduler does.
         seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
         progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
         checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
@@ -232,7 +241,7 @@ def explore(
     checked_job(program, Fifo(), step_limit)
     # Refuse what may not happen beside it, too.
     check = with_outcomes(check, outcomes)
-    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves)
+    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order)
     task.bound()
     budget = Budget(max_executions, seconds)
     search = strategy.begin()
@@ -258,5 +267,7 @@ def _whose(task: ExploredProgram, strategy: Strategy, made_from: str) -> str:
     name = getattr(task.program, "__qualname__", type(task.program).__qualname__)
     module = getattr(task.program, "__module__", type(task.program).__module__)
     actors = f"cancel_at={task.cancel_at}, clock={task.clock}, clock_moves={task.clock_moves}"
+    if task.order != "any":
+        actors += f", order={task.order}"
     made = f" made from {made_from}" if made_from else ""
     return f"{strategy!r} of {module}.{name}{made}, step_limit={task.step_limit}, {actors}"

@@ -285,6 +285,8 @@ class Report:
     leaves_out: tuple[str, ...] = ()
     #: The outcomes that ``outcomes=`` expects and no execution made, as they are counted in `outcomes`.
     missing: tuple[Any, ...] = ()
+    #: In which orders tasks stepped: "any", or "trio".
+    order: str = "any"
 
     @property
     def summary(self) -> str:

@@ -34,7 +34,7 @@ from toolrt.sim.exploring._judge import Check, judge
 from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.policies import Choices
-from toolrt.sim.programs._actors import with_actors, with_clock
+from toolrt.sim.programs._actors import with_actors, with_clock, with_order
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
@@ -66,6 +66,8 @@ class ExploredProgram:
     clock: str | None
     #: How often it may.
     clock_moves: int
+    #: In which orders tasks step.
+    order: str = "any"
 
     def timed(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with a clock that may move early."""
@@ -73,7 +75,7 @@ class ExploredProgram:
 
     def bound(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with all that can happen to it."""
-        return with_actors(self.timed(), self.cancel_at)
+        return with_order(with_actors(self.timed(), self.cancel_at), self.order)
 
 
 @attrs.frozen

@@ -43,6 +43,8 @@ class RunInfo:
     steps: Sequence[tuple[Any, tuple[str, ...], int, tuple[tuple[Resource, bool], ...], float, tuple[int, ...]]] = (
         attrs.field(default=(), repr=False, eq=False)
     )
+    #: In which orders tasks step: "any", or "trio".
+    order: str = "any"
 
 
 class Policy(Protocol):

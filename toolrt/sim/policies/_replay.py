@@ -8,7 +8,7 @@ guesses.
 
 from __future__ import annotations
 
-from toolrt.errors import ReplayDiverged
+from toolrt.errors import DefinitionRefused, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.policies._policy import RunInfo
 
@@ -30,7 +30,14 @@ class Replay:
         self.schedule = Schedule.of(schedule)
 
     def start(self, info: RunInfo) -> None:
-        """Do nothing: the place in the schedule is the step's index."""
+        """Check that tasks step in the orders in which they did; the place in the schedule is the step's index.
+
+        Raises:
+            DefinitionRefused: they do not.
+        """
+        if self.schedule.order != info.order:
+            recorded = f'"{self.schedule.order}", with which this schedule was recorded'
+            raise DefinitionRefused("order", recorded, info.order)
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Make the choice that the schedule has at this step.

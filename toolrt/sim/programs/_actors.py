@@ -24,7 +24,7 @@ import trio
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._extra_choices import ExtraChoices
 from toolrt.sim.engine._host import current_scheduler, simulate
-from toolrt.sim.engine._job import Driver, Job
+from toolrt.sim.engine._job import Driver, InPasses, Job
 from toolrt.sim.policies._choices import Choices
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "named_actors",
     "with_actors",
     "with_clock",
+    "with_order",
 ]
 
 
@@ -132,6 +133,23 @@ def with_clock(program: _Program, clock: object, moves: object) -> _Program:
     return _called_like(program, _offering(program, moves_early), f" with clock_moves<={moves}")
 
 
+def with_order(program: _Program, order: object) -> _Program:
+    """Give `program` with the orders its tasks step in; put it around what the two functions above give.
+
+    Raises:
+        DefinitionRefused: `order` is neither "any" nor "trio".
+    """
+    if order == "any":
+        return program
+    if order != "trio":
+        raise DefinitionRefused(
+            "order", '"any" (any task that can run may step next) or "trio" (each of them once per pass)', order
+        )
+    if not callable(program):
+        raise DefinitionRefused("a program", "an async function without arguments", program)
+    return InPasses(program)
+
+
 def enters_scope(program: _Program, name: str, step_limit: int) -> bool:
     """Say whether `program` enters a scope of this name in the schedule of zeros; it is run for that."""
     seen: list[ExtraChoices] = []
@@ -158,16 +176,20 @@ def checked_jobs(jobs: object) -> int:
     return jobs
 
 
-def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int) -> list[str]:
-    """Give what else may happen, as a claim says it."""
+def named_actors(cancel_at: str | None, clock: str | None, clock_moves: int, order: str = "any") -> list[str]:
+    """Give what else may happen, and in which orders, as a claim says it."""
     named = [f"cancel_at={cancel_at}"] if cancel_at is not None else []
-    return named if clock is None else [*named, f"clock_moves<={clock_moves}"]
+    if clock is not None:
+        named.append(f"clock_moves<={clock_moves}")
+    return named if order == "any" else [*named, f"order={order}"]
 
 
-def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int) -> str:
+def arguments_for(cancel_at: str | None, clock: str | None, clock_moves: int, order: str = "any") -> str:
     """Give what a call that runs the same program again needs besides, as a caller writes it."""
     text = "" if cancel_at is None else f', cancel_at="{cancel_at}"'
-    return text if clock is None else f'{text}, clock="{clock}", clock_moves={clock_moves}'
+    if clock is not None:
+        text += f', clock="{clock}", clock_moves={clock_moves}'
+    return text if order == "any" else f'{text}, order="{order}"'
 
 
 def _offering(program: _Program, add: Callable[[ExtraChoices], None]) -> _Program:

@@ -68,7 +68,7 @@ class CurrentExecution:
     def still_asleep(self, sleep: Sleep, record: ExecutionRecord, begin: int) -> Sleep:
         """Give those that sleep on after the step that began at `begin` and is the last one made."""
         end = len(record.steps)
-        if record.rests and record.rests[-1] == end:
+        if (record.rests and record.rests[-1] == end) or (record.passes and record.passes[-1] == end):
             return {}
         name, footprint = record.steps[begin][0].name, self.footprints.of(record, begin, end)
         if self.joined and name not in self.may:
@@ -91,11 +91,16 @@ class CurrentExecution:
         nodes, steps, latest, users, wild = self.nodes, record.steps, self._latest, self._users, self._wild
         ever, may, footprints, joined = self.ever, self.may, self.footprints, self.joined
         kept, whole, has_extra = self.kept, events.are_whole, record.extra is not None
-        rests = iter([*map(events.at, record.rests), len(steps) + 1])
-        rest, next_rest = 0, next(rests)
+        # No race goes across a rest, nor across the begin of a pass; only a rest is something that a step could know.
+        begins = sorted({*record.rests, *record.passes}) if record.passes else record.rests
+        rests = iter([*map(events.at, begins), len(steps) + 1])
+        rest, next_rest, idle = 0, next(rests), 0
+        idle_at = set(map(events.at, record.rests))
         for index in range(kept, events.count):
             while next_rest <= index:
                 rest, next_rest = next_rest, next(rests)
+                if rest in idle_at:
+                    idle = rest
             begin = index if whole else events.begin(index)
             actor, enabled, pick, _, _, causes = steps[begin]
             if index < len(nodes):
@@ -156,7 +161,7 @@ class CurrentExecution:
                         before |= nodes[other].before
             node.before = before | 1 << index
             if not joined:
-                self._tell(node, index, rest, causes, versions)
+                self._tell(node, index, idle, causes, versions)
             latest[name] = index
             if footprint.anything:
                 wild.append(index)

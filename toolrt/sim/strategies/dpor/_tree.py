@@ -86,9 +86,10 @@ class ExecutionTree:
             self._let_others_begin(kept + 1)
         if record.extra is not None or record.canceller is not None:
             self._let_others_step(events, kept, offered or ())
-            if not redundant:
+            # Where there are passes, what may happen between two of them is tried between any two.
+            if not redundant and not record.passes:
                 self._let_time_pass_before_a_cancel(events, kept)
-            if record.things.timed:
+            if record.things.timed and not record.passes:
                 self._let_the_clock_move(events, kept)
         self._backtrack()
 
@@ -200,8 +201,9 @@ class ExecutionTree:
                         node.tree.setdefault(name, any_step() if self.careful else (WILD, {}, ()))
 
     def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
-        """Try each optional step that did not happen, where it was enabled last."""
+        """Try each optional step that did not happen, where it was enabled last; between passes everywhere."""
         nodes, may, canceller = self.current.nodes, self.current.may, events.record.canceller
+        in_passes = bool(events.record.passes)
         rests = set(map(events.at, events.record.rests))
         for index in range(kept, len(nodes)):
             node = nodes[index]
@@ -211,9 +213,9 @@ class ExecutionTree:
             cancels = self._cancels(node, events.record)
             for name in node.enabled:
                 if (
-                    (name in may or (name == canceller and is_last))
+                    (name in may or (name == canceller and (is_last or in_passes)))
                     and name != node.name
-                    and (name not in after or (name == CLOCK and idle))
+                    and (in_passes or name not in after or (name == CLOCK and idle))
                     and name not in node.sleep
                     and name not in node.tree
                     and not name == node.enabled[0] == CLOCK

@@ -1,0 +1,106 @@
+"""The passes of ``order="trio"``: every task that can run steps once per pass, in any order within it.
+
+Rules.
+- The tasks that can run when a pass begins are the pass's.  The enabled list has those of them that have not stepped
+  yet.  A task that goes on after its step, or that a step of the pass spawns or wakes, is in the next pass.
+- Deadlines expire between two passes.
+- What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task) is offered
+  between two passes: until the first task of a pass has stepped.  What it wakes joins that pass.
+
+Theory.  Trio's loop takes all tasks out of its run queue, shuffles them and steps each once, then looks at deadlines and
+at input and output; so these are its orders.  Two steps of one pass can be exchanged, because the set of the tasks they
+wake does not depend on their order; two steps of different passes cannot.  So for a reduction the begin of a pass is
+what a moment is at which nothing could run: all after it comes after all before it.
+
+Limits.  Outside Hypothesis Trio shuffles nothing: it reverses its list or not.  The order before that is the order in
+which tasks were woken, and sets of waiting tasks decide that by address.
+"""
+
+from __future__ import annotations
+
+from trio.lowlevel import Task
+
+from toolrt.sim._trio_internals import DUE, GOES_ON, PARKED, Seam
+from toolrt.sim.engine._clock import VirtualClock
+from toolrt.sim.engine._record import ExecutionRecord
+from toolrt.sim.engine._roster import Actor, Roster
+
+__all__ = ["Passes"]
+
+
+class Passes:
+    """The passes of one execution.
+
+    Args:
+        roster: its tasks.
+        seam: the Trio run it happens in; its deadlines wait for the end of a pass from now on.
+        record: what is kept of it.
+        clock: the Trio run's clock.
+    """
+
+    def __init__(self, roster: Roster, seam: Seam, record: ExecutionRecord, clock: VirtualClock) -> None:
+        self._roster = roster
+        self._seam = seam
+        self._record = record
+        self._clock = clock
+        record.order = "trio"
+        seam.holds_deadlines = True
+        # As Trio's statistics count during a pass: its tasks are in the run queue no more.
+        seam.count_runnable = roster.later.__len__
+        #: True until the first task of a pass steps.
+        self.is_between = False
+
+    def begin(self) -> bool:
+        """Let deadlines expire, or else begin a pass; False: nothing is due and nothing can run."""
+        roster, now = self._roster, self._clock.now
+        if self._seam.has_due(now):
+            # No step of the pass has brought it about alone.
+            roster.origin = -1
+            self._seam.expire(now)
+            return True
+        if not roster.later:
+            return False
+        self._record.passes.append(len(self._record.steps))
+        for actor in roster.later:
+            if actor is roster.last:
+                roster.last_ready = True
+            else:
+                roster.insert(actor)
+        roster.later.clear()
+        self.is_between = True
+        return True
+
+    def reopen(self) -> None:
+        """Take back a pass of which no task has stepped: something happens before it."""
+        roster = self._roster
+        self._record.passes.append(len(self._record.steps))
+        roster.later += roster.ready
+        if roster.last_ready and roster.last is not None:
+            roster.later.append(roster.last)
+        roster.clear_ready()
+
+    def enter(self, actor: Actor) -> None:
+        """Let `actor` step: mostly, what may happen between two passes is over."""
+        if not self.is_between:
+            return
+        self.is_between = False
+        canceller, roster = self._record.canceller, self._roster
+        if canceller is None:
+            return
+        if actor.name == canceller:
+            self.reopen()
+            return
+        for other in [other for other in roster.ready if other.name == canceller]:
+            roster.remove(other)
+            roster.later.append(other)
+
+    def step(self, task: Task) -> int:
+        """Run a step, and say how it went: the task parks until the next pass, or has ended."""
+        actor = self._roster.actors[task]
+        if self.is_between:
+            self.enter(actor)
+        how = self._seam.step(task) % DUE
+        if how == GOES_ON:
+            self._roster.later.append(actor)
+            return PARKED
+        return how
