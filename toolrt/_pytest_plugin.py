@@ -6,6 +6,8 @@ loaded in every project that has toolrt among its packages.  Only options have t
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 __all__: list[str] = []
@@ -14,6 +16,24 @@ __all__: list[str] = []
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Make the options known."""
     group = parser.getgroup("explore", "exploring schedules (toolrt)")
+    group.addoption(
+        "--explore",
+        nargs="?",
+        const="",
+        metavar="N",
+        help="explore every async test that runs on Trio, marked or not; --explore=N: N executions of each",
+    )
+    group.addoption(
+        "--explore-strategy",
+        metavar="NAME",
+        help="strategy of the explored tests whose marker names none: portfolio (the default), dpor, random, ...",
+    )
+    group.addoption(
+        "--explore-seconds",
+        type=float,
+        metavar="S",
+        help="wall seconds after which an explored test begins no further execution",
+    )
     group.addoption(
         "--explore-executions",
         type=int,
@@ -39,6 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("explore_database", "directory that keeps schedules that failed, from the root directory", default="")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
+    """Keep ``--explore tests/`` from taking the path for its number: only ``--explore=N`` takes one."""
+    if "--explore" in args:
+        args[:] = ["--explore=" if arg == "--explore" else arg for arg in args]
+        early_config.known_args_namespace = parser.parse_known_args(args, copy.copy(early_config.option))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, whether or not the extra is there."""
     config.addinivalue_line(
@@ -48,6 +76,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "run this async test under many schedules in virtual time (toolrt)",
     )
 
+    if config.getoption("explore") is not None:
+        from toolrt.testing._unedited import Unedited, checked_number
+
+        checked_number(config.getoption("explore"))
+        config.pluginmanager.register(Unedited(), "toolrt.explore")
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Load the plugin proper if some test is marked.
@@ -55,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Raises:
         MissingExtra: the ``testing`` extra is not installed, and a test is marked.
     """
-    if any(item.get_closest_marker("explore") is not None for item in items):
+    if config.getoption("explore") is not None or any(item.get_closest_marker("explore") for item in items):
         from toolrt.testing import plugin
 
         if not config.pluginmanager.is_registered(plugin):

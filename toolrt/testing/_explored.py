@@ -44,7 +44,16 @@ class Wrong(AssertionError):
 
 
 class NotShown(AssertionError):
-    """No execution failed, and yet nothing was shown."""
+    """No execution failed, and yet nothing was shown.
+
+    Args:
+        text: what the reader is told.
+        why: the cause alone.
+    """
+
+    def __init__(self, text: str, why: str = "") -> None:
+        self.why = why
+        super().__init__(text)
 
 
 @attrs.frozen
@@ -71,6 +80,8 @@ class ExplorationPlan:
     jobs: int = 1
     #: A schedule: only this one is run.
     replay: str | None = None
+    #: Wall seconds after which no further execution is begun; None: no limit.
+    seconds: float | None = None
 
     @property
     def how(self) -> dict[str, Any]:
@@ -112,7 +123,11 @@ async def _nothing() -> None:
 
 
 def explore(
-    program: Program, plan: ExplorationPlan, saved: SavedSchedules, again: Callable[[str], str]
+    program: Program,
+    plan: ExplorationPlan,
+    saved: SavedSchedules,
+    again: Callable[[str], str],
+    found: Callable[[sim.Report], object] = lambda report: None,
 ) -> sim.Report | None:
     """Explore `program`, and raise what is wrong with it.
 
@@ -121,6 +136,7 @@ def explore(
         plan: how.
         saved: the schedules that are tried first, and where one that fails is kept.
         again: gives the line that tells a person how to run a schedule again.
+        found: is called with the report of each exploration, whatever its verdict.
 
     Returns:
         What passed; None when `plan.replay` is no schedule of this one of many examples.
@@ -134,13 +150,18 @@ def explore(
     __tracebackhide__ = True
     example = current_example()
     if example is None:
-        return _explore(program, plan, saved, again, None)
+        return _explore(program, plan, saved, again, found, None)
     with example.quiet():
-        return _explore(program, plan, saved, again, example)
+        return _explore(program, plan, saved, again, found, example)
 
 
 def _explore(
-    program: Program, plan: ExplorationPlan, saved: SavedSchedules, again: Callable[[str], str], example: Example | None
+    program: Program,
+    plan: ExplorationPlan,
+    saved: SavedSchedules,
+    again: Callable[[str], str],
+    found: Callable[[sim.Report], object],
+    example: Example | None,
 ) -> sim.Report | None:
     __tracebackhide__ = True
     if plan.replay is not None:
@@ -163,17 +184,19 @@ def _explore(
     saved.tried()
     strategy, most = checked(plan, example is not None)
     if plan.jobs > 1:
-        report = sim.explore(program, strategy, plan.check, most, plan.jobs, **plan.how)
+        report = sim.explore(program, strategy, plan.check, most, plan.jobs, seconds=plan.seconds, **plan.how)
     else:
         search = _UntilFailure(strategy, plan.check)
         began = time.perf_counter()
-        report = sim.explore(program, search, search.check, most, **plan.how)
+        report = sim.explore(program, search, search.check, most, seconds=plan.seconds, **plan.how)
         if example is not None:
             example.spent(time.perf_counter() - began, search.slowest)
+    found(report)
     if report.failures:
         _fail(program, plan, report, saved, again, example)
     if report.verdict is not sim.PASS:
-        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(str(report.unfinished))}")
+        why = report.unfinished or "executions that decide nothing"
+        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(why)}", why)
     return report
 
 
@@ -418,8 +441,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 
     Checkpoint: never; call it outside Trio.
     """
-    if "replay" in options or not options.keys() <= attrs.fields_dict(ExplorationPlan).keys():
-        known = [name for name in attrs.fields_dict(ExplorationPlan) if name != "replay"]
+    if {"replay", "seconds"} & options.keys() or not options.keys() <= attrs.fields_dict(ExplorationPlan).keys():
+        known = [name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "seconds")]
         raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
     plan = ExplorationPlan(**options)
     return _decorated(plan, test) if test is not None else functools.partial(_decorated, plan)

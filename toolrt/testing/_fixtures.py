@@ -2,9 +2,10 @@
 
 Rules.
     1. What is made anew: function-scoped fixtures of test modules, conftest files and modules they name, async ones
-       wherever they are from, what depends on either, and ``setup_method`` and ``setup_function``.  Everything else
-       (pytest's own such as ``tmp_path``, those of installed plugins, those of a wider scope) is made once, by pytest,
-       for all executions.
+       wherever they are from, what depends on either, ``setup_method`` and ``setup_function``, and of pytest's own
+       ``caplog``, ``capsys`` and its kin, ``monkeypatch`` and ``recwarn``.  ``tmp_path`` is emptied.  Everything else
+       (the fixtures of installed plugins, those of a wider scope) is made once, by pytest, for all executions, and
+       ``--explore`` names it.
     2. They are set up in the test's own task, one after the other in pytest's order, and torn down in reverse, under
        the explored schedule and in virtual time.  They add no task, so they multiply no schedules.
     3. As in pytest-trio, a fixture does not see the test's exception, only a cancel; ``nursery`` gives each
@@ -21,16 +22,22 @@ as they were; what they hold is not.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 import trio
 
-__all__ = ["Recipe", "execution_of", "recipe_for"]
+from toolrt.testing._unedited import refuse, shared_key
+
+__all__ = ["Recipe", "emptied", "execution_of", "recipe_for"]
 
 _PYTEST_TRIO = "pytest_trio.plugin"
+# pytest's own whose fixtures are generators that put back what they changed.
+_RENEWED = ("_pytest.capture", "_pytest.logging", "_pytest.monkeypatch", "_pytest.recwarn")
 _XUNIT = ("_xunit_setup_method_fixture", "_xunit_setup_function_fixture")
 
 
@@ -57,33 +64,75 @@ class Recipe:
         printer.text(repr(self))
 
 
-def recipe_for(fixturedef: Any, request: Any, item: pytest.Item) -> Recipe | None:
+def recipe_for(
+    fixturedef: Any, function: Callable[..., Any], argnames: Sequence[str], request: Any, item: pytest.Item
+) -> Recipe | None:
     """Give the recipe for a fixture that is to be made anew; None when pytest makes it, once.
 
     A fixture that can be neither fails the test.
+
+    Args:
+        fixturedef: the fixture.
+        function: its function as it was written.
+        argnames: the names of that function's arguments.
+        request: asks for it.
+        item: the test.
     """
-    function = fixturedef.func
     module = getattr(inspect.unwrap(function), "__module__", "") or ""
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     if module == _PYTEST_TRIO and fixturedef.argname == "mock_clock":
-        _refuse(item, "mock_clock is not used: time is virtual and moves by itself. Leave it out, and sleep instead")
+        why = "mock_clock is not used: time is virtual and moves by itself. Leave it out, and sleep instead"
+        _refuse(item, why, "the fixture mock_clock")
     if request.scope != "function":
         if is_async:
             _refuse(
                 item,
                 f"the async fixture {fixturedef.argname} has scope {request.scope!r}, but every execution is a "
                 "program of its own and async fixtures are made anew for each: give it function scope",
+                f"an async fixture of scope {request.scope}",
             )
+        if not module.startswith(("_pytest.", "anyio.")):
+            item.stash.setdefault(shared_key, []).append(fixturedef.argname)
         return None
-    arguments = {name: request.getfixturevalue(name) for name in fixturedef.argnames}
+    arguments = {name: request.getfixturevalue(name) for name in argnames}
     depends = any(isinstance(value, Recipe) for value in arguments.values())
     if module == _PYTEST_TRIO:
         return Recipe(fixturedef.argname, None, {}) if fixturedef.argname == "nursery" else None
     own = module.partition(".")[0] not in _rooms_of_plugins(request.config)
     forced = getattr(function, "_force_trio_fixture", False) or fixturedef.argname.startswith(_XUNIT)
-    if not (own or is_async or depends or forced):
+    if module == "_pytest.logging":
+        function = _cleared(function)
+    elif not (own or is_async or depends or forced or module in _RENEWED):
+        if not module.startswith(("_pytest.", "anyio.")):
+            item.stash.setdefault(shared_key, []).append(fixturedef.argname)
         return None
     return Recipe(fixturedef.argname, _bound(function, request.instance), arguments)
+
+
+def _cleared(caplog: Callable[..., Any]) -> Callable[..., Any]:
+    """Give pytest's ``caplog`` without the records of earlier executions: its handler is the test's."""
+
+    def cleared(**arguments: Any) -> Iterator[Any]:
+        for value in caplog(**arguments):
+            value.clear()
+            yield value
+
+    return cleared
+
+
+def emptied(directory: Path) -> Callable[[], None]:
+    """Give what empties a `directory` that is empty now; one that holds something is left as it is."""
+    if any(directory.iterdir()):
+        return lambda: None
+
+    def empty() -> None:
+        for entry in directory.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    return empty
 
 
 def _rooms_of_plugins(config: pytest.Config) -> set[str]:
@@ -92,8 +141,8 @@ def _rooms_of_plugins(config: pytest.Config) -> set[str]:
     return {"_pytest", *(name.partition(".")[0] for name in named)}
 
 
-def _refuse(item: pytest.Item, why: str) -> None:
-    pytest.fail(f"@pytest.mark.explore: {item.name} cannot be explored: {why}", pytrace=False)
+def _refuse(item: pytest.Item, why: str, cause: str) -> None:
+    refuse(item, cause, f"@pytest.mark.explore: {item.name} cannot be explored: {why}")
 
 
 def _bound(function: Any, instance: Any) -> Callable[..., Any]:

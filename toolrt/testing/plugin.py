@@ -32,11 +32,24 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-from toolrt.errors import DefinitionRefused
+from toolrt import sim
+from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore
-from toolrt.testing._fixtures import Recipe, execution_of, recipe_for
+from toolrt.testing._fixtures import Recipe, emptied, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase, ScheduleDirectory, ScheduleStore
+from toolrt.testing._unedited import (
+    EXPLORED,
+    FAILED,
+    REFUSED,
+    UNDECIDED,
+    Explored,
+    checked_number,
+    left_to_asyncio,
+    outcome_key,
+    refuse,
+    unmarked_key,
+)
 
 __all__: list[str] = []
 
@@ -53,15 +66,29 @@ _OPTIONS = (
 )
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
+_written_key = pytest.StashKey[dict[Any, Any]]()
 _recipes_key = pytest.StashKey[list[Recipe]]()
 
 
 def _is_explored(node: Any) -> bool:
-    """Say whether `node` is a marked test; a sync one is not, when it is its class or module that is marked."""
+    """Say whether `node` is a marked test of Trio's; a sync one is not, when its class or module is marked."""
     if not isinstance(node, pytest.Function) or node.get_closest_marker("explore") is None:
+        return False
+    if left_to_asyncio(node) is not None:
         return False
     own = any(marker.name == "explore" for marker in node.own_markers)
     return own or inspect.iscoroutinefunction(_written(node))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note the fixtures as they were written, before another plugin wraps their functions."""
+    if isinstance(item, pytest.Function):
+        item.stash[_written_key] = {
+            definition: (definition.func, definition.argnames)
+            for definitions in item._fixtureinfo.name2fixturedefs.values()
+            for definition in definitions
+        }
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -71,7 +98,8 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> object:
     item = getattr(request, "_pyfuncitem", request.node)
     if not _is_explored(item):
         return None
-    recipe = recipe_for(fixturedef, request, item)
+    function, arguments = item.stash[_written_key].get(fixturedef) or (fixturedef.func, fixturedef.argnames)
+    recipe = recipe_for(fixturedef, function, arguments, request, item)
     if recipe is None:
         return None
     item.stash.setdefault(_recipes_key, []).append(recipe)
@@ -152,11 +180,14 @@ def _plan(marker: pytest.Mark, config: pytest.Config) -> ExplorationPlan:
         got = unknown or list(marker.args)
         raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
     plan = ExplorationPlan(**marker.kwargs, replay=config.getoption("explore_replay"))
-    executions, seed = config.getoption("explore_executions"), config.getoption("explore_seed")
+    seed, strategy = config.getoption("explore_seed"), config.getoption("explore_strategy")
+    executions = config.getoption("explore_executions") or checked_number(config.getoption("explore") or "")
     return attrs.evolve(
         plan,
         executions=plan.executions if executions is None else executions,
         seed=plan.seed if seed is None else seed,
+        strategy=strategy if plan.strategy is None else plan.strategy,
+        seconds=config.getoption("explore_seconds"),
     )
 
 
@@ -173,10 +204,27 @@ class _Explored:
         self._hypothesis: Any = getattr(item.obj, "hypothesis", None)
         self._saved = SavedSchedules(self._place(), item.nodeid)
         self._shown: list[str] = []
-        self._executions = 0
+        self._found = item.stash.setdefault(outcome_key, Explored(FAILED))
 
     def run(self) -> None:
         """Explore it, or each of its examples."""
+        __tracebackhide__ = True
+        try:
+            self._run()
+        except NotSimulated as refusal:
+            if not self._item.stash.get(unmarked_key, False):
+                self._found.kind, self._found.why = REFUSED, refusal.action
+                raise
+            why, text = refusal.action, f"not explored: {refusal}"
+        else:
+            self._found.kind = EXPLORED
+            if self._found.distinct > 1 or self._found.alone or self._found.alone is None:
+                return
+            self._found.kind, self._found.why = UNDECIDED, "one schedule came up, and there are others"
+            pytest.skip(f"undecided: {self._found.why}")
+        refuse(self._item, why, text)
+
+    def _run(self) -> None:
         __tracebackhide__ = True
         given = {name: self._item.funcargs[name] for name in self._item._fixtureinfo.argnames}
         try:
@@ -191,11 +239,15 @@ class _Explored:
         if self._shown:
             self._say_what_was_shown()
 
+    def _count(self, report: sim.Report) -> None:
+        self._found.executions += report.executions
+        self._found.distinct += report.distinct
+
     def _say_what_was_shown(self) -> None:
         """Have the report of a test that passed say it: with ``-rA``, and in a JUnit file."""
         shown = self._shown[0]
         if self._hypothesis is not None:
-            shown = f"{len(self._shown)} examples, {self._executions} executions"
+            shown = f"{len(self._shown)} examples, {self._found.executions} executions"
         self._item.user_properties.append(("explore", shown))
         self._item.add_report_section("call", "explore", f"PASS: {shown}\n")
 
@@ -203,7 +255,12 @@ class _Explored:
         __tracebackhide__ = True
         try:
             return self._explore(given)
-        except (NotShown, Wrong) as failure:
+        except NotShown as failure:
+            text = str(failure)
+            self._found.kind, self._found.why = UNDECIDED, failure.why
+            if self._item.stash.get(unmarked_key, False):
+                pytest.skip(f"undecided: {failure.why}")
+        except Wrong as failure:
             text = str(failure)
         # Nothing of the test is on the way to these.
         pytest.fail(text, pytrace=False)
@@ -231,7 +288,12 @@ class _Explored:
         fixtures = self._item._fixtureinfo.name2fixturedefs.keys() - _parameters(self._item)
         mine = {name: replayable(value) for name, value in arguments.items() if name not in fixtures}
 
+        directory = self._item.funcargs.get("tmp_path")
+        empty = emptied(directory) if isinstance(directory, Path) else None
+
         def program() -> Any:
+            if empty is not None:
+                empty()
             if self._attributes is not None:
                 vars(self._instance).clear()
                 vars(self._instance).update(self._attributes)
@@ -239,10 +301,12 @@ class _Explored:
             body = self._test if self._instance is None else functools.partial(self._test, self._instance)
             return execution_of(body, self._recipes, {**arguments, **copied})()
 
-        report = explore(program, self._plan, self._saved, self._again)
-        if report is not None:
-            self._shown.append(report.claim)
-            self._executions += report.executions
+        report = explore(program, self._plan, self._saved, self._again, self._count)
+        if report is None:
+            return
+        self._shown.append(report.claim)
+        if self._item.stash.get(unmarked_key, False) and self._plan.replay is None and self._found.distinct == 1:
+            self._found.alone = sim.explore(program, sim.DPOR(), max_executions=2).complete
 
     def _place(self) -> ScheduleStore | None:
         config = self._item.config

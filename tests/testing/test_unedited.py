@@ -1,0 +1,270 @@
+"""``pytest --explore``: a suite that was not edited is explored."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.testing.conftest import Inner
+
+_SUITE = """
+import socket
+import pytest, trio
+
+async def lose(tasks):
+    count = 0
+
+    async def bump():
+        nonlocal count
+        seen = count
+        await trio.lowlevel.checkpoint()
+        count = seen + 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(tasks):
+            nursery.start_soon(bump)
+    return count
+
+async def test_one():
+    assert await lose(1) == 1
+
+async def test_first_comes_first():
+    order = []
+
+    async def note(name):
+        await trio.lowlevel.checkpoint()
+        order.append(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(note, "a")
+        nursery.start_soon(note, "b")
+    assert order == ["a", "b"]
+
+async def test_socket():
+    socket.socket()
+
+async def test_beside():
+    async def nothing():
+        await trio.lowlevel.checkpoint()
+
+    trio.lowlevel.spawn_system_task(nothing)
+    await trio.sleep(1)
+
+@pytest.mark.skip(reason="not today")
+async def test_later():
+    pass
+
+async def test_skips_itself():
+    pytest.skip("not here")
+
+def test_sync():
+    pass
+"""
+
+
+def table(output: str) -> dict[str, int]:
+    """Give the counts of the summary."""
+    return {name: int(count) for name, count in re.findall(r"^(async tests|\w+) +(\d+)$", output, re.M)}
+
+
+def test_unedited_suite_is_explored_and_counted(inner: Inner) -> None:
+    """Every async test is run under many schedules; the summary counts what came of each."""
+    code, output = inner(_SUITE, "--explore")
+    assert code == 1
+    counts = table(output)
+    del counts["executions"], counts["distinct"]
+    assert counts == {
+        "async tests": 6, "explored": 1, "failed": 1, "undecided": 1, "refused": 1, "skipped": 2,
+    }  # fmt: skip
+    assert re.search(r"^FAILED test_it.py::test_first_comes_first", output, re.M)
+    assert re.search(r"^     1  use a socket$", output, re.M), "a refusal is counted by its cause"
+    assert "test_it.py::test_first_comes_first --explore-replay" in output, "a failure says how to run it again"
+    assert re.search(r"SKIPPED .*not explored: a simulated program cannot use a socket", output)
+
+
+def test_unedited_suite_without_the_option_is_what_it_was(inner: Inner) -> None:
+    """The option alone explores; nothing is written without it."""
+    code, output = inner(_SUITE, "-k", "one or beside")
+    assert code == 0
+    assert "explored schedules" not in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "executions"),
+    [(["--explore", "test_it.py"], 100), (["--explore=7"], 7), (["test_it.py", "--explore=7"], 7)],
+)
+def test_unedited_number_is_taken_behind_the_equals_sign_alone(
+    inner: Inner, arguments: list[str], executions: int
+) -> None:
+    """A path behind the option is a path."""
+    text = _SUITE.replace('assert order == ["a", "b"]', "")
+    code, output = inner(text, *arguments, "-k", "test_first")
+    assert code == 0
+    assert table(output)["executions"] == executions
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5"])
+def test_unedited_refuses_what_is_no_number(inner: Inner, number: str) -> None:
+    """The message says what came and what was expected."""
+    code, output = inner(_SUITE, f"--explore={number}")
+    assert code == 4
+    assert f"--explore={number}: expected a number of executions, 1 or more" in output
+
+
+def test_unedited_marker_keeps_its_word(inner: Inner) -> None:
+    """A marked test keeps its options, and fails where an unmarked one is skipped."""
+    text = """
+import socket
+import pytest
+
+@pytest.mark.explore(strategy="dpor")
+async def test_marked():
+    socket.socket()
+"""
+    code, output = inner(text, "--explore")
+    assert code == 1
+    assert "FAILED test_it.py::test_marked" in output
+    assert table(output)["refused"] == 1
+
+
+_ANYIO = """
+import anyio, pytest, sniffio
+
+pytestmark = pytest.mark.anyio
+
+@pytest.fixture
+async def made():
+    await anyio.sleep(1)
+    yield [sniffio.current_async_library()]
+    await anyio.sleep(1)
+
+async def test_both(made, anyio_backend_name):
+    await anyio.sleep(0)
+    assert made == [anyio_backend_name]
+    made.append("once")
+"""
+
+
+def test_unedited_anyio_variants_of_trio_alone_are_explored(inner: Inner) -> None:
+    """The variant of asyncio runs on asyncio, once, and is counted."""
+    code, output = inner(_ANYIO, "--explore=5", "-p", "anyio.pytest_plugin", trio_mode=False)
+    assert code == 0, output
+    assert table(output) | {"executions": 0, "distinct": 0} == {
+        "async tests": 1, "explored": 1, "failed": 0, "undecided": 0, "refused": 0, "skipped": 0,
+        "executions": 0, "distinct": 0,
+    }  # fmt: skip
+    assert re.search(r"^left to asyncio:\n     1  anyio's backend asyncio$", output, re.M)
+
+
+def test_unedited_anyio_variant_of_asyncio_is_not_run_on_trio_where_it_is_marked(inner: Inner) -> None:
+    """The marker explores the variant of Trio, and leaves the other to anyio."""
+    text = _ANYIO.replace("pytest.mark.anyio", "[pytest.mark.anyio, pytest.mark.explore]")
+    code, output = inner(text, "-p", "anyio.pytest_plugin", trio_mode=False)
+    assert code == 0, output
+    assert len(re.findall(r"PASS: ", output)) == 1
+
+
+def test_unedited_wide_async_fixture_is_named(inner: Inner) -> None:
+    """An async fixture of a wider scope lives in no execution: the test is skipped, and the cause counted."""
+    text = """
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+@pytest.fixture(scope="module")
+async def wide(anyio_backend):
+    yield 1
+
+@pytest.mark.parametrize("anyio_backend", ["trio"], scope="module")
+async def test_wide(wide):
+    pass
+"""
+    code, output = inner(text, "--explore", "-p", "anyio.pytest_plugin", trio_mode=False)
+    assert code == 0, output
+    assert re.search(r"^     1  an async fixture of scope module$", output, re.M)
+
+
+@pytest.mark.process
+def test_unedited_summary_counts_all_processes(inner: Inner) -> None:
+    """The processes of pytest-xdist send what they found to the one that writes the table."""
+    code, output = inner(_SUITE, "--explore=5", "-n", "2", "-p", "xdist", fresh=True)
+    assert code == 1
+    assert table(output)["async tests"] == 6
+    assert table(output)["refused"] == 1
+
+
+def test_unedited_seconds_end_it_early(inner: Inner) -> None:
+    """A budget of wall seconds that is over at once leaves the test undecided, which is no pass."""
+    code, output = inner(_SUITE, "--explore", "--explore-seconds=1e-9", "-k", "test_first")
+    assert code == 0
+    assert table(output)["undecided"] == 1
+
+
+def test_unedited_strategy_by_name(inner: Inner) -> None:
+    """The option names the strategy; a search that is over has run every class."""
+    code, output = inner(_SUITE, "--explore", "--explore-strategy=dpor", "-k", "test_one")
+    assert code == 0
+    assert table(output)["explored"] == 1
+    assert "PASS: " in output
+
+
+_PYTESTS_OWN = """
+import logging, os, sys, warnings
+import pytest, trio
+
+class Settings:
+    colour = "red"
+
+@pytest.mark.explore(executions=20)
+async def test_own(caplog, capsys, monkeypatch, recwarn, tmp_path):
+    caplog.set_level(logging.INFO)
+    assert not caplog.records and not list(recwarn) and not list(tmp_path.iterdir())
+    assert Settings.colour == "red" and "TOOLRT_COLOUR" not in os.environ
+    monkeypatch.setattr(Settings, "colour", "blue")
+    monkeypatch.setenv("TOOLRT_COLOUR", "blue")
+
+    async def speak(name):
+        await trio.lowlevel.checkpoint()
+        logging.info(name)
+        print(name)
+        warnings.warn(name)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(speak, "a")
+        nursery.start_soon(speak, "b")
+    assert sorted(caplog.messages) == ["a", "b"]
+    assert sorted(capsys.readouterr().out.split()) == ["a", "b"]
+    assert len(recwarn) == 2
+
+async def test_next():
+    assert Settings.colour == "red" and "TOOLRT_COLOUR" not in os.environ
+"""
+
+
+def test_unedited_fixtures_of_pytest_are_made_anew(inner: Inner) -> None:
+    """No execution sees what an earlier one logged, printed, replaced, warned of or wrote."""
+    code, output = inner(_PYTESTS_OWN)
+    assert code == 0, output
+    assert len(re.findall(r"PASS: ", output)) == 1
+
+
+def test_unedited_fixtures_that_are_shared_are_named(inner: Inner) -> None:
+    """A fixture of a wider scope is made once; the summary says so."""
+    text = """
+import pytest
+
+@pytest.fixture(scope="module")
+def database():
+    return {}
+
+async def test_uses_it(database):
+    pass
+"""
+    code, output = inner(text, "--explore=2")
+    assert code == 0
+    assert "fixtures that the executions of a test shared (tests): database (1)" in output

@@ -1,0 +1,188 @@
+"""``pytest --explore``: every async test of a suite is explored, and no test is edited.
+
+Rules.
+    1. A test is explored when its function is async and it is one of Trio's: those of pytest-trio and ``trio_mode``,
+       the Trio variants of anyio's, those that a plugin of the suite's own runs, and those that are marked.  Tests of
+       asyncio are left to their own plugins, and counted.
+    2. A test that cannot be explored (a real socket, a fixture of a wider scope that is async) is skipped, and so is
+       one of which nothing was shown; the reason says which.  A test fails when an execution of it fails.
+    3. The summary counts all of them, also where pytest-xdist spreads them over processes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Generator
+from typing import Any, NoReturn
+
+import attrs
+import pytest
+
+__all__ = [
+    "EXPLORED",
+    "FAILED",
+    "REFUSED",
+    "UNDECIDED",
+    "Explored",
+    "Unedited",
+    "checked_number",
+    "left_to_asyncio",
+    "outcome_key",
+    "refuse",
+    "shared_key",
+    "unmarked_key",
+]
+
+#: What a test has been found to be, in words of the summary.
+EXPLORED, FAILED, UNDECIDED, REFUSED = "explored", "failed", "undecided", "refused"
+SKIPPED, ASYNCIO = "skipped", "asyncio"
+
+#: How many of the slowest tests, and of the reasons, the summary names.
+_NAMED = 5
+
+
+@attrs.define
+class Explored:
+    """What the exploration of one test came to; it crosses to another process as a dict of plain values."""
+
+    kind: str
+    #: Why it was refused, left alone or is undecided.
+    why: str = ""
+    executions: int = 0
+    distinct: int = 0
+    #: Whether the one schedule that came up stands for all there are; None: that was not asked.
+    alone: bool | None = None
+    #: Fixtures that all its executions shared.
+    shared: tuple[str, ...] = ()
+
+
+outcome_key = pytest.StashKey[Explored]()
+
+#: True for a test that nobody has marked: what cannot be shown of it is skipped.
+unmarked_key = pytest.StashKey[bool]()
+
+#: The fixtures that all executions of a test share, by name.
+shared_key = pytest.StashKey[list[str]]()
+
+
+def refuse(item: pytest.Item, why: str, text: str) -> NoReturn:
+    """End a test that cannot be explored: skip one that nobody has marked, fail one that is.
+
+    Args:
+        item: the test.
+        why: the cause, in words that are the same for all tests with it.
+        text: what to tell its reader.
+    """
+    __tracebackhide__ = True
+    if (found := item.stash.get(outcome_key, None)) is not None:
+        found.kind, found.why = REFUSED, why
+    if item.stash.get(unmarked_key, False):
+        pytest.skip(text)
+    pytest.fail(text, pytrace=False)
+
+
+def checked_number(text: str) -> int | None:
+    """Give the N of ``--explore=N``; None: there is none.
+
+    Raises:
+        UsageError: it is no number of executions.
+    """
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise pytest.UsageError(f"--explore={text}: expected a number of executions, 1 or more, or --explore alone")
+    return int(text)
+
+
+def is_async(item: pytest.Item) -> bool:
+    """Say whether the test's function, as it was written, is async."""
+    if not isinstance(item, pytest.Function):
+        return False
+    inner = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
+    return inspect.iscoroutinefunction(inspect.unwrap(inner))
+
+
+def left_to_asyncio(item: pytest.Function) -> str | None:
+    """Give what runs the test under asyncio; None: nothing does."""
+    params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    backend = params.get("anyio_backend", item.funcargs.get("anyio_backend"))
+    if backend is not None:
+        name = backend if isinstance(backend, str) else backend[0]
+        return None if name == "trio" else f"anyio's backend {name}"
+    if item.get_closest_marker("trio") is not None:
+        return None
+    return "pytest-asyncio" if item.get_closest_marker("asyncio") is not None else None
+
+
+class Unedited:
+    """The plugin of ``--explore``."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[Explored, float]] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Mark a test that is to be explored, before its fixtures are made."""
+        if not is_async(item):
+            return
+        assert isinstance(item, pytest.Function)
+        name = left_to_asyncio(item)
+        item.stash[outcome_key] = Explored(FAILED) if name is None else Explored(ASYNCIO, name)
+        if name is None and item.get_closest_marker("explore") is None:
+            item.stash[unmarked_key] = True
+            item.add_marker(pytest.mark.explore)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Send what was found with the report: the process that writes the summary may be another."""
+        report = yield
+        if (found := item.stash.get(outcome_key, None)) is not None:
+            if report.skipped and found.kind == FAILED:
+                found.kind = SKIPPED
+            shared: list[str] = item.stash.get(shared_key, [])
+            found.shared = tuple(shared)
+            report.explored = attrs.asdict(found)
+        return report
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keep what was found of a test."""
+        found = getattr(report, "explored", None)
+        if found is not None:
+            _, seconds = self._seen.get(report.nodeid, (None, 0.0))
+            self._seen[report.nodeid] = Explored(**found), seconds + report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Write the table."""
+        if not self._seen:
+            return
+        terminalreporter.write_sep("=", "explored schedules")
+        for line in self._lines():
+            terminalreporter.write_line(line)
+
+    def _lines(self) -> Generator[str]:
+        kinds = Counter(found.kind for found, _ in self._seen.values())
+        ran = [found for found, _ in self._seen.values() if found.executions]
+        yield f"{'async tests':<12} {sum(kinds.values()) - kinds[ASYNCIO]:>6}"
+        for kind in (EXPLORED, FAILED, UNDECIDED, REFUSED, SKIPPED):
+            yield f"{kind:<12} {kinds[kind]:>6}"
+        yield f"{'executions':<12} {sum(found.executions for found in ran):>6}"
+        yield f"{'distinct':<12} {sum(found.distinct for found in ran):>6}"
+        yield from self._reasons(UNDECIDED, "undecided, by cause:")
+        yield from self._reasons(REFUSED, "refused, by cause:")
+        yield from self._reasons(ASYNCIO, "left to asyncio:")
+        shared = Counter(name for found in ran for name in found.shared)
+        if shared:
+            named = ", ".join(f"{name} ({times})" for name, times in shared.most_common(_NAMED))
+            yield f"fixtures that the executions of a test shared (tests): {named}"
+        slowest = sorted(self._seen.items(), key=lambda entry: -entry[1][1])[:_NAMED]
+        yield "slowest:"
+        for name, (found, seconds) in slowest:
+            yield f"{seconds:>8.2f} s  {found.executions:>6} executions  {name}"
+
+    def _reasons(self, kind: str, title: str) -> Generator[str]:
+        reasons = Counter(found.why for found, _ in self._seen.values() if found.kind == kind)
+        if reasons:
+            yield title
+            for why, times in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0])):
+                yield f"{times:>6}  {why}"
