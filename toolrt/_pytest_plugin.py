@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None, cancel_at=None, "
-        "clock=None, clock_moves=None, jobs=1): "
+        "clock=None, clock_moves=None, jobs=1, seconds=None): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

@@ -78,10 +78,10 @@ class ExplorationPlan:
     clock_moves: int | None = None
     #: How many processes share the executions, 1 or more; with more than one a failure does not end it early.
     jobs: int = 1
-    #: A schedule: only this one is run.
-    replay: str | None = None
     #: Wall seconds after which no further execution is begun; None: no limit.
     seconds: float | None = None
+    #: A schedule: only this one is run.
+    replay: str | None = None
 
     @property
     def how(self) -> dict[str, Any]:
@@ -398,6 +398,7 @@ def explored(
     clock: str | None = ...,
     clock_moves: int | None = ...,
     jobs: int = ...,
+    seconds: float | None = ...,
 ) -> Callable[[Test], Callable[..., None]]: ...
 def explored(test: Any = None, /, **options: Any) -> Any:
     """Make a sync test of an async one: a call explores it.
@@ -419,6 +420,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         clock_moves: how often it may; 2 by default.
         jobs: how many processes share the executions, 1 by default; with more than one all are run, also after one has
             failed, and what the test writes into memory stays in the process that ran it.  Not under ``@given``.
+        seconds: wall seconds after which no further execution is begun; no limit by default.
 
     Raises:
         DefinitionRefused: an option is unknown, or the test is not async.
@@ -441,8 +443,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 
     Checkpoint: never; call it outside Trio.
     """
-    if {"replay", "seconds"} & options.keys() or not options.keys() <= attrs.fields_dict(ExplorationPlan).keys():
-        known = [name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "seconds")]
+    if "replay" in options or not options.keys() <= attrs.fields_dict(ExplorationPlan).keys():
+        known = [name for name in attrs.fields_dict(ExplorationPlan) if name != "replay"]
         raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
     plan = ExplorationPlan(**options)
     return _decorated(plan, test) if test is not None else functools.partial(_decorated, plan)

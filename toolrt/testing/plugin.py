@@ -63,6 +63,7 @@ _OPTIONS = (
     "clock",
     "clock_moves",
     "jobs",
+    "seconds",
 )
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
@@ -180,14 +181,16 @@ def _plan(marker: pytest.Mark, config: pytest.Config) -> ExplorationPlan:
         got = unknown or list(marker.args)
         raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
     plan = ExplorationPlan(**marker.kwargs, replay=config.getoption("explore_replay"))
-    seed, strategy = config.getoption("explore_seed"), config.getoption("explore_strategy")
-    executions = config.getoption("explore_executions") or checked_number(config.getoption("explore") or "")
+    seed, strategy, seconds = (config.getoption(f"explore_{name}") for name in ("seed", "strategy", "seconds"))
+    executions = config.getoption("explore_executions")
+    if executions is None:
+        executions = checked_number(config.getoption("explore") or "")
     return attrs.evolve(
         plan,
         executions=plan.executions if executions is None else executions,
         seed=plan.seed if seed is None else seed,
         strategy=strategy if plan.strategy is None else plan.strategy,
-        seconds=config.getoption("explore_seconds"),
+        seconds=plan.seconds if seconds is None else seconds,
     )
 
 
