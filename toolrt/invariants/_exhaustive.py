@@ -30,6 +30,7 @@ from toolrt.invariants.predicates._check import LAWS, check
 from toolrt.invariants.predicates._law import Predicate, Violation, laws_by_name
 from toolrt.invariants.script import AddCell, AppendFile, ChangeState, Fail, ReadCell, Say, Scripted, SeeState, Sleep
 from toolrt.order import LanePolicy, SlotPolicy, gives_up, policy_name
+from toolrt.sim.exploring._executors import JobsArgument
 
 __all__ = ["DIMENSIONS", "KINDS", "BatchProgress", "Exhausted", "all_batches", "exhaust", "exhaust_each", "left_out"]
 
@@ -185,7 +186,7 @@ def exhaust(
     laws: Mapping[str, Predicate] | None = None,
     most: int | None = None,
     *,
-    jobs: int = 1,
+    jobs: JobsArgument = 1,
     progress: Callable[[BatchProgress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Exhausted:
@@ -195,7 +196,8 @@ def exhaust(
         batches: such as ``all_batches(2)``.
         laws: by name; ours when None.
         most: how many traces of one batch are run at most; all when None.
-        jobs: how many processes share the batches, 1 or more.  What is shown is what one shows.
+        jobs: how many processes share the batches, 1 or more; or an executor, or the client of a cluster, as
+            `toolrt.sim.explore` takes them.  What is shown is what one shows.
         progress: is called twice a second or so with a `BatchProgress`, and once at the end.
         checkpoint: a file in which the search is kept every 5 wall seconds and when it ends early; when the file is
             there, it is gone on with.  It is removed when all batches were done.
@@ -217,7 +219,7 @@ def exhaust_each(
     laws: Mapping[str, Predicate] | None = None,
     most: int | None = None,
     *,
-    jobs: int = 1,
+    jobs: JobsArgument = 1,
     progress: Callable[[BatchProgress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> list[Exhausted]:

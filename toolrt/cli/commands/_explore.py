@@ -19,11 +19,12 @@ from cyclopts import Parameter
 from toolrt import invariants, sim, view
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._about import about_batch, title_of
+from toolrt.cli.experiment._cluster import cluster_of
 from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.experiment._exploration import Exploration
 from toolrt.cli.experiment._failure import FailureFile
 from toolrt.cli.experiment._input import LoadedResponse, checked_target, load_response, write_target
-from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, above_0, at_least_one
+from toolrt.cli.experiment._options import LIMIT, Cluster, Lanes, Slots, Whole, above_0, at_least_one
 from toolrt.cli.experiment._policies import lanes_named, slots_named
 from toolrt.cli.experiment._roots import Mounts, Roots, roots_of
 from toolrt.cli.experiment._variation import variation_of
@@ -52,6 +53,7 @@ def explore(
     seed: Annotated[Whole, Parameter(help="Which sample of schedules; the same seed, the same sample.")] = 0,
     seconds: Annotated[float, Parameter(help="Wall seconds after which no further schedule is begun.")] = 60.0,
     jobs: Annotated[Whole, Parameter(help="How many processes share the schedules, 1 or more.")] = 1,
+    cluster: Cluster = None,
     checkpoint: Annotated[
         str | None, Parameter(help="A file that keeps what was run, to be gone on with next time.")
     ] = None,
@@ -129,8 +131,9 @@ def explore(
     screen.say(title_of(loaded.name, experiment), "bold")
     if words := variation.in_words():
         screen.say(words, indent=2)
-    exploration = Exploration(experiment, chosen, executions, seconds, jobs, sittings, screen)
-    exploration.run()
+    with cluster_of(cluster, jobs) as client:
+        exploration = Exploration(experiment, chosen, executions, seconds, jobs, sittings, screen, client)
+        exploration.run()
     failure = None
     if exploration.report.failures:
         failure = _keep(exploration, loaded, roots, target, screen)

@@ -17,12 +17,14 @@ from cyclopts import Parameter
 
 from toolrt import invariants
 from toolrt.cli._exit import Exit
-from toolrt.cli.experiment._options import LIMIT, Lanes, Slots, Whole, at_least_one
+from toolrt.cli.experiment._cluster import cluster_of
+from toolrt.cli.experiment._options import LIMIT, Cluster, Lanes, Slots, Whole, at_least_one
 from toolrt.cli.experiment._policies import lanes_named, own, slots_named
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
 from toolrt.invariants._exhaustive import DIMENSIONS, left_out
+from toolrt.sim.exploring._executors import JobsArgument
 
 # Wall seconds between two lines of progress where there is no terminal.
 _EVERY = 30.0
@@ -65,6 +67,7 @@ def laws(
         Parameter(help="With dpor: how each batch is run besides: cancels, timeouts, streams, with commas between."),
     ] = None,
     jobs: Annotated[Whole, Parameter(help="With dpor or --generated: how many processes share the work.")] = 1,
+    cluster: Cluster = None,
     checkpoint: Annotated[
         Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
     ] = None,
@@ -90,6 +93,7 @@ def laws(
             "--executions": executions,
             "--calls": calls,
             "--checkpoint": checkpoint,
+            "--cluster": cluster,
             "--dimensions": dimensions,
             "--law": law or None,
         }
@@ -111,6 +115,7 @@ def laws(
         "--dimensions": dimensions,
         "--jobs": None if jobs == 1 else jobs,
         "--checkpoint": checkpoint,
+        "--cluster": cluster,
         "--lanes": None if lanes == "by_claims" else lanes,
         "--slots": slots,
         "--limit": limit,
@@ -135,7 +140,8 @@ def laws(
         if named:
             screen.say(f"each batch also with {', '.join(named)}, one of them at a time")
         screen.say(f"left out: {left_out(named)}")
-        return _every_trace(screen, batches, every, jobs, checkpoint, json)
+        with cluster_of(cluster, jobs) as client:
+            return _every_trace(screen, batches, every, jobs if client is None else client, checkpoint, json)
     mutants = [*invariants.MUTANTS.values(), *(_mutant_named(name) for name in mutant or ())]
     screen.say(f"{len(every)} laws, {len(mutants)} mutants, {executions:,} schedules of each")
     found = invariants.table(executions, seed or 0, mutants, every)
@@ -190,7 +196,7 @@ def _every_trace(
     screen: Screen,
     batches: list[Iterator[invariants.Mix]],
     every: Mapping[str, invariants.Predicate],
-    jobs: int,
+    jobs: JobsArgument,
     checkpoint: Path | None,
     json: bool,
 ) -> int:

@@ -18,13 +18,15 @@ from toolrt import sim, view
 from toolrt.cli._exit import Exit
 from toolrt.cli.commands._play import play as play_it
 from toolrt.cli.commands._play import say_what_it_is
+from toolrt.cli.experiment._cluster import cluster_of
 from toolrt.cli.experiment._input import checked_target, write_target
-from toolrt.cli.experiment._options import Whole, at_least_one
+from toolrt.cli.experiment._options import Cluster, Whole, at_least_one
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.errors import InputRefused
 from toolrt.teaching.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
 from toolrt.teaching.litmus import verify as verified
+from toolrt.teaching.litmus._cluster import verified_on
 from toolrt.teaching.play import Game
 from toolrt.trace import stable_text
 
@@ -45,6 +47,7 @@ def litmus(
     most: Annotated[
         Whole, Parameter(help="A program with more schedules and more classes than this is sampled.")
     ] = MOST,
+    cluster: Cluster = None,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
     play: Annotated[bool, Parameter(help="Choose yourself who runs next, and try to break it.", negative=())] = False,
     html: Annotated[
@@ -60,6 +63,8 @@ def litmus(
     as stated.
     """
     at_least_one("--most", most)
+    if cluster is not None and not verify:
+        raise InputRefused("--cluster", "it is for --verify", "Add --verify, or leave it out.")
     if html is not None and (name is None or verify):
         raise InputRefused("--html", "a page shows one program", "Name it, without --verify.")
     if play and (name is None or verify or json):
@@ -79,7 +84,8 @@ def litmus(
             print_json([_stated(program) for program in programs])
         return Exit.OK
     if verify:
-        found = _verify(programs, most, screen)
+        with cluster_of(cluster) as client:
+            found = _verify(programs, verified_on(client, programs, most), screen)
     else:
         found = [_show(programs[0], most, screen)]
         if target is not None:
@@ -109,10 +115,9 @@ def _list(screen: Screen) -> None:
     screen.say(f"{len(LITMUS)} programs; {wrong} of them have schedules that go wrong. toolrt litmus NAME shows one.")
 
 
-def _verify(programs: Iterable[Litmus], most: int, screen: Screen) -> list[Verified]:
+def _verify(programs: Iterable[Litmus], verifications: Iterable[Verified], screen: Screen) -> list[Verified]:
     found, began = [], time.perf_counter()
-    for program in programs:
-        one = verified(program, most)
+    for program, one in zip(programs, verifications, strict=True):
         found.append(one)
         counts = f"{one.executions:,} executions, {len(one.seen)} outcomes"
         if one.classes is not None:

@@ -112,6 +112,14 @@ class Experiment:
             partition(self.calls, Registry(file_tools(Workspace(fresh(self.disk)))), policy=lanes_named(self.lanes))
         self._known  # noqa: B018  looking at the files must not be a step of the first execution
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The digests are kept under what `id` gives in this process.
+        return {name: value for name, value in self.__dict__.items() if name not in ("_known", "_before")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._known  # noqa: B018
+
     @property
     def step_limit(self) -> int:
         """After so many steps an execution is stopped."""

@@ -19,6 +19,7 @@ from typing import Any
 from toolrt import invariants, sim
 from toolrt.cli.experiment._experiment import Experiment
 from toolrt.cli.screen._screen import Screen
+from toolrt.sim.exploring._executors import ClusterClient
 
 #: So many schedules are run twice, for the law that one schedule has one trace.
 _TWICE = 10
@@ -41,13 +42,18 @@ class Exploration(sim.Search):
         jobs: int,
         checkpoint: Path | None,
         screen: Screen,
+        cluster: ClusterClient | None = None,
     ) -> None:
         self.experiment = experiment
         self.seconds = seconds
+        #: How many processes share it, where that is known from the beginning.
         self.jobs = jobs
+        self._cluster = cluster
         self._checkpoint = checkpoint
         # Whether `toolrt.sim` divides the strategy's work and minds the time.
-        self._is_divided = jobs > 1 or checkpoint is not None
+        self._is_divided = jobs > 1 or checkpoint is not None or cluster is not None
+        # Whether this is a copy on a cluster's worker.
+        self._is_remote = False
         self._strategy = strategy
         self._executions = executions
         self._screen = screen
@@ -105,7 +111,7 @@ class Exploration(sim.Search):
                 self._strategy,
                 self._check,
                 self._executions,
-                jobs=self.jobs,
+                jobs=self.jobs if self._cluster is None else self._cluster,
                 step_limit=limit,
                 **self.experiment.variation.actors,
                 seconds=self.seconds,
@@ -157,10 +163,10 @@ class Exploration(sim.Search):
         return self._search.unfinished()
 
     def _check(self, execution: sim.Execution) -> list[invariants.Violation]:
-        if not self._exploring:
+        if self._is_remote or not self._exploring:
             return self.experiment.check(execution)
-        # Not the first, whose time is measured.
-        twice = 0 < execution.index <= _TWICE
+        # Not the first, whose time is measured; but on a cluster only that one is run here.
+        twice = execution.index < _TWICE if self._cluster is not None else 0 < execution.index <= _TWICE
         if twice:
             self._twice[execution.index - 1] = 1
         found = self.experiment.check(execution, twice)
@@ -174,6 +180,10 @@ class Exploration(sim.Search):
             self._drawn = now
             self._draw_count(self._judged)
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what a cluster's worker needs for the check."""
+        return {"experiment": self.experiment, "_is_remote": True}
 
     def _draw(self, progress: sim.Progress) -> None:
         self._earlier = progress.earlier

@@ -18,6 +18,11 @@ Slots = Annotated[
     str | None, Parameter(help="Which ready call goes next: your MODULE:NAME; the lowest call_index unless given.")
 ]
 
+#: Where the executions run.
+Cluster = Annotated[
+    str | None, Parameter(help="Run on the dask cluster whose scheduler has this address, such as tcp://10.0.0.1:8786.")
+]
+
 #: How many calls run at once, unless told otherwise: as `toolrt.Runtime`.
 LIMIT = 10
 

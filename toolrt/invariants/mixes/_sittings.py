@@ -29,8 +29,8 @@ from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.predicates._check import check
 from toolrt.invariants.predicates._law import Predicate
 from toolrt.sim.exploring._estimate import duration
+from toolrt.sim.exploring._executors import JobsArgument, checked_workers, workers_of
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
-from toolrt.sim.exploring._workers import WorkerPool
 
 __all__ = ["BatchProgress", "ShownBatch", "search_all"]
 
@@ -114,7 +114,7 @@ def search_all(
     batches: Sequence[Mix],
     laws: Mapping[str, Predicate],
     most: int | None,
-    jobs: int,
+    jobs: JobsArgument,
     progress: Callable[[BatchProgress], object] | None,
     checkpoint: str | os.PathLike[str] | None,
 ) -> dict[int, ShownBatch]:
@@ -122,8 +122,7 @@ def search_all(
 
     See `toolrt.invariants.exhaust`.
     """
-    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
-        raise DefinitionRefused("jobs", "a number of processes, 1 or more", jobs)
+    checked_workers(jobs)
     if progress is not None and not callable(progress):
         raise DefinitionRefused("progress", "a function of a BatchProgress, or None", progress)
     if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
@@ -136,7 +135,7 @@ class _Sitting:
     """One sitting of one search."""
 
     def __init__(
-        self, task: _Task, jobs: int, progress: Callable[[BatchProgress], object] | None, file: Path | None
+        self, task: _Task, jobs: JobsArgument, progress: Callable[[BatchProgress], object] | None, file: Path | None
     ) -> None:
         self._task = task
         self._jobs = jobs
@@ -178,7 +177,7 @@ class _Sitting:
             self._note(*bench.do(self._left.pop()))
 
     def _search_there(self) -> None:
-        workers = WorkerPool(self._task, self._jobs, 0, _BatchSearcher)
+        workers = workers_of(self._jobs, self._task, 0, _BatchSearcher)
         lent: dict[int, int] = {}
         # What a worker that has ended was doing is done here, once: where it breaks, it breaks for the caller to see.
         lost: list[int] = []

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._checkpoint import Checkpoint, CheckpointState
 from toolrt.sim.exploring._conclusion import Evidence
+from toolrt.sim.exploring._executors import ExecutorPool, JobsArgument, workers_of
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 from toolrt.sim.exploring._judge import judge
 from toolrt.sim.exploring._progress import PROGRESS_EVERY, Budget, ExplorationProgress
@@ -40,6 +41,9 @@ _LAST_WORDS = 10.0
 _NO_BUDGET = 2**62
 
 
+Workers: TypeAlias = InProcessWorker | WorkerPool | ExecutorPool
+
+
 class Divided:
     """One divided exploration."""
 
@@ -47,7 +51,7 @@ class Divided:
         self,
         task: ExploredProgram,
         search: Shared,
-        jobs: int,
+        jobs: JobsArgument,
         budget: Budget,
         progress: Callable[[ExplorationProgress], object] | None,
         checkpoint: Checkpoint | None,
@@ -67,7 +71,7 @@ class Divided:
         self._lost: list[Shared] = []
         self._doubt: str | None = None
         self._broke: ReplayableExecution | None = None
-        self._interrupted = self._is_all_run = False
+        self._interrupted = self._is_all_run = self._ending = False
         # Wall seconds: the beginning, the last call of `progress`, and the last checkpoint.
         self._began = time.perf_counter()
         self._told = self._saved = 0.0
@@ -78,7 +82,7 @@ class Divided:
         """Explore until all is run or the budget is."""
         try:
             first = self._begin()
-            workers: InProcessWorker | WorkerPool | None = None
+            workers: Workers | None = None
             try:
                 with one_interrupt_noted(self._interrupt):
                     if not self._is_over():
@@ -86,7 +90,7 @@ class Divided:
                         if self._jobs == 1:
                             workers = InProcessWorker(self._task, begin, self._is_over)
                         else:
-                            workers = WorkerPool(self._task, self._jobs, begin)
+                            workers = workers_of(self._jobs, self._task, begin)
                         self._explore(workers)
             finally:
                 if workers is not None:
@@ -138,7 +142,7 @@ class Divided:
 
     # ------------------------------------------------------------------ the search
 
-    def _explore(self, workers: InProcessWorker | WorkerPool) -> None:
+    def _explore(self, workers: Workers) -> None:
         while True:
             if not self._is_over():
                 self._give(workers)
@@ -153,7 +157,7 @@ class Divided:
             if self._checkpoint is not None and time.perf_counter() - self._saved > _SAVE:
                 self._save()
 
-    def _give(self, workers: InProcessWorker | WorkerPool) -> None:
+    def _give(self, workers: Workers) -> None:
         """Give every idle worker something to do, as far as there is something."""
         left = self._executions_left()
         idle = list(workers.idle)[: max(0, left)]
@@ -166,20 +170,23 @@ class Divided:
         if len(parts) < len(idle):
             workers.hurry([worker for worker, (part, _) in self._lent.items() if part.divisible])
 
-    def _take(self, workers: InProcessWorker | WorkerPool, seconds: float) -> None:
+    def _take(self, workers: Workers, seconds: float) -> None:
         for worker, answer in workers.answers(seconds):
             lent = self._lent.pop(worker, None)
             if isinstance(answer, PartAnswer):
                 self.search.take_back(answer.part)
                 self._tally.add(answer.tally)
                 self._broke = self._broke or answer.broke
+            elif self._ending and lent is not None:
+                self.search.take_back(lent[0])
             else:
                 self._doubt = f"a process came to its end ({answer}) and what it was to run was not run"
                 if lent is not None:
                     self._lost.append(lent[0])
 
-    def _end(self, workers: InProcessWorker | WorkerPool) -> None:
+    def _end(self, workers: Workers) -> None:
         """Let the workers come to an end, and take what they have."""
+        self._ending = True
         workers.stop()
         until = time.perf_counter() + _LAST_WORDS
         while self._lent and (left := until - time.perf_counter()) > 0:

@@ -15,6 +15,7 @@ from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._checkpoint import Checkpoint
 from toolrt.sim.exploring._conclusion import report_of
 from toolrt.sim.exploring._divided import Divided
+from toolrt.sim.exploring._executors import JobsArgument, checked_workers
 from toolrt.sim.exploring._judge import Check
 from toolrt.sim.exploring._outcomes import with_outcomes
 from toolrt.sim.exploring._progress import Budget
@@ -24,7 +25,7 @@ from toolrt.sim.exploring._report import Report
 from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
-from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, checked_jobs, with_actors, with_clock, with_order
+from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_order
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
 __all__ = ["explore", "replay", "run"]
@@ -155,7 +156,7 @@ def explore(
     strategy: Strategy | None = None,
     check: Check | None = None,
     max_executions: int | None = None,
-    jobs: int = 1,
+    jobs: JobsArgument = 1,
     *,
     step_limit: int = DEFAULT_STEP_LIMIT,
     cancel_at: str | None = None,
@@ -179,9 +180,11 @@ def explore(
             error, and what comes out of it is not judged.  Where a check has an attribute `leaves_out`, a tuple of
             texts, the report says that it leaves those out.
         max_executions: stop after so many, 1 or more; None is as many as the strategy gives.
-        jobs: the number of processes, 1 or more.  With more than one the strategy is `Exhaustive`, `Bounded`, `DPOR`,
+        jobs: the number of processes, 1 or more; or a `concurrent.futures.Executor`; or a `dask.distributed.Client`,
+            whose cluster then runs it.  With more than one process the strategy is `Exhaustive`, `Bounded`, `DPOR`,
             `Portfolio`, or `Random` with a policy of toolrt's; what program and check write into memory stays in the
-            process that ran them.
+            process that ran them.  To reach other processes than forked ones, program and check are functions of a
+            module that can be imported there, or what cloudpickle can send.
         step_limit: the number of steps after which an execution is stopped, 1 or more.
         cancel_at: None, or "any": each program runs in a cancel scope that the strategy may cancel before any step,
             and when it does is a choice like any other.  What is cancelled so has the value ``CANCELLED``.  Or the name
@@ -207,7 +210,8 @@ def explore(
         The report.  An execution that the step limit ended while a deadline was pending, or while a task that
         could run was never given a turn, decides nothing: the verdict is then INCONCLUSIVE, unless another one
         failed.  So it is when the strategy set out to run a whole space and was stopped before, and when a process
-        died.  With several jobs or a checkpoint Ctrl-C ends it early, and the report is that of what was run.
+        died.  On an executor or a cluster the part of a lost worker is run again, and only the third loss of one part
+        counts.  With several jobs or a checkpoint Ctrl-C ends it early, and the report is that of what was run.
 
     Raises:
         DefinitionRefused: an argument is not what it must be; nothing was run.
@@ -217,7 +221,7 @@ def explore(
 
     Checkpoint: never (it is not async).
     """
-    checked_jobs(jobs)
+    checked_workers(jobs)
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
         raise DefinitionRefused("seconds", "wall seconds above 0, or None", seconds)
     if progress is not None and not callable(progress):

@@ -38,13 +38,24 @@ from toolrt.sim.programs._actors import with_actors, with_clock, with_order
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
-__all__ = ["ExploredProgram", "InProcessWorker", "OrderRunner", "PartAnswer", "PartOrder", "WorkerPool"]
+__all__ = [
+    "KEEP_ON",
+    "OTHERS_WAIT",
+    "BenchMaker",
+    "ExplorationBench",
+    "ExploredProgram",
+    "InProcessWorker",
+    "OrderRunner",
+    "PartAnswer",
+    "PartOrder",
+    "WorkerPool",
+]
 
 # Wall seconds a worker goes on for, and at least, when others have nothing to do.
 _LONG, _SHORT = 0.5, 0.005
 
-# The words that a worker may read while it works.
-_GO_ON, _OTHERS_WAIT, _STOP = range(3)
+#: The words that a worker may read while it works; at `KEEP_ON` it goes on until it reads another one.
+GO_ON, OTHERS_WAIT, _STOP, KEEP_ON = range(4)
 
 # Wall seconds that a worker has to end by itself before it is killed.
 _PATIENCE = 2.0
@@ -109,7 +120,11 @@ class OrderRunner(Protocol):
         """Give the answer to an order, which is no text; what is raised ends the worker."""
 
 
-class _ExplorationBench:
+#: Makes an `OrderRunner` from the task, the number of the bench, and a function that reads its word.
+BenchMaker = Callable[[Any, int, Callable[[], int]], OrderRunner]
+
+
+class ExplorationBench:
     """Does the orders of an exploration."""
 
     def __init__(self, task: ExploredProgram, worker: int, told: Callable[[], int]) -> None:
@@ -159,7 +174,7 @@ class _ExplorationBench:
             tally.note(execution, judgement, place, part.repeats, self._number)
             tally.difference = repeats.difference
             word, spent = told(), time.perf_counter() - began
-            if word == _STOP or spent > (_SHORT if word == _OTHERS_WAIT else _LONG):
+            if word == _STOP or (word != KEEP_ON and spent > (_SHORT if word == OTHERS_WAIT else _LONG)):
                 break
         return answer
 
@@ -171,7 +186,7 @@ class InProcessWorker:
     """One worker without a process of its own."""
 
     def __init__(self, task: ExploredProgram, worker: int, is_over: Callable[[], bool]) -> None:
-        self._bench = _ExplorationBench(task, worker, lambda: _STOP if is_over() else _GO_ON)
+        self._bench = ExplorationBench(task, worker, lambda: _STOP if is_over() else GO_ON)
         self._answer: tuple[int, PartAnswer | str] | None = None
         #: The workers that have nothing to do.
         self.idle = [0]
@@ -217,7 +232,7 @@ class WorkerPool:
         task: Any,
         jobs: int,
         first: int,
-        bench: Callable[[Any, int, Callable[[], int]], OrderRunner] = _ExplorationBench,
+        bench: BenchMaker = ExplorationBench,
         method: str | None = None,
     ) -> None:
         if method is None:
@@ -247,7 +262,7 @@ class WorkerPool:
     def give(self, worker: int, order: Any) -> None:
         """Let an idle worker do it."""
         self.idle.remove(worker)
-        self._words[worker] = _GO_ON
+        self._words[worker] = GO_ON
         # One that is gone is noticed when it does not answer.
         with contextlib.suppress(OSError):
             self._connections[worker].send(order)
@@ -275,7 +290,7 @@ class WorkerPool:
     def hurry(self, workers: list[int]) -> None:
         """Tell these that others wait for something to do."""
         for worker in workers:
-            self._words[worker] = _OTHERS_WAIT
+            self._words[worker] = OTHERS_WAIT
 
     def stop(self) -> None:
         """Tell all to answer as soon as they can."""
@@ -299,7 +314,7 @@ class WorkerPool:
 def _work(
     connection: Connection,
     others: list[Connection],
-    make_bench: Callable[[Any, int, Callable[[], int]], OrderRunner],
+    make_bench: BenchMaker,
     task: Any,
     number: int,
     words: Any,
