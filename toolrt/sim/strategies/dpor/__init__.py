@@ -29,6 +29,6 @@ Differences from the paper.
    have run later, the clock could have moved before it, so that is tried.
 
 Files.  `_dpor`: the strategy, its claims and its parts.  `_tree`: what is left to run.  `_current`: the current
-execution with happens-before and races.  `_node`: one step of it.  `_steps`: footprints.  `_witness`: steps that
-withhold.  `_samples`: random schedules that test the reduction.
+execution with happens-before and races.  `_node`: one step of it.  `_plan`: what reverses a race.  `_steps`:
+footprints.  `_witness`: steps that withhold.  `_samples`: random schedules that test the reduction.
 """

@@ -2,6 +2,7 @@
 
 Theory.  A race is a pair of dependent steps of two tasks with nothing between them that orders them.  What happens
 before a step is kept as a bit for each earlier step; a race is found by asking the latest that touched what it touches.
+A resource's latest entry says who wrote last, so no step looks back over the readers before it unless it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["CurrentExecution"]
 
 _MASK = (1 << 64) - 1
-_NO_USERS: list[int] = []
+
+#: A step that touched a resource: its index; the last write up to it, or a later step that may have done anything; and
+#: the sum of the stories of all that have read since.  A write is its own last write.
+Use = tuple[int, int, int]
 
 
 class CurrentExecution:
@@ -39,8 +43,8 @@ class CurrentExecution:
         self.nodes: list[Node] = []
         # How many of the nodes are those of the execution before.
         self.kept = 0
-        # For each resource the steps that touched it, in order: 2 * index, plus 1 for a write.
-        self._users: dict[Resource, list[int]] = {}
+        # For each resource the steps that touched it, in order.
+        self._users: dict[Resource, list[Use]] = {}
         self._latest: dict[str, int] = {}
         # All that the n-th step of a task has ever touched.
         self.ever: dict[Key, Footprint] = {} if before is None else before.ever
@@ -151,7 +155,7 @@ class CurrentExecution:
             for cause in causes:
                 before |= nodes[cause].before
             node.races = races = []
-            others, versions = self._look_back(footprint, index, rest)
+            others, uses = self._look_back(footprint, index, rest)
             if name is CLOCK and enabled[0] is CLOCK:
                 before = (1 << index) - 1
             else:
@@ -161,16 +165,16 @@ class CurrentExecution:
                         before |= nodes[other].before
             node.before = before | 1 << index
             if not joined:
-                self._tell(node, index, idle, causes, versions)
+                self._tell(node, index, idle, causes, uses)
             latest[name] = index
             if footprint.anything:
                 wild.append(index)
-            for resource, write in footprint.pairs:
-                entry = 2 * index + write
+            for (resource, write), (_, written, readers) in zip(footprint.pairs, uses, strict=True):
+                use = (index, index, 0) if write else (index, written, readers + node.story)
                 if (entries := users.get(resource)) is None:
-                    users[resource] = [entry]
+                    users[resource] = [use]
                 else:
-                    entries.append(entry)
+                    entries.append(use)
         del nodes[max(events.count, kept + 1) :]
 
     def _choose(self, node: Node, choices: list[tuple[int, int]]) -> None:
@@ -183,10 +187,14 @@ class CurrentExecution:
                 if other != chosen[place] and (node.name, begin) not in node.sleep:
                     node.open.append(begin)
 
-    def _tell(self, node: Node, index: int, rest: int, causes: tuple[int, ...], versions: list[Version]) -> None:
+    def _tell(self, node: Node, index: int, rest: int, causes: tuple[int, ...], uses: list[Use]) -> None:
         """Hash what the step could know, and see whether it touched other things when it knew the same."""
         nodes, footprint = self.nodes, node.footprint
         above = nodes[index - 1].after if index else 0
+        versions: list[Version] = [
+            (write, nodes[last].story if last >= 0 else 0, readers & _MASK if write else 0)
+            for (_, write), (_, last, readers) in zip(footprint.pairs, uses, strict=True)
+        ]
         knew = hash(
             (
                 node.key,
@@ -202,43 +210,36 @@ class CurrentExecution:
 
     def _version(self, resource: Resource, write: bool) -> Version:
         """Give whether it is written, a hash of its last writer, and one of its readers since."""
-        nodes, last, readers = self.nodes, self._wild[-1] if self._wild else -1, 0
-        for entry in reversed(self._users.get(resource, ())):
-            if entry >> 1 <= last:
-                break
-            if entry & 1:
-                last = entry >> 1
-                break
-            readers += nodes[entry >> 1].story
-        return write, nodes[last].story if last >= 0 else 0, readers & _MASK if write else 0
+        _, last, readers = self._last_use(resource)
+        return write, self.nodes[last].story if last >= 0 else 0, readers & _MASK if write else 0
 
-    def _look_back(self, footprint: Footprint, index: int, rest: int) -> tuple[list[int], list[Version]]:
-        """Give the earlier steps that could be in a race with it, latest first, and the versions of what it touches."""
-        nodes, wild, users = self.nodes, self._wild, self._users
+    def _last_use(self, resource: Resource) -> Use:
+        """Give the last use of `resource`, as far as a step that may have done anything does not hide it."""
+        last_wild = self._wild[-1] if self._wild else -1
+        entries = self._users.get(resource)
+        return entries[-1] if entries and entries[-1][0] > last_wild else (last_wild, last_wild, 0)
+
+    def _look_back(self, footprint: Footprint, index: int, rest: int) -> tuple[list[int], list[Use]]:
+        """Give the earlier steps that could be in a race with it, latest first, and the last use of what it touches."""
+        wild = self._wild
         last_wild = wild[-1] if wild else -1
-        found: list[int] = []
-        versions: list[Version] = []
-        for resource, write in footprint.pairs:
-            last, readers = last_wild, 0
-            for entry in reversed(users.get(resource, _NO_USERS)):
-                at = entry >> 1
-                if at <= last_wild:
-                    break
-                if entry & 1:
-                    found.append(at)
-                    last = at
-                    break
-                if write:
-                    found.append(at)
-                    readers += nodes[at].story
-            versions.append((write, nodes[last].story if last >= 0 else 0, readers & _MASK))
+        uses = [self._last_use(resource) for resource, _ in footprint.pairs]
         if footprint.anything:
-            return list(range(index - 1, (last_wild if wild else rest) - 1, -1)), versions
+            return list(range(index - 1, (last_wild if wild else rest) - 1, -1)), uses
+        found: list[int] = []
+        for (resource, write), (at, last, _) in zip(footprint.pairs, uses, strict=True):
+            if write and at > last:
+                for reader, _, _ in reversed(self._users[resource]):
+                    if reader <= last:
+                        break
+                    found.append(reader)
+            if last > last_wild:
+                found.append(last)
         if wild:
             found.append(last_wild)
         if len(found) > 1:
             found.sort(reverse=True)
-        return found, versions
+        return found, uses
 
     def forget(self, node: Node) -> None:
         node.is_live = False

@@ -18,7 +18,6 @@ __all__ = [
     "any_step",
     "could_at_rest",
     "let_one_begin",
-    "mask",
     "sleep_on",
 ]
 
@@ -67,6 +66,7 @@ class Node:
 
     __slots__ = (
         "after",
+        "asked",
         "before",
         "chosen",
         "done",
@@ -111,9 +111,18 @@ class Node:
         self.sleep = sleep
         #: What else is to be run from here.
         self.tree = tree
+        #: The races that ask for more: the execution, the second step, what it is taken to touch, and who comes last.
+        self.asked: list[tuple[tuple[Node, ...], int, Footprint, str]] = []
         #: A hash of the step with all it could know, and the sum of those of the steps up to it.
         self.story = 0
         self.after = 0
+
+    def replaced(self) -> Node:
+        """Give a node for another step at this place."""
+        node = Node(self.sleep, self.tree)
+        node.name, node.enabled, node.done, node.open = self.name, self.enabled, self.done, self.open
+        node.forced, node.asked, node.is_live = self.forced, self.asked, self.is_live
+        return node
 
 
 def any_step() -> tuple[Footprint, Branches, tuple[int, ...]]:
@@ -164,10 +173,3 @@ def sleep_on(sleep: Sleep, name: str, footprint: Footprint) -> Sleep:
         for who, touches in sleep.items()
         if who != name and not touches.conflicts_with(footprint) and (type(who) is str or who[0] != name)
     }
-
-
-def mask(indices: list[int]) -> int:
-    mask = 0
-    for index in indices:
-        mask |= 1 << index
-    return mask

@@ -11,19 +11,25 @@ it are at the head of the folder.
 
 from __future__ import annotations
 
+import gc
 import pickle
 from typing import TYPE_CHECKING, Any
 
 from toolrt.errors import Deadlock
 from toolrt.sim._paths import CANCEL, CLOCK
 from toolrt.sim.strategies.dpor._current import CurrentExecution
-from toolrt.sim.strategies.dpor._node import Branches, Move, Node, Prefix, Sleep, any_step, let_one_begin, mask
-from toolrt.sim.strategies.dpor._steps import NOTHING, WILD, Events, Footprint
+from toolrt.sim.strategies.dpor._node import Branches, Move, Node, Prefix, Sleep, any_step, let_one_begin
+from toolrt.sim.strategies.dpor._plan import Plan, reversal
+from toolrt.sim.strategies.dpor._steps import NOTHING, WILD, Events
 
 if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
 __all__ = ["ExecutionTree"]
+
+# A race so many steps from the end of its execution is planned at once.  One further off costs as much as it is long,
+# and is asked for: it is planned when the search comes back to its place, which may be never; or with so many others.
+_NEAR, _MOST_ASKED = 100, 16
 
 
 class ExecutionTree:
@@ -52,12 +58,26 @@ class ExecutionTree:
         self.found: list[tuple[int, list[Move]]] = []
         #: True when nothing is left to run.
         self.done = False
+        # The current execution as it was, for races that are planned later; None: there are none.
+        self._execution: tuple[Node, ...] | None = None
 
     def take_in(self, record: ExecutionRecord, offered: tuple[str, ...] | None = None) -> None:
         """Take in an execution, and find the next path; `offered`: the enabled list where a redundant one ended."""
+        collecting = gc.isenabled()
+        # What is made here is kept: a collector would look through it again and again while it grows.
+        gc.disable()
+        try:
+            self._take_in(record, offered)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _take_in(self, record: ExecutionRecord, offered: tuple[str, ...] | None) -> None:
         redundant = offered is not None
-        if record.extra is not None or record.canceller is not None:
-            # Optional steps are no part of any plan.
+        self._execution = None
+        if (record.extra is not None or record.canceller is not None) and not self.careful:
+            # Optional steps are no part of any plan.  What was asked for before is planned as it was then.
+            self._settle_all()
             self.careful = True
         kept = self.current.kept
         events = Events(record)
@@ -67,8 +87,9 @@ class ExecutionTree:
         nodes = self.current.nodes
         if self.current.unsteady and not self.current.joined and not self.careful:
             self.careful = True
-            # What was planned here rests on guesses.
+            # What was planned here rests on guesses, and what was asked for is among all that can step.
             for node in nodes:
+                node.asked = []
                 names = (*node.tree, *node.enabled)
                 node.tree = {name: any_step() for name in names if name != node.name and name not in node.sleep}
         elif self.careful:
@@ -96,106 +117,57 @@ class ExecutionTree:
     # ------------------------------------------------------------------ reversing a race
 
     def _reverse(self, first: int, second: int) -> None:
-        """Plan an execution in which `second` runs before `first`, from the place where `first` was."""
-        nodes = self.current.nodes
-        place, bit = nodes[first], 1 << first
-        sequence = [
-            index for index in range(first + 1, len(nodes)) if index != second and not nodes[index].before & bit
-        ]
-        sequence.append(second)
-        # An optional step is planned to come later.
-        self._plan(first, sequence, second, place.name if place.name in self.current.may else "")
-
-    def _plan(self, first: int, sequence: list[int], second: int = -1, finally_: str = "") -> None:
-        """Plan an execution that runs `sequence` from where `first` was, and then a step of `finally_`.
+        """Plan an execution in which `second` runs before `first`, from the place where `first` was; or ask for it.
 
         What `second` would touch there is not known: all that it ever has, then.
         """
-        nodes = self.current.nodes
-        place = nodes[first]
-        if finally_:
-            # Of its step nothing is known.
-            phantom = Node({}, {})
-            phantom.name, phantom.key, phantom.footprint = finally_, (finally_, -1, ()), WILD
-            phantom.before = (2 << len(nodes)) - 1
-            self.current.ever[phantom.key] = WILD
-            sequence.append(len(nodes))
-            nodes.append(phantom)
+        nodes, place, current = self.current.nodes, self.current.nodes[first], self.current
+        guess = current.ever[nodes[second].key]
+        # An optional step is planned to come later.
+        finally_ = place.name if place.name in current.may else ""
+        if len(nodes) - first <= _NEAR or first < self._base or current.joined:
+            self._settle(first)
+            self._plan(first, reversal(nodes, first, second, guess, finally_))
+            return
+        if self._execution is None:
+            self._execution = tuple(nodes)
+        place.asked.append((self._execution, second, guess, finally_))
+        if len(place.asked) == _MOST_ASKED:
+            self._settle(first)
+
+    def _settle(self, first: int) -> None:
+        """Plan what was asked for at a place; call it before anything else changes what is to be run from there."""
+        place = self.current.nodes[first]
+        if place.asked:
+            asked, place.asked = place.asked, []
+            for nodes, second, guess, finally_ in asked:
+                self._plan(first, reversal(nodes, first, second, guess, finally_))
+
+    def _settle_all(self) -> None:
+        for index in range(len(self.current.nodes)):
+            self._settle(index)
+
+    def _plan(self, first: int, plan: Plan) -> None:
+        """Plan an execution that runs `plan` from where `first` was."""
+        place, may = self.current.nodes[first], self.current.may
         if self.careful:
-            moves = self._moves(sequence, second)
+            moves = plan.moves()
             if first < self._base:
                 self.found.append((first, moves))
             else:
                 let_one_begin(place.sleep, place.tree, (), place.enabled, moves)
-        elif all(self._starts(who, footprint, sequence, second) is None for who, footprint in place.sleep.items()):
-            self._insert(place, sequence, second)
-        if finally_:
-            nodes.pop()
-
-    def _moves(self, sequence: list[int], second: int) -> list[Move]:
-        nodes = self.current.nodes
-        within = mask(sequence)
-        moves = []
-        for index in sequence:
-            node = nodes[index]
-            footprint = self.current.ever[node.key] if index == second else node.footprint
-            can_begin = not node.before & within & ~(1 << index)
-            moves.append(Move(node.name, footprint, node.chosen, can_begin, index == second))
-        return moves
-
-    def _starts(self, who: Any, footprint: Footprint, sequence: list[int], second: int) -> int | None:
-        """Say where in `sequence` a step of `who` could be taken out and put first: -1 for beside it, None for no.
-
-        What the step touches is known from when it was run here, which `sequence` may have wrong; `second` is taken to
-        touch all that it ever has.
-        """
-        nodes = self.current.nodes
-        name, chosen = (who, None) if type(who) is str else who
-        for index in sequence:
-            node = nodes[index]
-            if node.name == name:
-                return index if chosen is None or chosen == node.chosen else None
-            if footprint.conflicts_with(self.current.ever[node.key] if index == second else node.footprint):
-                return None
-        # Beside it only where it is certain to step, and to choose this, some day.
-        return -1 if chosen is None and name not in self.current.may else None
-
-    def _insert(self, place: Node, sequence: list[int], second: int) -> None:
-        nodes, tree = self.current.nodes, place.tree
-        at_root = True
-        while tree:
-            within = mask(sequence)
-            for name, (footprint, below, chosen) in tree.items():
-                at = self._starts(name, footprint, sequence, second)
-                if at is None or (at >= 0 and nodes[at].before & within & ~(1 << at)):
-                    continue
-                if at >= 0:
-                    if nodes[at].chosen != chosen:
-                        # Everything that it can choose is run there.
-                        return
-                    sequence.remove(at)
-                tree, at_root = below, False
-                break
-            else:
-                break
-        if not tree and not at_root:
-            # A leaf: whatever follows it will be run.
-            return
-        if at_root and nodes[sequence[0]].name not in place.enabled:
-            # The clock, or a cancel, that was made possible by what it was to come before.
-            return
-        for index in sequence:
-            below = {}
-            node = nodes[index]
-            tree[node.name] = (WILD if node.name in self.current.may else node.footprint, below, node.chosen)
-            tree = below
+        elif all(plan.starts_with(who, footprint, may) is None for who, footprint in place.sleep.items()):
+            plan.insert(place, may)
 
     # ------------------------------------------------------------------ what may happen and need not
 
     def _let_others_begin(self, begin: int) -> None:
         """Where some values of a step sleep, and a plan let it be the first, let all others step, too."""
-        for node in self.current.nodes[begin:]:
+        nodes = self.current.nodes
+        for index in range(begin, len(nodes)):
+            node = nodes[index]
             if any(type(who) is tuple and who[0] == node.name for who in node.sleep):
+                self._settle(index)
                 for name in node.enabled:
                     if name != node.name and name not in self.current.may and name not in node.sleep:
                         node.tree.setdefault(name, any_step() if self.careful else (WILD, {}, ()))
@@ -211,6 +183,7 @@ class ExecutionTree:
             after = offered if is_last else nodes[index + 1].enabled
             idle = after[:1] == (CLOCK,) or index + 1 in rests
             cancels = self._cancels(node, events.record)
+            self._settle(index)
             for name in node.enabled:
                 if (
                     (name in may or (name == canceller and (is_last or in_passes)))
@@ -259,7 +232,8 @@ class ExecutionTree:
 
     def _let_time_pass_before(self, first: int, rest: int) -> None:
         """Let time pass before `first`, on which nothing depends that comes before `rest`."""
-        self._plan(first, list(range(first + 1, rest)), finally_=CLOCK)
+        self._settle(first)
+        self._plan(first, Plan(self.current.nodes, list(range(first + 1, rest)), finally_=CLOCK))
 
     # ------------------------------------------------------------------ the next execution
 
@@ -275,6 +249,7 @@ class ExecutionTree:
             if len(nodes) <= self._base:
                 self.done = True
                 return
+            self._settle(len(nodes) - 1)
             self._let_sleep(node)
             # What was put here before it was known what its first step would touch may be asleep by now.
             for name in [name for name in node.tree if name in node.sleep]:
@@ -285,6 +260,8 @@ class ExecutionTree:
         else:
             self.done = True
             return
+        # Races that are planned later know the step that was here.
+        node = nodes[-1] = node.replaced()
         kept = self.current.kept = len(nodes) - 1
         tasks = [node.name for node in nodes[:-1]]
         chosen = (
@@ -337,6 +314,10 @@ class ExecutionTree:
         """Guess nothing, because another tree may know more.  Call it before anything was taken in."""
         self.careful = True
 
+    def __getstate__(self) -> dict[str, Any]:
+        self._settle_all()
+        return {**self.__dict__, "_execution": None}
+
     def share(self) -> tuple[ExecutionTree, list[tuple[Sleep, Branches, tuple[str, ...]]]] | None:
         """Give up the first branches that are left.
 
@@ -347,6 +328,7 @@ class ExecutionTree:
         nodes, base = self.current.nodes, self._base
         if base and nodes[base - 1].open:
             return None
+        self._settle_all()
         for index in range(base, min(self.current.kept, len(nodes))):
             if nodes[index].open:
                 return None
