@@ -44,6 +44,7 @@ from toolrt.sim.programs._actors import CANCELLED
 from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
+from toolrt.sim.programs.tracking._tracking import tracked
 from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Portfolio, Random, Redundant, Search, Strategy
 
 #: Nothing failed, as far as the report's claim goes.
@@ -95,5 +96,6 @@ __all__ = [
     "replay",
     "run",
     "scope",
+    "tracked",
     "watch",
 ]

@@ -112,9 +112,14 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         verdict = Verdict.FAIL if complete else Verdict.INCONCLUSIVE
         why = None if complete else "expected outcomes were not seen; more executions may make them"
     extra = (task.cancel_at, task.clock, task.clock_moves, task.order)
-    if actors := named_actors(*extra):
+    actors = named_actors(*extra)
+    if task.tracking is not None:
+        actors.append(f"track={task.tracking}")
+    if actors:
         claim += f" with {', '.join(actors)}"
     arguments, program = arguments_for(*extra), task.bound()
+    if task.tracking is not None:
+        arguments += task.tracking.argument
     return Report(
         verdict=verdict,
         claim=claim,

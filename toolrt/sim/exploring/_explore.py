@@ -26,6 +26,7 @@ from toolrt.sim.exploring._sequence import exploration
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
 from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_order
+from toolrt.sim.programs.tracking._tracking import Track, active, tracking_of, with_tracking
 from toolrt.sim.strategies import Portfolio, Shared, Strategy
 
 __all__ = ["explore", "replay", "run"]
@@ -45,6 +46,7 @@ def run(
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     order: str = "any",
+    track: Track = False,
     details: bool = False,
 ) -> Execution:
     """Run `program` once, with a virtual clock, under the choices of `policy`.
@@ -59,6 +61,7 @@ def run(
         clock_moves: how often, 1 or more.
         order: "any": any task that can run may step next; "trio": each of them once per pass, in any order within it,
             as Trio's scheduler has them.
+        track: as `explore` takes it.
         details: True: keep in the trace's notes the source line of each step and access, and what each `Cell` held,
             for `Execution.show`.  It takes several times as long.
 
@@ -84,7 +87,7 @@ def run(
         >>> sim.run(program).value
         3600.0
     """
-    program = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
+    program = with_order(with_actors(with_clock(with_tracking(program, track), clock, clock_moves), cancel_at), order)
     return _executed(checked_job(program, Fifo() if policy is None else policy, step_limit), details)
 
 
@@ -110,6 +113,7 @@ def replay(
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     order: str = "any",
+    track: Track = False,
     details: bool = False,
 ) -> Execution:
     """Run `program` again exactly as `schedule` says.
@@ -121,6 +125,7 @@ def replay(
         clock: the same.
         clock_moves: the same.
         order: the same.
+        track: the same.
         details: as `run` takes it.
 
     Returns:
@@ -137,7 +142,7 @@ def replay(
     wanted = policy.schedule
     # A schedule that the limit did not stop has to end by itself, wherever its limit was.
     limit = len(wanted) if wanted.stopped else max(DEFAULT_STEP_LIMIT, len(wanted) + 1)
-    program = with_order(with_actors(with_clock(program, clock, clock_moves), cancel_at), order)
+    program = with_order(with_actors(with_clock(with_tracking(program, track), clock, clock_moves), cancel_at), order)
     job = checked_job(program, policy, max(1, limit))
     # What others did between the schedule's steps once came to an end.
     job.pass_limit = _REPLAY_PASS_LIMIT
@@ -163,6 +168,7 @@ def explore(
     clock: str | None = None,
     clock_moves: int = DEFAULT_CLOCK_MOVES,
     order: str = "any",
+    track: Track = False,
     seconds: float | None = None,
     progress: Callable[[Progress], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -194,6 +200,9 @@ def explore(
         clock_moves: how often it may in one execution, 1 or more.
         order: "any": any task that can run may step next, which is what Trio promises; "trio": each of them once per
             pass, in any order within it, which is what its scheduler does.
+        track: which modules are rewritten, for as long as this runs, so that plain objects report what steps touch:
+            True is the program's own module, else names of modules or packages.  False: none, but what `tracked` has
+            rewritten.  The claim names them.
         seconds: wall seconds after which no further execution is begun, above 0; None is no limit.
         progress: is called twice a second or so with a `Progress`, outside Trio, and once at the end.
         checkpoint: a file in which the exploration is kept every 5 seconds and when it ends early; when the file is
@@ -245,12 +254,14 @@ def explore(
     checked_job(program, Fifo(), step_limit)
     # Refuse what may not happen beside it, too.
     check = with_outcomes(check, outcomes)
-    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order)
+    tracking = tracking_of(program, track)
+    task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking)
     task.bound()
     budget = Budget(max_executions, seconds)
     search = strategy.begin()
     if jobs == 1 and checkpoint is None:
-        seen = simulate(exploration(task, search, budget, progress))
+        with active(tracking):
+            seen = simulate(exploration(task, search, budget, progress))
         return report_of(task, search, seen)
     if not isinstance(search, Shared) or not search.can_be_divided:
         raise DefinitionRefused(
@@ -262,7 +273,8 @@ def explore(
     kept = None if checkpoint is None else Checkpoint(checkpoint, _whose(task, strategy, made_from))
     search.divide()
     divided = Divided(task, search, jobs, budget, progress, kept)
-    seen = divided.run()
+    with active(tracking):
+        seen = divided.run()
     return report_of(task, divided.search, seen)
 
 
@@ -274,4 +286,5 @@ def _whose(task: ExploredProgram, strategy: Strategy, made_from: str) -> str:
     if task.order != "any":
         actors += f", order={task.order}"
     made = f" made from {made_from}" if made_from else ""
+    made += "" if task.tracking is None else f" with track={task.tracking}"
     return f"{strategy!r} of {module}.{name}{made}, step_limit={task.step_limit}, {actors}"

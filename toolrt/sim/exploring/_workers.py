@@ -35,6 +35,7 @@ from toolrt.sim.exploring._repeats import Repeats
 from toolrt.sim.exploring._tally import ReplayableExecution, Tally
 from toolrt.sim.policies import Choices
 from toolrt.sim.programs._actors import with_actors, with_clock, with_order
+from toolrt.sim.programs.tracking._tracking import Tracking
 from toolrt.sim.strategies import Redundant, Shared
 from toolrt.trace import stable_text
 
@@ -79,10 +80,12 @@ class ExploredProgram:
     clock_moves: int
     #: In which orders tasks step.
     order: str = "any"
+    #: What is rewritten so that plain objects report; None: nothing is.
+    tracking: Tracking | None = None
 
     def timed(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with a clock that may move early."""
-        return with_clock(self.program, self.clock, self.clock_moves)
+        return with_clock(self.program if self.tracking is None else self.tracking.bind(), self.clock, self.clock_moves)
 
     def bound(self) -> Callable[[], Awaitable[Any]]:
         """Give the program with all that can happen to it."""

@@ -1,0 +1,352 @@
+"""Plain state that tasks share is seen: what is tracked makes the reduction exact, and what is not makes it careful."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import linecache
+import sys
+import types
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from tests._profile import FULL
+from tests.sim._plain_programs import module_of, source_of
+from toolrt import sim
+from toolrt.errors import DefinitionRefused
+
+Program = Callable[[], Awaitable[Any]]
+
+
+class _Box:
+    def __init__(self) -> None:
+        self.n = 0
+        self.items: list[int] = []
+
+
+async def _two(task: Callable[[int], Awaitable[None]]) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(task, 1)
+        nursery.start_soon(task, 2)
+
+
+async def attribute() -> int:
+    box = _Box()
+
+    async def add(me: int) -> None:
+        seen = box.n
+        await trio.lowlevel.checkpoint()
+        box.n = seen + 1
+
+    await _two(add)
+    return box.n
+
+
+async def closure() -> int:
+    count = 0
+
+    async def add(me: int) -> None:
+        nonlocal count
+        seen = count
+        await trio.lowlevel.checkpoint()
+        count = seen + 1
+
+    await _two(add)
+    return count
+
+
+_total = 0
+
+
+async def module_global() -> int:
+    global _total
+    _total = 0
+
+    async def add(me: int) -> None:
+        global _total
+        seen = _total
+        await trio.lowlevel.checkpoint()
+        _total = seen + 1
+
+    await _two(add)
+    return _total
+
+
+async def in_a_deque() -> tuple[int, ...]:
+    queue: deque[int] = deque()
+
+    async def put(me: int) -> None:
+        if not queue:
+            await trio.lowlevel.checkpoint()
+            queue.append(me)
+
+    await _two(put)
+    return tuple(queue)
+
+
+async def in_a_heap() -> tuple[Any, ...]:
+    heap: list[Any] = []
+
+    async def put(me: int) -> None:
+        size = len(heap)
+        await trio.lowlevel.checkpoint()
+        heapq.heappush(heap, (size, me))
+
+    await _two(put)
+    return tuple(heap)
+
+
+async def in_a_counter() -> int:
+    counts: Counter[str] = Counter()
+
+    async def put(me: int) -> None:
+        before = counts["a"]
+        await trio.lowlevel.checkpoint()
+        counts.update(a=before + 1)
+
+    await _two(put)
+    return counts["a"]
+
+
+async def by_vars() -> int:
+    box = _Box()
+
+    async def put(me: int) -> None:
+        before = box.n
+        await trio.lowlevel.checkpoint()
+        vars(box).update(n=before + 1)
+
+    await _two(put)
+    return box.n
+
+
+async def in_memory() -> bytes:
+    data = bytearray(1)
+
+    async def put(me: int) -> None:
+        before = data[0]
+        await trio.lowlevel.checkpoint()
+        memoryview(data)[0] = before + 1
+
+    await _two(put)
+    return bytes(data)
+
+
+async def of_children() -> tuple[int, ...]:
+    seen: list[int] = []
+
+    async def put(me: int) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.append(me)
+
+    await _two(put)
+    return tuple(seen)
+
+
+async def nested() -> int:
+    outer: dict[str, Any] = {"box": [_Box()]}
+
+    async def put(me: int) -> None:
+        before = outer["box"][0].n
+        await trio.lowlevel.checkpoint()
+        outer["box"][0].n = before + 1
+
+    await _two(put)
+    return int(outer["box"][0].n)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        attribute,
+        closure,
+        module_global,
+        in_a_deque,
+        in_a_heap,
+        in_a_counter,
+        by_vars,
+        in_memory,
+        of_children,
+        nested,
+    ],
+    ids=lambda program: program.__name__,
+)
+def test_every_outcome_is_found(program: Program) -> None:
+    every = sim.explore(program, sim.Exhaustive())
+    found = sim.explore(program, sim.DPOR(), track=True)
+    assert found.unfinished is None
+    assert set(found.outcomes) == set(every.outcomes)
+    assert len(every.outcomes) > 1
+
+
+async def own_boxes() -> int:
+    boxes = [_Box(), _Box()]
+
+    async def add(me: int) -> None:
+        box = boxes[me - 1]
+        for _ in range(2):
+            box.n += me
+            await trio.lowlevel.checkpoint()
+            box.items.append(box.n)
+
+    await _two(add)
+    return boxes[0].n + boxes[1].n
+
+
+async def three_times_two() -> int:
+    box = _Box()
+
+    async def add() -> None:
+        for _ in range(2):
+            seen = box.n
+            await trio.lowlevel.checkpoint()
+            box.n = seen + 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(add)
+    return box.n
+
+
+def test_what_is_independent_is_not_tried_in_both_orders() -> None:
+    assert sim.explore(own_boxes, sim.DPOR(), track=True).claim == f"exhaustive(traces=1) with track={__name__}"
+    assert sim.explore(three_times_two, sim.DPOR(), track=True).executions == 762
+
+
+@pytest.mark.parametrize("seed", range(500) if FULL else range(0, 500, 25))
+def test_random_programs_with_plain_state(seed: int) -> None:
+    module = module_of(source_of(seed, slow=FULL))
+    try:
+        every = sim.explore(module.program, sim.Exhaustive(), max_executions=5000)
+        found = sim.explore(module.program, sim.DPOR(), track=True)
+    finally:
+        del sys.modules[module.__name__]
+    assert found.unfinished is None
+    if every.complete:
+        assert set(found.outcomes) == set(every.outcomes)
+    assert set(found.outcomes) >= set(every.outcomes)
+
+
+def _foreign(source: str) -> types.ModuleType:
+    """Make a module that is not tracked."""
+    return module_of(source)
+
+
+def test_code_that_is_not_tracked_may_do_anything() -> None:
+    library = _foreign("class Box:\n    n = 0\ndef add(box, n):\n    box.n = n + 1\ndef look(box):\n    return box.n\n")
+
+    async def program() -> int:
+        box = library.Box()
+
+        async def add(me: int) -> None:
+            seen = library.look(box)
+            await trio.lowlevel.checkpoint()
+            library.add(box, seen)
+
+        await _two(add)
+        return int(box.n)
+
+    assert set(sim.explore(program, sim.DPOR(), track=True).outcomes) == {1, 2}
+    both = sim.explore(program, sim.DPOR(), track=[__name__, library.__name__])
+    assert set(both.outcomes) == {1, 2}
+    assert both.executions <= 4
+
+
+def test_a_task_of_code_that_is_not_tracked_may_do_anything() -> None:
+    library = _foreign(
+        "import trio\nasync def add(box):\n    async with trio.Lock():\n        seen = box['n']\n"
+        "    await trio.lowlevel.checkpoint()\n    box['n'] = seen + 1\n"
+    )
+
+    async def program() -> int:
+        box = {"n": 0}
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(library.add, box)
+            nursery.start_soon(library.add, box)
+        return box["n"]
+
+    assert set(sim.explore(program, sim.DPOR(), track=True).outcomes) == {1, 2}
+
+
+def test_functions_have_their_own_code_again_afterwards() -> None:
+    before = attribute.__code__, _Box.__init__.__code__
+    sim.explore(attribute, sim.DPOR(), track=True)
+    assert (attribute.__code__, _Box.__init__.__code__) == before
+
+
+def test_a_function_is_tracked_by_itself() -> None:
+    module = module_of(
+        "import trio\nclass Box:\n    n = 0\nbox = Box()\nasync def add():\n    seen = box.n\n"
+        "    await trio.lowlevel.checkpoint()\n    box.n = seen + 1\n"
+        "async def program():\n    box.n = 0\n    async with trio.open_nursery() as nursery:\n"
+        "        nursery.start_soon(add)\n        nursery.start_soon(add)\n    return box.n\n"
+    )
+    for function in (module.add, module.program):
+        assert sim.tracked(function) is function
+    report = sim.explore(module.program, sim.DPOR())
+    assert set(report.outcomes) == {1, 2}
+    assert report.claim == "exhaustive(traces=4) with track=functions"
+
+
+def test_a_function_without_source_is_refused() -> None:
+    space: dict[str, Any] = {}
+    exec("async def program():\n    pass\n", space)
+    with pytest.raises(DefinitionRefused, match="source"):
+        sim.tracked(space["program"])
+    with pytest.raises(DefinitionRefused, match="a function or a class"):
+        sim.tracked(3)
+    with pytest.raises(DefinitionRefused, match="can be imported"):
+        sim.explore(attribute, track=["no_such_module_at_all"])
+    with pytest.raises(DefinitionRefused, match="names of modules"):
+        sim.explore(attribute, track=3)  # type: ignore[arg-type]
+
+
+def test_a_failure_is_replayed_with_what_was_tracked() -> None:
+    report = sim.explore(attribute, sim.DPOR(), lambda execution: execution.value == 2, track=True)
+    assert report.verdict is sim.FAIL
+    failure = report.failures[0]
+    assert failure.reproduced
+    assert "track=True" in failure.explain()
+    again = sim.replay(attribute, failure.schedule, track=True)
+    assert again.value == 1
+
+
+def test_a_traceback_has_the_lines_of_the_source() -> None:
+    async def program() -> int:
+        box = _Box()
+        return box.missing  # type: ignore[attr-defined,no-any-return]
+
+    plain = sim.run(program).error
+    seen = sim.run(program, track=True).error
+    assert plain is not None
+    assert seen is not None
+    assert str(plain) == str(seen)
+    lines = []
+    for error in (plain, seen):
+        traceback = error.__traceback__
+        found = []
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == __file__:
+                found.append(traceback.tb_lineno)
+            traceback = traceback.tb_next
+        lines.append(found)
+    assert lines[0] == lines[1] != []
+
+
+def test_a_partial_and_a_bound_method_have_a_module_too() -> None:
+    module = module_of(
+        "import trio\nclass Owner:\n    n = 0\n    async def add(self):\n        seen = self.n\n"
+        "        await trio.lowlevel.checkpoint()\n        self.n = seen + 1\n"
+        "    async def program(self):\n        self.n = 0\n        async with trio.open_nursery() as nursery:\n"
+        "            nursery.start_soon(self.add)\n            nursery.start_soon(self.add)\n        return self.n\n"
+    )
+    owner = module.Owner()
+    for program in (owner.program, functools.partial(module.Owner.program, owner)):
+        report = sim.explore(program, sim.DPOR(), track=True)
+        assert report.executions == 4
+        assert set(report.outcomes) == {1, 2}
+    linecache.cache.pop(module.__file__, None)

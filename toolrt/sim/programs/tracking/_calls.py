@@ -1,0 +1,269 @@
+"""What calls touch: of functions, classes, methods and builtins.
+
+Rules.  A call of code that was rewritten is left alone; it reports.  Trio's and toolrt's report too, and functions that
+are handed to them are looked at.  Builtins and methods of builtin containers are modelled.  All other calls may do
+anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from toolrt.sim.programs.tracking import _touch
+from toolrt.sim.programs.tracking._builtins import CLASSES, FUNCTIONS, builtin, container_method, foreign, reads_deeply
+from toolrt.sim.programs.tracking._kinds import (
+    ATOM,
+    CONTAINER,
+    INSTANCE,
+    LAZY,
+    NEUTRAL,
+    TUPLE,
+    code_reports,
+    function_reports,
+    is_generated,
+    is_tracked,
+    kind_of,
+)
+from toolrt.sim.programs.tracking._touch import (
+    born,
+    made,
+    name_deeply,
+    name_inside,
+    name_of,
+    now,
+    read_attribute,
+    report,
+    use,
+    wild,
+)
+
+__all__ = ["call", "method"]
+
+
+def call(function: Any) -> Any:
+    """Give what to call in place of `function`: itself where its code reports."""
+    if now.names is None:
+        return function
+    kind = type(function)
+    if kind is FunctionType:
+        code = function.__code__
+        if is_tracked(code):
+            return functools.partial(_generator, function) if code.co_flags & 0x20 else function
+        if function in FUNCTIONS:
+            return FUNCTIONS[function]
+        return functools.partial(_neutral if code_reports(code) else foreign, function)
+    if kind is MethodType:
+        inner = function.__func__
+        if isinstance(inner, FunctionType):
+            if is_tracked(inner.__code__):
+                return functools.partial(_generator, function) if inner.__code__.co_flags & 0x20 else function
+            if kind_of(type(function.__self__)) == CONTAINER:
+                return functools.partial(container_method, function.__self__, function.__name__)
+            if code_reports(inner.__code__):
+                return functools.partial(_neutral, function)
+        return functools.partial(foreign, function)
+    if kind is BuiltinFunctionType:
+        return builtin(function)
+    if isinstance(function, type):
+        return _class(function)
+    if kind is functools.partial:
+        return functools.partial(_partial, function)
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        return functools.partial(_descriptor, function)
+    if kind is types.MethodWrapperType:
+        return functools.partial(_slot, function)
+    if kind_of(kind) == NEUTRAL:
+        return functools.partial(_neutral, function)
+    if function_reports(_in_class_call(kind)):
+        return function
+    return functools.partial(foreign, function)
+
+
+def method(thing: Any, name: str) -> Any:
+    """Give what to call in place of a method of `thing`."""
+    if now.names is None:
+        return getattr(thing, name)
+    cls = type(thing)
+    kind = kind_of(cls)
+    if kind == CONTAINER:
+        return functools.partial(container_method, thing, name)
+    if kind == ATOM:
+        found = getattr(thing, name)
+        if cls is str and name in ("join", "format", "format_map", "translate"):
+            return functools.partial(reads_deeply, found)
+        return found if type(found) is BuiltinFunctionType else functools.partial(reads_deeply, found)
+    if kind == TUPLE:
+        use(thing, "eq")
+        return getattr(thing, name)
+    if kind == LAZY:
+        use(thing, "iter")
+        return getattr(thing, name)
+    read_attribute(thing, name)
+    return call(getattr(thing, name))
+
+
+# ---------------------------------------------------------------------- kinds of calls
+
+
+def _generator(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return made(function(*args, **kwargs))
+
+
+def _neutral(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    for value in args:
+        if callable(value) and not _may_be_handed(value):
+            wild()
+    for value in kwargs.values():
+        if callable(value) and not _may_be_handed(value):
+            wild()
+    return function(*args, **kwargs)
+
+
+def _may_be_handed(function: Any) -> bool:
+    if function_reports(function):
+        return True
+    kind = type(function)
+    if kind is functools.partial:
+        return _may_be_handed(function.func)
+    if isinstance(function, type):
+        return _class(function) is function
+    return kind_of(kind) in (INSTANCE, NEUTRAL) and function_reports(_in_class_call(kind))
+
+
+def _in_class_call(kind: Any) -> Any:
+    """Give what a call of an instance runs; None where its class has no such method."""
+    return _touch.in_class(kind, "__call__")
+
+
+def _partial(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return call(function.func)(*function.args, *args, **{**function.keywords, **kwargs})
+
+
+def _descriptor(function: Any, thing: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if function.__objclass__ is object:
+        if function.__name__ == "__setattr__":
+            _set_raw(thing, args[0])
+            return function(thing, *args)
+        if function.__name__ == "__delattr__":
+            _set_raw(thing, args[0])
+            return function(thing, *args)
+        if function.__name__ == "__getattribute__":
+            read_attribute(thing, args[0])
+            return function(thing, *args)
+    if type(thing) is function.__objclass__:
+        return method(thing, function.__name__)(*args, **kwargs)
+    if function.__objclass__ is object and function.__name__ == "__init__":
+        return function(thing, *args, **kwargs)
+    return foreign(function, thing, *args, **kwargs)
+
+
+def _slot(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """A slot's wrapper, such as ``super().__init__``."""
+    thing, name = function.__self__, function.__name__
+    if name == "__setattr__" or name == "__delattr__":
+        _set_raw(thing, args[0])
+    elif name == "__getattribute__":
+        read_attribute(thing, args[0])
+    elif kind_of(type(thing)) == CONTAINER:
+        return container_method(thing, name, *args, **kwargs)
+    elif name != "__init__" or not (
+        kind_of(type(thing)) == INSTANCE and function.__objclass__ is object
+        if hasattr(function, "__objclass__")
+        else isinstance(thing, BaseException) or kind_of(type(thing)) == INSTANCE
+    ):
+        wild()
+    return function(*args, **kwargs)
+
+
+def _set_raw(thing: Any, attribute: str) -> None:
+    if kind_of(type(thing)) != INSTANCE:
+        wild()
+    else:
+        found = _touch.in_class(type(thing), attribute)
+        if found is not _touch.MISSING and hasattr(type(found), "__set__") and type(found) is not _touch.MEMBER:
+            wild()
+        report((*name_of(thing), attribute), True)
+
+
+# ---------------------------------------------------------------------- classes
+
+
+def _class(cls: Any) -> Any:
+    model = CLASSES.get(cls)
+    if model is not None:
+        return model
+    kind = kind_of(cls)
+    if type(cls).__call__ is not type.__call__ and not isinstance(cls, _ENUMS):
+        return functools.partial(_foreign_class, cls)
+    if kind == NEUTRAL:
+        return functools.partial(_neutral, cls)
+    if kind in (ATOM, TUPLE):
+        return functools.partial(reads_deeply, cls)
+    init, new = cls.__init__, cls.__new__
+    if kind != INSTANCE or not (new is object.__new__ or function_reports(new) or issubclass(cls, BaseException)):
+        return functools.partial(_foreign_class, cls)
+    if isinstance(init, FunctionType) and is_tracked(init.__code__):
+        return cls
+    if is_generated(init):
+        return functools.partial(_generated_class, cls)
+    if init is object.__init__ or (issubclass(cls, BaseException) and not isinstance(init, FunctionType)):
+        return functools.partial(_plain_class, cls)
+    if cls is types.SimpleNamespace:
+        return functools.partial(_plain_class, cls)
+    return functools.partial(_foreign_class, cls)
+
+
+_ENUMS = (type(__import__("enum").Enum),)
+
+
+def _plain_class(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return born(cls(*args, **kwargs))
+
+
+def _foreign_class(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
+    wild()
+    thing = name_deeply(cls(*args, **kwargs))
+    wild()
+    return thing
+
+
+def _generated_class(cls: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if not _is_harmless(cls):
+        return _foreign_class(cls, *args, **kwargs)
+    for value in (*args, *kwargs.values()):
+        if kind_of(type(value)) in (CONTAINER, INSTANCE):
+            name_of(value)
+    thing = born(cls(*args, **kwargs))
+    name_inside(thing)
+    return thing
+
+
+@functools.lru_cache(maxsize=1000)
+def _is_harmless(cls: Any) -> bool:
+    """Say whether the generated ``__init__`` runs no code that does not report."""
+    for field in getattr(cls, "__attrs_attrs__", ()):
+        factory = getattr(field.default, "factory", None)
+        if field.converter is not None or field.validator is not None or not _makes(factory):
+            return False
+    for field in getattr(cls, "__dataclass_fields__", {}).values():
+        factory = None if field.default_factory is dataclasses.MISSING else field.default_factory
+        if not _makes(factory) or type(field.default) is property:
+            return False
+    after = getattr(cls, "__post_init__", None) or getattr(cls, "__attrs_post_init__", None)
+    return ((after is None or function_reports(after)) and cls.__setattr__ in (object.__setattr__,)) or _is_frozen(cls)
+
+
+def _is_frozen(cls: Any) -> bool:
+    return is_generated(cls.__setattr__)
+
+
+def _makes(factory: Any) -> bool:
+    return (
+        factory is None
+        or function_reports(factory)
+        or (isinstance(factory, type) and (factory in CLASSES or _class(factory) is factory))
+    )

@@ -1,0 +1,113 @@
+"""From a source to the code of living functions.
+
+Rules.  A module is not executed again: its source is rewritten and compiled, and each function that is there gets the
+code that stands where its own stood, by name, line and place.  It keeps its identity, closure and defaults.  A function
+for which there is no such code stays as it is, and is foreign: what calls it may do anything.  Where pytest has
+rewritten the assertions of a module, it does so first here, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+import warnings
+from types import CodeType, FunctionType
+from typing import Any
+
+from toolrt.sim.programs.tracking import _touch
+from toolrt.sim.programs.tracking._kinds import is_tracked, note_tracked
+from toolrt.sim.programs.tracking._rewrite import fill, rewritten
+
+__all__ = ["expressions_of", "new_code", "source_of"]
+
+_Key = tuple[str, int, Any]
+
+# By file and source: the new codes, by what they stand for.
+_known: dict[tuple[str, str, bool], dict[_Key, list[CodeType]]] = {}
+# The other way: what the code was before.
+_before: dict[int, CodeType] = {}
+# The expressions that stand in each line of what was rewritten.
+_expressions: dict[tuple[str, int], list[str]] = {}
+
+
+def source_of(file: str, namespace: dict[str, Any] | None = None) -> str:
+    """Give the source of a file, or of a notebook's cell; "" when there is none."""
+    return "".join(linecache.getlines(file, namespace))
+
+
+def new_code(function: FunctionType) -> CodeType | None:
+    """Give the code that reports, for `function` as it is now; None when there is none."""
+    code = function.__code__
+    if is_tracked(code):
+        return code
+    candidates = _codes_of(function).get(_key(code), ())
+    fitting = [new for new in candidates if new.co_freevars == code.co_freevars]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def expressions_of(file: str, line: int) -> list[str]:
+    """Give the attributes, items and variables that stand in a line of what was rewritten."""
+    return _expressions.get((file, line), [])
+
+
+def _key(code: CodeType) -> _Key:
+    is_lambda = code.co_name == "<lambda>"
+    return code.co_qualname, code.co_firstlineno, _end_of(code) if is_lambda else None
+
+
+def _end_of(code: CodeType) -> Any:
+    """Give the place of what a lambda gives, which tells two of one line from each other."""
+    return list(code.co_positions())[-1]
+
+
+def _codes_of(function: FunctionType) -> dict[_Key, list[CodeType]]:
+    file, namespace = function.__code__.co_filename, function.__globals__
+    source = source_of(file, namespace)
+    by_pytest = "@pytest_ar" in namespace
+    key = (file, source, by_pytest)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = {}
+        if source:
+            module = namespace.get("__name__", "")
+            _compile(source, file, module if isinstance(module, str) else "", by_pytest, function, found)
+    return found
+
+
+def _compile(
+    source: str, file: str, module: str, by_pytest: bool, function: FunctionType, into: dict[_Key, list[CodeType]]
+) -> None:
+    try:
+        tree = ast.parse(source, file)
+    except SyntaxError:
+        return
+    _note_expressions(tree, file)
+    if by_pytest:
+        rewrite: Any = sys.modules["_pytest.assertion.rewrite"]
+        rewrite.rewrite_asserts(tree, source.encode(), file)
+    _touch.declared.setdefault(module, set()).update(rewritten(tree, module))
+    flags = function.__code__.co_flags & _FUTURES
+    with warnings.catch_warnings():
+        # A placeholder is a text that is called.
+        warnings.simplefilter("ignore")
+        code = fill(compile(tree, file, "exec", flags=flags, dont_inherit=True))
+    note_tracked(code)
+    todo = [code]
+    while todo:
+        outer = todo.pop()
+        for inner in outer.co_consts:
+            if isinstance(inner, CodeType):
+                into.setdefault(_key(inner), []).append(inner)
+                todo.append(inner)
+
+
+# The flags of "from __future__ import ...".
+_FUTURES = 0x1FE0000
+
+
+def _note_expressions(tree: ast.AST, file: str) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            for line in {node.lineno, node.end_lineno or node.lineno}:
+                _expressions.setdefault((file, line), []).append(ast.unparse(node))

@@ -1,0 +1,585 @@
+"""What rewritten code calls to report loads, stores and uses of plain objects.
+
+Rules.  Each function reports and gives back what it was given, so that the load or store itself is the program's own
+instruction.  Each attribute is a resource, and so is each key of a dict, beside its set of keys; any other container is
+one resource.  While no execution is tracked, nothing is done.
+
+Theory.  The report may come before or after the load, as long as no checkpoint lies between: what a step touches is a
+set.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
+from numbers import Number
+from types import FunctionType, GeneratorType, ModuleType
+from typing import Any
+
+from toolrt import probe
+from toolrt.probe import ANYTHING, Resource
+from toolrt.sim.programs.tracking._births import attributes_of
+from toolrt.sim.programs.tracking._kinds import (
+    ATOM,
+    CONTAINER,
+    INSTANCE,
+    LAZY,
+    NEUTRAL,
+    OPAQUE,
+    TUPLE,
+    code_reports,
+    dunders_of,
+    forget_classes,
+    function_reports,
+    kind_of,
+)
+
+__all__ = ["Touched", "now"]
+
+MISSING = object()
+MEMBER = types.MemberDescriptorType
+_GETSET = types.GetSetDescriptorType
+_METHODS = (
+    FunctionType,
+    staticmethod,
+    classmethod,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+)
+
+
+class Touched:
+    """What is called how in the execution that is tracked now; one for the whole process."""
+
+    __slots__ = ("base", "kept", "lazy", "name_new", "names")
+
+    def __init__(self) -> None:
+        #: The names of the objects of this execution, by id; None: nothing is tracked.
+        self.names: dict[int, Resource] | None = None
+        #: The names of what was there before.
+        self.base: dict[int, Resource] = {}
+        #: What has a name, so that its id stays its own.
+        self.kept: list[Any] = []
+        #: The objects that an iterator or a view goes through.
+        self.lazy: dict[int, tuple[Any, ...]] = {}
+        #: Gives the running task and how many things it has named; None: no task runs.
+        self.name_new: Callable[[], tuple[Any, ...] | None] = lambda: None
+
+    def begin(self, base: dict[int, Resource], name_new: Callable[[], tuple[Any, ...] | None]) -> None:
+        """Begin with an execution."""
+        self.base, self.name_new = base, name_new
+        self.names, self.kept, self.lazy = {}, [], {}
+
+    def end(self) -> None:
+        """Track nothing any more."""
+        self.names = None
+        self.base, self.kept, self.lazy = {}, [], {}
+
+
+now = Touched()
+
+
+def report(resource: Resource, write: bool) -> None:
+    sink = probe.sink
+    if sink is not None:
+        sink.access(resource, write)
+
+
+def wild() -> None:
+    """Say that the running step may do anything."""
+    if now.names is not None:
+        report(ANYTHING, True)
+
+
+def born(thing: Any) -> Any:
+    """Name what was just made, and give it back."""
+    names = now.names
+    if names is not None and kind_of(type(thing)) not in (ATOM, NEUTRAL, TUPLE):
+        key = id(thing)
+        if key not in names and key not in now.base:
+            _name_it(thing, names)
+    return thing
+
+
+def made(thing: Any) -> Any:
+    """Name the result of an expression that always makes something new."""
+    if now.names is not None:
+        _name_it(thing, now.names)
+    return thing
+
+
+def _name_it(thing: Any, names: dict[int, Resource]) -> Resource:
+    by = now.name_new()
+    if by is None:
+        report(ANYTHING, True)
+        by = ("outside", len(names))
+    name = names[id(thing)] = (type(thing).__name__, *by)
+    now.kept.append(thing)
+    return name
+
+
+def name_of(thing: Any) -> Resource:
+    """Give what `thing` is called; the step that has to name it may have done anything."""
+    names = now.names
+    if names is None:
+        return ("untracked",)
+    key = id(thing)
+    found = names.get(key) or now.base.get(key)
+    if found is None:
+        report(ANYTHING, True)
+        found = _name_it(thing, names)
+    return found
+
+
+def name_inside(thing: Any, depth: int = 0) -> None:
+    """Name what is within something new, where it has no name yet."""
+    names = now.names
+    if names is None or depth > 20:
+        return
+    for _, value in attributes_of(thing):
+        name_deeply(value, depth + 1)
+
+
+def name_deeply(thing: Any, depth: int = 0) -> Any:
+    """Name `thing` and what is within, where it has no name yet."""
+    names, kind = now.names, kind_of(type(thing))
+    if names is None or kind in (ATOM, NEUTRAL) or depth > 20:
+        return thing
+    if kind != TUPLE:
+        if id(thing) in names or id(thing) in now.base:
+            return thing
+        _name_it(thing, names)
+    if kind in (CONTAINER, TUPLE):
+        for value in items_of(thing):
+            name_deeply(value, depth + 1)
+    elif kind == INSTANCE:
+        name_inside(thing, depth)
+    return thing
+
+
+def items_of(thing: Any) -> list[Any]:
+    if isinstance(thing, dict):
+        return [*dict.keys(thing), *dict.values(thing)]
+    return list(thing)
+
+
+# ---------------------------------------------------------------------- attributes
+
+
+def load(thing: Any, attribute: str) -> Any:
+    """Report a load of an attribute."""
+    if now.names is not None and kind_of(type(thing)) >= NEUTRAL:
+        read_attribute(thing, attribute)
+    return thing
+
+
+def read_attribute(thing: Any, attribute: str) -> None:
+    cls = type(thing)
+    kind = kind_of(cls)
+    if kind == NEUTRAL:
+        if cls is ModuleType:
+            _module_attribute(thing, attribute, False)
+        elif isinstance(thing, type):
+            _class_attribute(thing, attribute, False)
+        elif cls is FunctionType and not attribute.startswith("__"):
+            report((f"{thing.__module__}.{thing.__qualname__}", attribute), False)
+        return
+    if kind == OPAQUE:
+        found = in_class(cls, attribute)
+        if not isinstance(found, _METHODS):
+            report(ANYTHING, True)
+        return
+    if kind != INSTANCE:
+        return
+    found = in_class(cls, attribute)
+    of = type(found)
+    if of in _METHODS:
+        return
+    if of is property:
+        if not function_reports(found.fget):
+            report(ANYTHING, True)
+        return
+    if attribute == "__dict__":
+        report(ANYTHING, True)
+        return
+    if attribute.startswith("__") and attribute.endswith("__"):
+        return
+    if of is cached_property:
+        if attribute not in _own(thing):
+            report((*name_of(thing), attribute), True)
+            if not function_reports(found.func):
+                report(ANYTHING, True)
+            return
+    elif of is not MEMBER and of is not _GETSET and hasattr(of, "__get__") and not function_reports(of.__get__):
+        report(ANYTHING, True)
+    report((*name_of(thing), attribute), False)
+    if of is MEMBER or of is _GETSET or attribute in _own(thing):
+        return
+    report(("class attribute", attribute), False)
+    if found is MISSING:
+        getter = getattr(cls, "__getattr__", None)
+        if getter is not None and not function_reports(getter):
+            report(ANYTHING, True)
+
+
+def store(thing: Any, attribute: str) -> Any:
+    """Report a store, or a deletion, of an attribute."""
+    if now.names is not None:
+        write_attribute(thing, attribute)
+    return thing
+
+
+def write_attribute(thing: Any, attribute: str) -> None:
+    cls = type(thing)
+    kind = kind_of(cls)
+    if kind == NEUTRAL:
+        if cls is ModuleType:
+            _module_attribute(thing, attribute, True)
+        elif isinstance(thing, type):
+            _class_attribute(thing, attribute, True)
+        elif cls is FunctionType and not attribute.startswith("__"):
+            report((f"{thing.__module__}.{thing.__qualname__}", attribute), True)
+        elif not _is_ours(cls):
+            report(ANYTHING, True)
+        return
+    if kind != INSTANCE:
+        report(ANYTHING, True)
+        return
+    setter: Any = cls.__setattr__
+    if setter is not object.__setattr__ and not issubclass(cls, BaseException):
+        if not function_reports(setter):
+            report(ANYTHING, True)
+        else:
+            return
+    found = in_class(cls, attribute)
+    of = type(found)
+    if of is property:
+        if not (function_reports(found.fset) or found.fset is None):
+            report(ANYTHING, True)
+        return
+    if of in _METHODS or (attribute.startswith("__") and attribute.endswith("__")):
+        report(ANYTHING, True)
+    elif of not in (MEMBER, _GETSET, cached_property) and hasattr(of, "__set__"):
+        if not function_reports(of.__set__):
+            report(ANYTHING, True)
+        return
+    report((*name_of(thing), attribute), True)
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in ("trio", "toolrt")
+
+
+def _own(thing: Any) -> dict[str, Any]:
+    try:
+        return object.__getattribute__(thing, "__dict__")  # type: ignore[no-any-return]
+    except AttributeError:
+        return {}
+
+
+def in_class(cls: type, attribute: str) -> Any:
+    for each in cls.__mro__:
+        own = each.__dict__
+        if attribute in own:
+            return own[attribute]
+    return MISSING
+
+
+def _class_attribute(cls: type, attribute: str, write: bool) -> None:
+    if attribute.startswith("__") and attribute.endswith("__") and not write:
+        return
+    found = in_class(cls, attribute)
+    if not isinstance(found, (*_METHODS, property, type)):
+        report(("class attribute", attribute), write)
+    if write and (found is MISSING or isinstance(found, (*_METHODS, property, type))):
+        forget_classes()
+        report(ANYTHING, True)
+    if not isinstance(cls, type) or (type(cls) is not type and attribute in dir(type(cls)) and write):
+        report(ANYTHING, True)
+
+
+#: The names that `global` statements name, by module.
+declared: dict[str, set[str]] = {}
+
+
+def _module_attribute(module: Any, attribute: str, write: bool) -> None:
+    name = getattr(module, "__name__", "")
+    if write:
+        report(ANYTHING, True)
+    elif attribute not in declared.get(name, ()):
+        return
+    report((name, attribute), write)
+
+
+# ---------------------------------------------------------------------- variables
+
+
+def load_cell(cell: Callable[[], Any], value: Any) -> Any:
+    """Report a load of a variable that an inner function shares; `cell` is a function of it alone."""
+    if now.names is not None:
+        report(_cell_name(cell), False)
+    return value
+
+
+def store_cell(cell: Callable[[], Any]) -> None:
+    """Report that a variable that inner functions share was bound."""
+    if now.names is not None:
+        report(_cell_name(cell), True)
+
+
+def stored_cell(value: Any, cell: Callable[[], Any]) -> Any:
+    """The same, within an expression."""
+    if now.names is not None:
+        report(_cell_name(cell), True)
+    return value
+
+
+def new_cells(cells: Callable[[], Any]) -> None:
+    """Name the variables that inner functions share, of a call that has just begun."""
+    names = now.names
+    if names is not None:
+        for variable, cell in zip(cells.__code__.co_freevars, cells.__closure__ or (), strict=True):
+            by = now.name_new() or ("outside", len(names))
+            names[id(cell)] = (variable, *by)
+            now.kept.append(cell)
+
+
+def _cell_name(of: Callable[[], Any]) -> Resource:
+    cell = (of.__closure__ or (None,))[0]
+    names = now.names
+    assert names is not None
+    key = id(cell)
+    found = names.get(key) or now.base.get(key)
+    if found is None:
+        report(ANYTHING, True)
+        by = now.name_new() or ("outside", len(names))
+        found = names[key] = (of.__code__.co_freevars[0], *by)
+        now.kept.append(cell)
+    return found
+
+
+def load_global(resource: Resource, value: Any) -> Any:
+    """Report a load of a global."""
+    if now.names is not None:
+        report(resource, False)
+    return value
+
+
+def store_global(resource: Resource) -> None:
+    """Report that a global was bound."""
+    if now.names is not None:
+        report(resource, True)
+
+
+def stored_global(value: Any, resource: Resource) -> Any:
+    """The same, within an expression."""
+    if now.names is not None:
+        report(resource, True)
+    return value
+
+
+# ---------------------------------------------------------------------- items
+
+
+def plain_key(key: Any) -> Any:
+    """Give a name for a key: equal keys have one."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    if key is None or type(key) is int:
+        return key
+    if isinstance(key, tuple):
+        return tuple(map(plain_key, key))
+    if isinstance(key, Number):
+        return hash(key)
+    if isinstance(key, bytes):
+        return repr(key)
+    return "..."
+
+
+def key_is_plain(key: Any) -> bool:
+    """Say whether equal keys can be told by their names."""
+    kind = kind_of(type(key))
+    if kind in (ATOM, TUPLE, NEUTRAL):
+        return True
+    return kind == INSTANCE and dunders_of(type(key), "hash") != 2
+
+
+def touch_key(thing: dict[Any, Any], key: Any, write: bool, keys: bool | None = None) -> None:
+    """Report a load or store of one key of a dict; `keys`: whether its set of keys is changed too, or read."""
+    name = name_of(thing)
+    if not key_is_plain(key):
+        report(ANYTHING, True)
+    report((*name, "key", plain_key(key)), write)
+    if keys is not None:
+        report(name, keys)
+
+
+def item(thing: Any, key: Any) -> Any:
+    """Report a load of an item, and do it."""
+    if now.names is not None:
+        read_item(thing, key)
+    return thing[key]
+
+
+def load_item(thing: Any, key: Any) -> Any:
+    """Report a load of an item, and give back the container."""
+    if now.names is not None:
+        read_item(thing, key)
+    return thing
+
+
+def read_item(thing: Any, key: Any) -> None:
+    cls = type(thing)
+    kind = kind_of(cls)
+    if kind == CONTAINER:
+        if cls is dict:
+            touch_key(thing, key, False)
+        elif cls is defaultdict:
+            missing = not dict.__contains__(thing, key)
+            report(name_of(thing), missing)
+            if missing:
+                factory = thing.default_factory
+                if not (isinstance(factory, type) and kind_of(factory) in (ATOM, CONTAINER)):
+                    if not function_reports(factory):
+                        report(ANYTHING, True)
+                elif factory is not None:
+                    born(thing[key])
+        else:
+            report(name_of(thing), False)
+        if kind_of(type(key)) == INSTANCE:
+            use(key, "hash")
+    elif kind == INSTANCE:
+        use(thing, "item")
+    elif kind in (OPAQUE, LAZY):
+        report(ANYTHING, True)
+
+
+def write_item(thing: Any, key: Any, delete: bool) -> None:
+    cls = type(thing)
+    kind = kind_of(cls)
+    if kind == CONTAINER:
+        if cls is dict:
+            there = dict.__contains__(thing, key)
+            touch_key(thing, key, True, True if delete or not there else None)
+        else:
+            report(name_of(thing), True)
+        if kind_of(type(key)) == INSTANCE:
+            use(key, "hash")
+    elif kind == INSTANCE:
+        use(thing, "setitem")
+    else:
+        report(ANYTHING, True)
+
+
+class _Storing:
+    """Stands for a container in a store or a deletion of an item."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        write_item(self._thing, key, False)
+        if type(key) is slice:
+            use(value, "iter")
+        self._thing[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        write_item(self._thing, key, True)
+        del self._thing[key]
+
+
+def storing(thing: Any) -> Any:
+    """Give what stands for `thing` where an item is stored."""
+    return thing if now.names is None else _Storing(thing)
+
+
+# ---------------------------------------------------------------------- uses
+
+
+def whole(thing: Any, write: bool) -> None:
+    """Report that all of a builtin container is read, or may change."""
+    name = name_of(thing)
+    if type(thing) is dict:
+        for key in dict.keys(thing):
+            report((*name, "key", plain_key(key)), write)
+    report(name, write)
+
+
+def use(thing: Any, what: str) -> Any:
+    """Report what an operator reads of `thing`, and give it back.
+
+    Args:
+        thing: the operand.
+        what: the operation, one of those `_kinds.dunders_of` knows.
+    """
+    if now.names is not None and kind_of(type(thing)) != ATOM:
+        _use(thing, what, 0)
+    return thing
+
+
+# What looks at what is inside a container.
+_DEEP = ("eq", "order", "str", "contains", "match", "hash")
+
+
+def _use(thing: Any, what: str, depth: int) -> None:
+    cls = type(thing)
+    kind = kind_of(cls)
+    if kind in (ATOM, NEUTRAL):
+        return
+    if depth > 50:
+        report(ANYTHING, True)
+    elif kind == TUPLE:
+        if what in _DEEP or what == "unpack":
+            for value in tuple(thing):
+                _use(value, what, depth + 1)
+    elif kind == CONTAINER:
+        whole(thing, False)
+        if what in _DEEP or what == "unpack":
+            for value in items_of(thing):
+                _use(value, "eq" if what == "contains" else what, depth + 1)
+    elif kind == LAZY:
+        _use_lazy(thing, depth)
+    elif kind == INSTANCE:
+        verdict = dunders_of(cls, "iter" if what == "unpack" else what)
+        if what == "match":
+            verdict = max(verdict, 1)
+        if verdict == 2:
+            report(ANYTHING, True)
+        elif verdict:
+            for attribute, value in attributes_of(thing):
+                report((*name_of(thing), attribute), False)
+                _use(value, what, depth + 1)
+    else:
+        report(ANYTHING, True)
+
+
+def _use_lazy(thing: Any, depth: int) -> None:
+    if type(thing).__name__ not in _VIEWS:
+        report(name_of(thing), True)
+    if type(thing) is GeneratorType:
+        if not code_reports(thing.gi_code):
+            report(ANYTHING, True)
+        return
+    sources = now.lazy.get(id(thing))
+    if sources is None:
+        report(ANYTHING, True)
+        return
+    for source in sources:
+        _use(source, "iter", depth + 1)
+
+
+_VIEWS = frozenset(f"{kind}_{part}" for kind in ("dict", "odict") for part in ("keys", "values", "items"))
+
+
+def goes_through(lazy: Any, *sources: Any) -> Any:
+    """Note what an iterator or a view that was just made goes through, and give it back."""
+    if now.names is not None and kind_of(type(lazy)) == LAZY:
+        made(lazy)
+        now.lazy[id(lazy)] = sources
+    return lazy
