@@ -45,6 +45,9 @@ def tracked(function: T) -> T:
     Args:
         function: a function or a class whose source is at hand, in a file or a notebook's cell.
 
+    Returns:
+        `function` itself.
+
     Raises:
         DefinitionRefused: it is neither, or there is no source.
 
