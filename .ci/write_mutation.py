@@ -1,4 +1,4 @@
-"""The tables of docs/explanation/mutation.md, from the results that docs/explanation/mutation.json keeps.
+"""The tables of docs/explanation/mutation.md, from the results that docs/explanation/mutation*.json keep.
 
     python .ci/write_mutation.py                     write the tables anew
     python .ci/write_mutation.py --score 2000 5      first count the examples until each mutant is caught (long)
@@ -19,12 +19,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanation" / "mutation.md"
 KEPT = ROOT / "docs" / "explanation" / "mutation.json"
+BY_MACHINE = ROOT / "docs" / "explanation" / "mutation-by-machine.json"
 
 
 def kept() -> dict[str, Any]:
     """Give the results that are kept."""
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
     return found
+
+
+def tables() -> dict[str, Any]:
+    """Give the results of every table."""
+    return {**kept(), "machine": json.loads(BY_MACHINE.read_text(encoding="utf-8"))}
 
 
 def score_table(score: dict[str, Any]) -> str:
@@ -55,11 +61,14 @@ def machine_table(found: dict[str, Any]) -> str:
     """Give a row for each module."""
     rows = {module: row for module, row in found["modules"].items() if row["tried"]}
     tried, killed, equal = (sum(row[key] for row in rows.values()) for key in ("tried", "killed", "equivalent"))
-    sample = "every mutant" if found["every"] == 1 else f"one mutant in {found['every']} of {found['mutants']:,}"
+    sample = "Every mutant" if found["every"] == 1 else f"One mutant in {found['every']} of {found['mutants']:,}"
+    killers = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in found["killers"].items())
     lines = [
-        f"{sample.capitalize()}, {found['examples']} examples of seed {found['seed']}, at commit `{found['commit']}`: "
-        f"{killed} of {tried} killed, {equal} equivalent; {killed / max(1, tried - equal):.0%} of those that are not. "
-        f"The median of the killed took {found['median']} examples.",
+        f"{sample}, at commit `{found['commit']}`: {killed} of {tried} killed, {equal} equivalent; "
+        f"{killed / max(1, tried - equal):.0%} of those that are not. "
+        f"Besides the other properties each met those of {found['examples']} shipped examples that run its function.",
+        "",
+        f"Who killed how many: {killers}.",
         "",
         "| module | tried | killed | equivalent | survived |",
         "|---|---|---|---|---|",
@@ -109,4 +118,4 @@ def measure(name: str, examples: int, seeds: int) -> None:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         measure(sys.argv[1].removeprefix("--"), int(sys.argv[2]), int(sys.argv[3]))
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), kept()), encoding="utf-8")
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), tables()), encoding="utf-8")

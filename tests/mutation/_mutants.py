@@ -18,13 +18,13 @@ import gc
 import importlib
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property, partial
 
 import attrs
 
-__all__ = ["CodeMutant", "applied_code", "mutants_of"]
+__all__ = ["CodeMutant", "Place", "applied_code", "mutants_of", "place"]
 
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -47,7 +47,7 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 _TELLS = ("observer", "probe", "_footprints")
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class CodeMutant:
     """One change of one function."""
 
@@ -61,8 +61,13 @@ class CodeMutant:
     number: int
     #: The line in the module now.
     line: int = attrs.field(eq=False)
-    #: The code of the function with the change.
-    code: types.CodeType = attrs.field(eq=False, repr=False)
+    #: Makes the code, which takes a while.
+    _compile: Callable[[], types.CodeType] = attrs.field(eq=False, repr=False)
+
+    @cached_property
+    def code(self) -> types.CodeType:
+        """The code of the function with the change."""
+        return self._compile()
 
     @property
     def name(self) -> str:
@@ -190,35 +195,44 @@ def mutants_of(module: str) -> list[CodeMutant]:
     found: list[CodeMutant] = []
     counts: dict[tuple[str, str], int] = {}
     for parent, field, at, node, change, function in finder.found:
-        ast.copy_location(change, node)
-        _put(parent, field, at, change)
-        try:
-            compiled = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
-        finally:
-            _put(parent, field, at, node)
         before, after = (ast.unparse(one).splitlines()[0] for one in (node, change))
         text = f"{before} -> {after}"
         number = counts[function, text] = counts.get((function, text), -1) + 1
-        code = next(one for one in _codes(compiled) if one.co_qualname == function)
+        code = partial(_compiled, tree, file, function, (parent, field, at), node, change)
         found.append(CodeMutant(module, function, text, number, node.lineno, code))  # type: ignore[attr-defined]
     return found
 
 
-_Place = tuple[str, str, int]
+def _compiled(
+    tree: ast.Module, file: str, function: str, place: tuple[ast.AST, str, int | None], node: ast.AST, change: ast.AST
+) -> types.CodeType:
+    """The code of a function with `change` in place of `node`."""
+    ast.copy_location(change, node)
+    _put(*place, change)
+    try:
+        compiled = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
+    finally:
+        _put(*place, node)
+    return next(one for one in _codes(compiled) if one.co_qualname == function)
 
 
-def _place(code: types.CodeType) -> _Place:
+#: Where a function is written: file, qualified name, first line.
+Place = tuple[str, str, int]
+
+
+def place(code: types.CodeType) -> Place:
+    """Where the code is written; a mutant's code has the place of what it stands for."""
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
 @cache
-def _functions() -> dict[_Place, list[types.FunctionType]]:
+def _functions() -> dict[Place, list[types.FunctionType]]:
     """Every function that lives now, by the place where it is written."""
-    found: dict[_Place, list[types.FunctionType]] = {}
+    found: dict[Place, list[types.FunctionType]] = {}
     gc.unfreeze()  # what is frozen is not among the objects
     for one in gc.get_objects():
         if isinstance(one, types.FunctionType):
-            found.setdefault(_place(one.__code__), []).append(one)
+            found.setdefault(place(one.__code__), []).append(one)
     return found
 
 
@@ -229,7 +243,7 @@ def applied_code(mutant: CodeMutant) -> Iterator[None]:
     Raises:
         LookupError: no function has it, or the change takes a variable of an outer function away.
     """
-    functions = _functions().get(_place(mutant.code), [])
+    functions = _functions().get(place(mutant.code), [])
     if not functions:
         raise LookupError(f"no function is {mutant.function} of {mutant.module}")
     before = [(one, one.__code__) for one in functions]

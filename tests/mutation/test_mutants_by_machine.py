@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.invariants._ten_more import TEN_MORE
+from tests.mutation import run
+from tests.mutation._judges import JUDGES, Bench, bench
 from tests.mutation._mutants import CodeMutant, applied_code, mutants_of
-from tests.mutation.run import KEPT, REASONS, examples_of, judged
+from tests.mutation.run import REASONS, judged
 from toolrt.invariants import MUTANTS, Mix, Mutant
 from toolrt.invariants.script import Scripted, Sleep
-from toolrt.order import Slots
-from toolrt.testing._mutation_score import Example, tripped_by
+from toolrt.order import Machine, Slots
+from toolrt.testing._mutation_score import tripped_by
+
+KEPT = Path(__file__).parents[2] / "docs" / "explanation" / "mutation.json"
 
 
 @pytest.fixture(scope="module")
-def examples() -> list[Example]:
-    """A few of the shipped examples."""
-    return examples_of(1, 12)
+def judges() -> Bench:
+    """A few of the shipped examples, and none of the other properties."""
+    return bench(1, 12, (), ())
 
 
 def _one_of(module: str, start: str) -> CodeMutant:
@@ -43,26 +47,26 @@ def test_every_mutant_has_a_name_of_its_own() -> None:
     assert names == [one.name for one in mutants_of("toolrt.order._slots")]
 
 
-def test_sample_of_mutants_by_machine_is_killed(examples: list[Example]) -> None:
-    """A call that never counts as over hangs its batch; each mutant is judged in a process of its own."""
-    mutants = [one for one in mutants_of("toolrt.order._machine") if "lane.unfinished -= 1" in one.change]
-    answers = [answer for _, answer in judged(mutants, examples, jobs=2)]
-    assert len(answers) == len(mutants) >= 2
-    assert sum(isinstance(answer, list) for answer in answers) >= 2
+def test_sample_of_mutants_by_machine_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each mutant is judged in a process of its own, by the properties that run its function."""
+    monkeypatch.setattr(run, "_PATIENCE", 2)
+    chosen = bench(0, 0, [one for one in JUDGES if "slot" in one.name], ())
+    mutants = [one for one in mutants_of("toolrt.order._slots") if one.function.startswith("LentSlot.")][::5]
+    answers = [answer for _, answer in judged(mutants, chosen, jobs=2)]
+    assert len(answers) == len(mutants) >= 4
+    assert answers.count(None) <= 1
 
 
-def test_mutant_that_never_ends_is_killed(examples: list[Example], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutant_that_never_ends_is_killed(judges: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop without a checkpoint costs its process, not this one."""
-    from tests.mutation import run
-
     monkeypatch.setattr(run, "_PATIENCE", 1)
-    real = Slots.hand_out.__code__
-    text = "\n" * (real.co_firstlineno - 1) + "def hand_out(self, *args):\n    while True:\n        pass\n"
+    real = Machine.seal.__code__
+    text = "\n" * (real.co_firstlineno - 1) + "def seal(self):\n    while True:\n        pass\n"
     code = compile(text, real.co_filename, "exec")
-    inner = next(one for one in code.co_consts if hasattr(one, "co_code")).replace(co_qualname="Slots.hand_out")
-    mutant = CodeMutant("toolrt.order._slots", "Slots.hand_out", "loops", 0, 1, inner)
-    [(_, answer)] = judged([mutant], examples, jobs=1)
-    assert answer == [0, ["no end"]]
+    inner = next(one for one in code.co_consts if hasattr(one, "co_code")).replace(co_qualname="Machine.seal")
+    mutant = CodeMutant("toolrt.order._machine", "Machine.seal", "loops", 0, 1, lambda: inner)
+    [(_, answer)] = judged([mutant], judges, jobs=1)
+    assert answer == [0, "no end"]
 
 
 def test_page_shows_the_results_that_are_kept() -> None:
@@ -70,7 +74,7 @@ def test_page_shows_the_results_that_are_kept() -> None:
     root = Path(__file__).parents[2]
     page = runpy.run_path(str(root / ".ci" / "write_mutation.py"))
     text = (root / "docs/explanation/mutation.md").read_text(encoding="utf-8")
-    assert page["written"](text, page["kept"]()) == text, "run: python .ci/write_mutation.py"
+    assert page["written"](text, page["tables"]()) == text, "run: python .ci/write_mutation.py"
 
 
 def test_results_are_of_all_mutants_of_ours() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from toolrt.model import Claim, Outcome, State, ToolCall, ToolResult
-from toolrt.order import CallMove, CallRecord, ClaimTable, LaneRecord, Machine
+from toolrt.order import CallMove, CallRecord, ClaimTable, LaneRecord, LentSlot, Machine
 
 #: An instruction: its verb, and the call or lane that it is for, by index.
 Instruction = tuple[str, int]
@@ -92,16 +92,23 @@ class Steps:
         approves: whether each call is to be approved.
         tables: where tickets are taken; one of its own by default.
         prefers: whether there is a slot policy.
+        lent: the slot of the parent call, of a sub-batch.
+        verbs: what records; they may answer questions at once, too.
     """
 
     def __init__(
-        self, limit: float, approves: bool = False, tables: tuple[ClaimTable, ...] = (), prefers: bool = False
+        self,
+        limit: float,
+        approves: bool = False,
+        tables: tuple[ClaimTable, ...] = (),
+        prefers: bool = False,
+        lent: LentSlot | None = None,
+        verbs: Recording | None = None,
     ) -> None:
-        self._verbs = Recording()
+        self._verbs = Recording() if verbs is None else verbs
         tables = tables or (ClaimTable(),)
-        self.machine = Machine(
-            "batch", self._verbs, self._verbs, [(one, one) for one in tables], limit, approves, prefers=prefers
-        )
+        pairs = [(one, one) for one in tables]
+        self.machine = Machine("batch", self._verbs, self._verbs, pairs, limit, approves, lent=lent, prefers=prefers)
 
     def new_call(self, tool: PlainTool, stops: bool = False) -> CallRecord:
         """A call that was submitted: its record, which has no lane yet."""
@@ -115,6 +122,10 @@ class Steps:
         """Let `event` happen, with these values; gives what follows from it, in order."""
         happens = getattr(self.machine, event, None) or getattr(self.machine.admission, event)
         happens(*values)
+        return self.collect()
+
+    def collect(self) -> list[Instruction]:
+        """What was told since."""
         told, self._verbs.told = self._verbs.told, []
         return told
 

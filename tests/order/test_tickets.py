@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests._profile import FULL
+from tests.order._choices import Choices, choices
+from tests.order._table_model import Beside
 from toolrt.errors import InternalError
 from toolrt.model import EVERYTHING, READ, WRITE, Claim
 from toolrt.order import ClaimTable
@@ -17,72 +14,22 @@ from toolrt.order import ClaimTable
 CLEAN = {"groups": 0, "waiting": 0, "ghosts": 0, "nodes": 0}
 
 
-def claims() -> st.SearchStrategy[Claim]:
-    """Claims on a small tree, so that they meet often."""
-    part = st.sampled_from("ab")
-    return st.builds(
-        Claim,
-        resource=st.lists(part, max_size=3).map(tuple),
-        mode=st.sampled_from([READ, WRITE]),
-        subtree=st.booleans(),
-    )
-
-
-@attrs.define
-class _Model:
-    """The rule itself, in quadratic time."""
-
-    living: dict[int, tuple[Claim, ...]] = attrs.field(factory=dict)
-
-    def ready(self) -> set[int]:
-        return {
-            number
-            for number, mine in self.living.items()
-            if not any(
-                a.conflicts_with(b)
-                for earlier, theirs in self.living.items()
-                if earlier < number
-                for a in theirs
-                for b in mine
-            )
-        }
-
-
-@pytest.mark.slow
-@settings(max_examples=400 if FULL else 80)
-@given(data=st.data())
-def test_tickets_wait_for_earlier_conflicts_and_nothing_else(data: st.DataObject) -> None:
-    """After every take and release, exactly the tickets without an earlier living conflict are ready."""
-    table = ClaimTable()
-    model = _Model()
-    tickets: dict[int, Any] = {}
-    told: set[int] = set()
-    for number in range(data.draw(st.integers(1, 14), label="tickets")):
-        for _ in range(data.draw(st.integers(0, 2), label="releases")):
-            if tickets:
-                _release_some(data, table, model, tickets)
-                assert {n for n, ticket in tickets.items() if ticket.ready} == model.ready()
-        mine = tuple(data.draw(st.lists(claims(), min_size=1, max_size=3), label="claims"))
-        tickets[number] = table.take(mine, number, told.add)
-        model.living[number] = mine
-        if tickets[number].ready:
-            told.add(number)
-        assert {n for n, ticket in tickets.items() if ticket.ready} == model.ready()
-    while tickets:
-        _release_some(data, table, model, tickets)
-        assert {n for n, ticket in tickets.items() if ticket.ready} == model.ready()
-        assert model.ready() <= told
-    assert table.statistics() == CLEAN
-
-
-def _release_some(data: st.DataObject, table: ClaimTable, model: _Model, tickets: dict[int, Any]) -> None:
-    # Mostly those whose turn it is, sometimes those that still wait (a denied or cancelled call).
-    ready = sorted(model.ready())
-    pool = sorted(tickets) if data.draw(st.integers(0, 3), label="any") == 0 else ready
-    chosen = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=2, unique=True), label="who")
-    table.release([tickets[number] for number in chosen])
-    for number in chosen:
-        del tickets[number], model.living[number]
+@settings(max_examples=4 * settings.default.max_examples)
+@given(choices=choices(300))
+def test_tickets_wait_for_earlier_conflicts_and_nothing_else(choices: Choices) -> None:
+    """Whatever is taken, ends, ends too early or is known late: tables and rules say the same after each step."""
+    tables = Beside(choices.one_of((1, 2)))
+    steps = (tables.take, tables.take, tables.take, tables.end, tables.end, tables.close)
+    while choices.more:
+        if choices.one_in(60):
+            tables.clear()
+        choices.one_of(steps)(choices)
+        tables.look()
+    while tables.tickets:
+        tables.end(choices)
+        tables.close(choices)
+        tables.look()
+    assert [table.statistics() for table, _ in tables.pairs] == [CLEAN] * len(tables.pairs)
 
 
 def test_ticket_release_tells_in_the_order_of_asking() -> None:

@@ -226,6 +226,8 @@ class Machine:
         del lane.calls[first:]
         for call in lane.calls:
             call.place = lane.place
+        for call in behind.calls:
+            call.asked = None  # what it claims follows from the state that its own lane starts with
         self.lanes.insert(lane.index + 1, behind)
         for later in self.lanes[lane.index + 1 :]:
             later.place.index += 1

@@ -109,6 +109,8 @@ class ClaimTable:
     def __init__(self, name: str = "claims") -> None:
         self.name = name
         self._tree = ClaimTree()
+        #: How many tickets were taken.
+        self._taken = 0
         #: How many batches were opened by those whose calls it orders: no two of them have one number.
         self._batches = 0
         #: How many groups that ended before their turn still have their place.
@@ -170,7 +172,8 @@ class ClaimTable:
 
         Ordering: tickets that conflict come in the order of the calls of this, and of nothing else.
         """
-        ticket = Ticket(self, self._tree.serial, owner, on_ready)
+        ticket = Ticket(self, self._taken, owner, on_ready)
+        self._taken += 1
         ticket.open = is_open
         if self._open is not None:
             ticket._outside = claims
@@ -205,7 +208,7 @@ class ClaimTable:
             ticket = next(iter(self._outside))
             del self._outside[ticket]
             claims, ticket._outside = ticket._outside or (), None
-            ticket._serial, ticket.missing = self._tree.serial, 0
+            ticket.missing = 0
             self._enter(ticket, claims)
             if ticket.missing == 0:
                 ready.append(ticket)
