@@ -58,9 +58,9 @@ READS = "StateReads.parts"
 
 #: Tickets, and directories in the making: they order everything else, and none is left in the end.
 TICKETS = """
-ClaimTable._outside ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living ClaimTree.serial
-Group.dependents Group.predecessors Group.since Group.tickets PendingDirectories._groups _Node.children _Node.reads
-_Node.subtree_reads _Node.write
+ClaimTable._outside ClaimTable._taken ClaimTable.tenure ClaimTree._nodes ClaimTree._subtrees ClaimTree.living
+ClaimTree.serial Group.dependents Group.predecessors Group.since Group.tickets PendingDirectories._groups
+_Node.children _Node.reads _Node.subtree_reads _Node.write
 """
 
 #: Files, and what is known of them: whoever may change one holds its ticket.
