@@ -16,6 +16,7 @@ from typing import Any
 
 __all__ = [
     "BatchClosed",
+    "Blocked",
     "Deadlock",
     "DefinitionRefused",
     "InputRefused",
@@ -183,6 +184,13 @@ class NotSimulated(MisuseError):
         self.action = action
         self.remedy = remedy
         super().__init__(f"a simulated program cannot {action}: {remedy}")
+
+
+class Blocked(ToolrtError):
+    """A model's operation has to wait: it cannot be done in this state.
+
+    The method of a sequential model raises it where the real object would wait; see `toolrt.sim.linearizable`.
+    """
 
 
 class ScheduleRefused(MisuseError):

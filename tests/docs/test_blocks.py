@@ -47,6 +47,7 @@ SHOWN = {
     "docs/explanation/simulator.md": "compared below",
     "docs/paper.md": "figures, which docs/artifact.py makes again: test_paper.py runs some",
     "docs/tutorial/00-ten-minutes.md": "outputs are compared by test_ten_minutes.py; an installation",
+    "docs/how-to/judge-histories.md": "compared below",
     "docs/how-to/watch-a-run.md": "a line of half a minute's wait: tests/cli/test_live.py holds its form",
     "docs/how-to/explore-your-test.md": "outputs are compared by test_explore_page.py; an installation and a setting",
 }
@@ -178,3 +179,13 @@ def test_page_on_peers_names_what_is_there(root: Path) -> None:
     assert [row.split("|")[1].strip() for row in shown[2:]] == re.findall(
         r'^    "([\w -]+)": \(\w+, ', script, re.MULTILINE
     )
+
+
+def test_page_of_judges_shows_what_its_program_prints(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first text block is the output of the block before it."""
+    page = root / "docs/how-to/judge-histories.md"
+    examples = list(Sybil(parsers=[PythonCodeBlockParser()]).parse(page).examples())
+    for example in examples[:2]:
+        example.evaluate()
+    shown = [block for language, block in _blocks(page) if language == "text"]
+    assert capsys.readouterr().out == shown[0]

@@ -31,13 +31,16 @@ Limits.  Choices are made at Trio's checkpoints; a program that looks at the rea
 numbers, at addresses or at the order of a set is not controlled, and its replays may diverge (which is noticed).
 """
 
-from toolrt.errors import ReplayDiverged
+from toolrt.errors import Blocked, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._estimate import Estimate, estimate
 from toolrt.sim.exploring._explore import explore, replay, run
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._report import Failure, Report, Verdict
+from toolrt.sim.judging._history import Operation, OperationEnd, recorded
+from toolrt.sim.judging._history import OperationHistory as History
+from toolrt.sim.judging._judges import HistoryJudgement, linearizable, serializable
 from toolrt.sim.judging._outcome_sets import OutcomeComparison, compare
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
 from toolrt.sim.programs._actors import CANCELLED
@@ -63,6 +66,7 @@ __all__ = [
     "PCT",
     "POS",
     "URW",
+    "Blocked",
     "Bounded",
     "Cell",
     "Choices",
@@ -72,6 +76,10 @@ __all__ = [
     "Failure",
     "Fifo",
     "Follow",
+    "History",
+    "HistoryJudgement",
+    "Operation",
+    "OperationEnd",
     "OutcomeComparison",
     "Policy",
     "Portfolio",
@@ -93,9 +101,12 @@ __all__ = [
     "estimate",
     "explore",
     "faults",
+    "linearizable",
+    "recorded",
     "replay",
     "run",
     "scope",
+    "serializable",
     "tracked",
     "watch",
 ]
