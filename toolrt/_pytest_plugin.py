@@ -47,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="seed of the explored tests that name no strategy, or one by its name; 0 by default",
     )
     group.addoption(
+        "--explore-order",
+        choices=("any", "trio"),
+        help="which task may step next, whatever the marker says: any that can run, or each once per pass, as in Trio",
+    )
+    group.addoption(
         "--explore-replay",
         metavar="SCHEDULE",
         help="run the explored tests under this schedule only, as a failure printed it",
@@ -72,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None, cancel_at=None, "
-        "clock=None, clock_moves=None, jobs=1, seconds=None): "
+        "clock=None, clock_moves=None, order='any', jobs=1, seconds=None): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

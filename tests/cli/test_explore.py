@@ -428,6 +428,7 @@ def test_cancel_may_come_before_the_last_call_makes_a_file(
         (("--faults", "ENOSPC", "--faults", "EIO", "--faults-at-most", 2), "sampled(n=", "2 error"),
         (("--timeout", 1, "--clock", "explored", "--clock-moves", 1), "with clock_moves<=1", "timed_out"),
         (("--timeout", 1), "sampled(n=", "12 ok, 1 error, 1 invalid"),
+        (("--cancel-at", "any", "--order", "trio"), "with cancel_at=batch, order=trio", "not_started"),
     ],
 )
 def test_explore_lets_more_happen(
@@ -497,6 +498,7 @@ def test_explore_with_a_cancel_is_replayed(
         ("timeout", -1, "options.timeout: expected seconds above 0"),
         ("clock_moves", 0, "options.clock_moves: expected a whole number"),
         ("faults", ["EWHAT"], "options.faults: expected some of EIO"),
+        ("order", "fifo", 'options.order: expected "any" or "trio"'),
         ("faults_at_most", "2", "options.faults_at_most: expected a whole number"),
     ],
 )

@@ -19,8 +19,10 @@ from trio.lowlevel import checkpoint
 from tests._profile import FULL
 from tests.sim._programs import OPERATIONS, THINGS, program_of, timed
 from tests.sim._traces import TooMany, count_traces, reduced
-from toolrt import sim
+from toolrt import sim, testing
 from toolrt.errors import DefinitionRefused, InputRefused, ScheduleRefused
+
+pytest_plugins = ["pytester"]
 
 _loop: Any = trio._core._run
 
@@ -143,6 +145,62 @@ def test_a_schedule_keeps_its_order() -> None:
             sim.replay(two_add, form)
     with pytest.raises(DefinitionRefused, match=r'order: expected "any"'):
         sim.replay(two_add, sim.run(two_add).schedule, order="trio")
+
+
+def test_a_test_is_explored_in_its_order() -> None:
+    """The decorator takes the order, and its failures run again in it."""
+
+    async def test_it() -> None:
+        assert await loaded_in_time() == "loaded, used"
+
+    testing.explored(strategy="exhaustive", order="trio")(test_it)()
+    with pytest.raises(AssertionError):
+        testing.explored(strategy="exhaustive")(test_it)()
+
+    async def test_that_fails() -> None:
+        assert await two_add() == 2
+
+    with pytest.raises(AssertionError) as failed:
+        testing.explored(strategy="dpor", order="trio")(test_that_fails)()
+    assert "with order=trio" in failed.value.__notes__[0]
+    with pytest.raises(DefinitionRefused, match="order"):
+        testing.explored(order="fifo")(test_it)()
+
+
+@pytest.mark.process
+def test_pytest_takes_the_order(pytester: pytest.Pytester) -> None:
+    """By the marker and by an option, which outranks it; a schedule of the other order is run in its own."""
+    pytester.makepyfile(
+        """
+        import pytest, trio
+
+        @pytest.mark.explore(strategy="exhaustive", order="trio")
+        async def test_it():
+            loaded = []
+
+            async def load():
+                await trio.lowlevel.checkpoint()
+                loaded.append("loaded")
+
+            async def use():
+                await trio.lowlevel.checkpoint()
+                await trio.lowlevel.checkpoint()
+                assert loaded
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(load)
+                nursery.start_soon(use)
+        """
+    )
+    options = ("-p", "no:cacheprovider", "--explore-database", "kept")
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
+    failed = pytester.runpytest_subprocess(*options, "--explore-order", "any")
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*--explore-replay 'main *"])
+    schedule = failed.stdout.str().partition("--explore-replay '")[2].partition("'")[0]
+    pytester.runpytest_subprocess(*options, "--explore-replay", schedule).assert_outcomes(failed=1)
+    # What failed under the other order is no schedule of this one.
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
 
 
 def test_an_unknown_order_is_refused() -> None:

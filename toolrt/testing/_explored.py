@@ -76,6 +76,8 @@ class ExplorationPlan:
     clock: str | None = None
     #: How often it may, 1 or more; None: what `sim.explore` has.
     clock_moves: int | None = None
+    #: "any": a task that can run may step next at any time; "trio": each once per pass, as Trio's loop has them.
+    order: str = "any"
     #: How many processes share the executions, 1 or more; with more than one a failure does not end it early.
     jobs: int = 1
     #: Wall seconds after which no further execution is begun; None: no limit.
@@ -93,7 +95,7 @@ class ExplorationPlan:
     def actors(self) -> dict[str, Any]:
         """What else may happen, as `sim.explore` and `sim.replay` take it."""
         moves = {} if self.clock_moves is None else {"clock_moves": self.clock_moves}
-        return {"cancel_at": self.cancel_at, "clock": self.clock, **moves}
+        return {"cancel_at": self.cancel_at, "clock": self.clock, "order": self.order, **moves}
 
 
 def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | None]:
@@ -165,17 +167,20 @@ def _explore(
 ) -> sim.Report | None:
     __tracebackhide__ = True
     if plan.replay is not None:
-        report = _replayed(program, plan, plan.replay)
+        # A schedule says itself in which order it was made.
+        schedule = plan.replay
+        plan = attrs.evolve(plan, order=sim.Schedule.of(schedule).order)
+        report = _replayed(program, plan, schedule)
         if report is None:
             if example is not None:
                 return None
-            raise NotShown(f"the schedule given by --explore-replay is none of this test:\n    {plan.replay}")
-        saved.fits(plan.replay)
+            raise NotShown(f"the schedule given by --explore-replay is none of this test:\n    {schedule}")
+        saved.fits(schedule)
         if report.failures:
             _fail(program, plan, report, saved, again, example)
         return report
     for schedule in saved.schedules:
-        known = _replayed(program, plan, schedule)
+        known = _replayed(program, plan, schedule) if _is_of(schedule, plan.order) else None
         if known is None:
             continue
         saved.fits(schedule)
@@ -232,14 +237,18 @@ def _advice(why: str) -> str:
     return _DECIDE_IT
 
 
+def _is_of(schedule: str, order: str) -> bool:
+    """Say whether a schedule that was kept is one of this order."""
+    try:
+        return sim.Schedule.of(schedule).order == order
+    except ScheduleRefused:
+        return False
+
+
 def _replayed(program: Program, plan: ExplorationPlan, schedule: str) -> sim.Report | None:
     """Run one schedule; None when it is none of the program."""
     try:
         return sim.explore(program, sim.Random(sim.Replay(schedule), 1), plan.check, **plan.how)
-    except ScheduleRefused:
-        if plan.replay is not None:
-            raise
-        return None
     except ReplayDiverged:
         return None
 
@@ -397,6 +406,7 @@ def explored(
     cancel_at: str | None = ...,
     clock: str | None = ...,
     clock_moves: int | None = ...,
+    order: str = ...,
     jobs: int = ...,
     seconds: float | None = ...,
 ) -> Callable[[Test], Callable[..., None]]: ...
@@ -418,6 +428,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
             `sim.scope` of that name cancelled.
         clock: "explored" lets time move before any step at which a deadline is pending, too.
         clock_moves: how often it may; 2 by default.
+        order: "any" (the default): any task that can run may step next; "trio": each of them once per pass, in any
+            order within it, as Trio's scheduler has them.
         jobs: how many processes share the executions, 1 by default; with more than one all are run, also after one has
             failed, and what the test writes into memory stays in the process that ran it.  Not under ``@given``.
         seconds: wall seconds after which no further execution is begun; no limit by default.

@@ -131,7 +131,8 @@ class Unedited:
         item.stash[outcome_key] = Explored(FAILED) if name is None else Explored(ASYNCIO, name)
         if name is None and item.get_closest_marker("explore") is None:
             item.stash[unmarked_key] = True
-            item.add_marker(pytest.mark.explore)
+            # A test that was never made for the explorer is asked what Trio's scheduler can do to it.
+            item.add_marker(pytest.mark.explore(order="trio"))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:

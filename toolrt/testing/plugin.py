@@ -13,7 +13,8 @@ Rules.
     1. Fixtures are made anew for each execution; which are not, and why, is in `toolrt.testing._fixtures`.
     2. A test that is marked for pytest-trio too (``trio_mode`` marks all) is run by the explorer alone.
     3. With Hypothesis's ``@given`` it picks the workload, and each example is explored.
-    4. ``--explore-executions`` and ``--explore-seed`` outrank the marker; ``--explore-replay`` runs one schedule.
+    4. ``--explore-executions``, ``--explore-seed`` and ``--explore-order`` outrank the marker; ``--explore-replay``
+       runs one schedule, in the order in which it was made.
     5. A schedule that failed is kept (``--explore-database``, the ini option ``explore_database``, or else
        Hypothesis' database) and tried first the next time.
 """
@@ -62,6 +63,7 @@ _OPTIONS = (
     "cancel_at",
     "clock",
     "clock_moves",
+    "order",
     "jobs",
     "seconds",
 )
@@ -185,12 +187,14 @@ def _plan(marker: pytest.Mark, config: pytest.Config) -> ExplorationPlan:
     executions = config.getoption("explore_executions")
     if executions is None:
         executions = checked_number(config.getoption("explore") or "")
+    order = config.getoption("explore_order")
     return attrs.evolve(
         plan,
         executions=plan.executions if executions is None else executions,
         seed=plan.seed if seed is None else seed,
         strategy=strategy if plan.strategy is None else plan.strategy,
         seconds=plan.seconds if seconds is None else seconds,
+        order=plan.order if order is None else order,
     )
 
 
@@ -309,7 +313,7 @@ class _Explored:
             return
         self._shown.append(report.claim)
         if self._item.stash.get(unmarked_key, False) and self._plan.replay is None and self._found.distinct == 1:
-            self._found.alone = sim.explore(program, sim.DPOR(), max_executions=2).complete
+            self._found.alone = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors).complete
 
     def _place(self) -> ScheduleStore | None:
         config = self._item.config

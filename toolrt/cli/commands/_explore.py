@@ -88,6 +88,10 @@ def explore(
     faults_at_most: Annotated[
         Whole | None, Parameter(help="With --faults: how often in one execution, 1 unless given.")
     ] = None,
+    order: Annotated[
+        Literal["any", "trio"],
+        Parameter(help="Which task may step next: any that can run, or each once per pass, as in Trio's loop."),
+    ] = "any",
     step_limit: Annotated[
         Whole | None, Parameter(help="Stop an execution after so many steps; many more than it needs unless given.")
     ] = None,
@@ -115,7 +119,7 @@ def explore(
     if seconds != math.inf:
         above_0("--seconds", seconds)
     chosen = _strategy_of(strategy, executions, seed, preemptions)
-    variation = variation_of(timeout, clock, clock_moves, cancel_at, faults, faults_at_most)
+    variation = variation_of(timeout, clock, clock_moves, cancel_at, faults, faults_at_most, order)
     if step_limit is not None:
         at_least_one("--step-limit", step_limit)
     lanes_named(lanes)

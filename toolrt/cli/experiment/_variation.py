@@ -46,12 +46,16 @@ class Variation:
     faults: tuple[str, ...] = ()
     #: How many of them in one execution.
     faults_at_most: int = 1
+    #: Which task may step next: "any" of those that can run, or "trio", each once per pass.
+    order: str = "any"
 
     @property
     def actors(self) -> dict[str, Any]:
         """What `toolrt.sim` has to be told of it, to explore as to replay."""
         told: dict[str, Any] = {"cancel_at": SCOPE} if self.cancel else {}
-        return told if self.clock_moves is None else {**told, "clock": "explored", "clock_moves": self.clock_moves}
+        if self.clock_moves is not None:
+            told |= {"clock": "explored", "clock_moves": self.clock_moves}
+        return told if self.order == "any" else {**told, "order": self.order}
 
     @property
     def compares(self) -> bool:
@@ -88,6 +92,8 @@ class Variation:
             words.append(f"calls time out after {self.timeout:g} s{moves}")
         if self.faults:
             words.append(f"up to {self.faults_at_most} of {', '.join(self.faults)} at any operation of the disk")
+        if self.order == "trio":
+            words.append("each task steps once per pass, as in Trio's loop")
         return "; ".join(words)
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +125,9 @@ class Variation:
             raise ValueError(f"faults: expected some of {', '.join(_FAULTS)}")
         if not _is_count(most):
             raise ValueError("faults_at_most: expected a whole number, 1 or more")
-        return cls(timeout, moves, cancel, tuple(faults), most)
+        if (order := fields.get("order", "any")) not in ("any", "trio"):
+            raise ValueError('order: expected "any" or "trio"')
+        return cls(timeout, moves, cancel, tuple(faults), most, order)
 
 
 #: The calls' own steps, and nothing else.
@@ -141,6 +149,7 @@ def variation_of(
     cancel_at: str | None,
     faults: Sequence[str],
     faults_at_most: int | None,
+    order: str = "any",
 ) -> Variation:
     """What the options ask for.
 
@@ -164,4 +173,4 @@ def variation_of(
         if name not in _FAULTS:
             raise InputRefused(f"--faults {name!r:.40}", f"expected one of {', '.join(_FAULTS)}", "See --help.")
     moves = None if clock is None else clock_moves or _MOVES
-    return Variation(timeout, moves, cancel_at is not None, tuple(dict.fromkeys(faults)), faults_at_most or 1)
+    return Variation(timeout, moves, cancel_at is not None, tuple(dict.fromkeys(faults)), faults_at_most or 1, order)

@@ -18,7 +18,17 @@ from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.policies._policy import Policy
 
-__all__ = ["DEFAULT_STEP_LIMIT", "Driver", "InPasses", "Job", "Jobs", "called", "checked_job", "interruptible", "result_of"]
+__all__ = [
+    "DEFAULT_STEP_LIMIT",
+    "Driver",
+    "InPasses",
+    "Job",
+    "Jobs",
+    "called",
+    "checked_job",
+    "interruptible",
+    "result_of",
+]
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ Rules.
 - What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task) is offered
   between two passes: until the first task of a pass has stepped.  What it wakes joins that pass.
 
-Theory.  Trio's loop takes all tasks out of its run queue, shuffles them and steps each once, then looks at deadlines and
-at input and output; so these are its orders.  Two steps of one pass can be exchanged, because the set of the tasks they
-wake does not depend on their order; two steps of different passes cannot.  So for a reduction the begin of a pass is
-what a moment is at which nothing could run: all after it comes after all before it.
+Theory.  Trio's loop takes all tasks out of its run queue, shuffles them and steps each once, then looks at deadlines
+and at input and output; so these are its orders.  Two steps of one pass can be exchanged, because the set of the tasks
+they wake does not depend on their order; two steps of different passes cannot.  So for a reduction the begin of a pass
+is what a moment is at which nothing could run: all after it comes after all before it.
 
 Limits.  Outside Hypothesis Trio shuffles nothing: it reverses its list or not.  The order before that is the order in
 which tasks were woken, and sets of waiting tasks decide that by address.
