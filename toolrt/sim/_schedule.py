@@ -61,7 +61,12 @@ class Schedule:
 
     @cached_property
     def switches(self) -> int:
-        """How many steps were given to another task although the one before could go on."""
+        """How many steps were given to another task although the one before could go on.
+
+        In Trio's orders the tasks of a pass have their turns by path: how many steps were out of turn.
+        """
+        if self.order == "trio":
+            return sum(step.choice > 0 for step in self.steps)
         return sum(
             before.task != step.task and step.enabled[:1] == (before.task,)
             for before, step in zip(self.steps, self.steps[1:], strict=False)

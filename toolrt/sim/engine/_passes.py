@@ -3,6 +3,7 @@
 Rules.
 - The tasks that can run when a pass begins are the pass's.  The enabled list has those of them that have not stepped
   yet.  A task that goes on after its step, or that a step of the pass spawns or wakes, is in the next pass.
+- The enabled list is in the order of paths; none is the one to go on.
 - Deadlines expire between two passes.
 - What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task) is offered
   between two passes: until the first task of a pass has stepped.  What it wakes joins that pass.
@@ -62,10 +63,7 @@ class Passes:
             return False
         self._record.passes.append(len(self._record.steps))
         for actor in roster.later:
-            if actor is roster.last:
-                roster.last_ready = True
-            else:
-                roster.insert(actor)
+            roster.insert(actor)
         roster.later.clear()
         self.is_between = True
         return True
@@ -75,8 +73,6 @@ class Passes:
         roster = self._roster
         self._record.passes.append(len(self._record.steps))
         roster.later += roster.ready
-        if roster.last_ready and roster.last is not None:
-            roster.later.append(roster.last)
         roster.clear_ready()
 
     def enter(self, actor: Actor) -> None:

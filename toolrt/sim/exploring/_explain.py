@@ -66,7 +66,7 @@ def explain(story: FailureStory) -> str:
     parts = [head, ""]
     if not story.reproduced:
         parts += [_NOT_REPRODUCED, ""]
-    parts += _columns(schedule.steps, story.places)
+    parts += _columns(schedule.steps, story.places, schedule.order)
     if story.places is None:
         parts.append("(No source lines: run again to find them, the program took another course.)")
     parts.append("")
@@ -79,13 +79,16 @@ def explain(story: FailureStory) -> str:
     return "\n".join(line.rstrip() for line in parts)
 
 
-def _columns(steps: Sequence[Step], places: SourceLines | None) -> list[str]:
+def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> list[str]:
     # A choice stands in the column of the task that asked for it.
     tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
     for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
         done = _other(step, after) or ", ".join(map(str, step.accesses)) or _runs(step, places)
-        preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
+        if order == "trio":
+            preempts = step.choice > 0
+        else:
+            preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
         rows.append((task_of(step.task), f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
     with_time = any(step.time for step in steps)
     width = {task: max(len(task), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}
@@ -107,7 +110,8 @@ def _columns(steps: Sequence[Step], places: SourceLines | None) -> list[str]:
             continue
         lines.append(line(str(index), time, {task: text}))
     if any(text.startswith("> ") for _, text, _ in rows):
-        lines.append("(> marks a preemption: the task before could have gone on)")
+        preempted = "another of its pass comes before it" if order == "trio" else "the task before could have gone on"
+        lines.append(f"(> marks a preemption: {preempted})")
     return lines
 
 

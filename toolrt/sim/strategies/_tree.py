@@ -5,7 +5,8 @@ choices is run and then choice 0 to the end; that run shows how wide each later 
 there is a prefix that is still to be run.  So each schedule is run exactly once.  The deepest is taken next, which
 is a depth-first search, and what is still to be run shares the run it branches off from.
 
-A *preemption* gives a step to another task although the one before could go on.  `Bounded` takes all schedules
+A *preemption* gives a step to another task although the one before could go on; in Trio's orders, where none could
+within a pass, it is a step out of turn: the tasks of a pass have their turns by path.  `Bounded` takes all schedules
 without one first, then those with one, and so on: prefixes that need one more wait for the next round.  A failure
 it finds has the fewest preemptions there are.
 
@@ -58,6 +59,8 @@ class Exhaustive:
 @attrs.frozen
 class Bounded:
     """Every schedule with at most `preemptions` preemptions, each once; those with fewer first.
+
+    With ``order="trio"`` a preemption is a step out of turn, by path.
 
     Example:
         ``sim.explore(program, sim.Bounded(preemptions=2))``
@@ -137,7 +140,7 @@ class _PrefixSearch(Shared):
         self._handed_out = False
         _, expected, branch_at, _ = self._current
         choices, enabled = execution.choices, execution.enabled
-        begin = branch_at + 1
+        begin, in_passes = branch_at + 1, execution.order == "trio"
         if enabled[:begin] != expected[:begin]:
             step = next(step for step in range(begin) if enabled[step : step + 1] != expected[step : step + 1])
             now = ", ".join(enabled[step]) if step < len(enabled) else "its end"
@@ -149,7 +152,7 @@ class _PrefixSearch(Shared):
             if width == 1:
                 continue
             target = self._open
-            if self._bound is not None and step and _preempts(choices, enabled, step):
+            if self._bound is not None and step and (in_passes or _preempts(choices, enabled, step)):
                 if self._preemptions == self._bound:
                     self._cut = True
                     continue
