@@ -6,7 +6,7 @@ what it does, its modifiers are pure, and without timing it ends in one way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import attrs
@@ -40,6 +40,7 @@ __all__ = [
     "Shield",
     "Sleep",
     "SubBatch",
+    "UseTool",
     "WriteFile",
 ]
 
@@ -249,6 +250,8 @@ def _calls_of(given: Iterable[Scripted]) -> tuple[Scripted, ...]:
     for call in calls:
         if not isinstance(call, Scripted):
             raise DefinitionRefused("a sub-batch's call", "a Scripted call", call)
+        if call.uses is not None:
+            raise DefinitionRefused("a sub-batch's call", "a call that uses no tool of a workspace", call)
     return calls
 
 
@@ -263,6 +266,19 @@ class SubBatch(Brief):
     hands_on: bool = False
     #: Whether the call reads the sub-batch while it runs, and hands on its progress.
     reads: bool = False
+
+
+@attrs.frozen(repr=False)
+class UseTool(Brief):
+    """Be a call of this tool of a workspace, with this input; the call does nothing else.
+
+    The workspace is on a twin disk, which holds what `Mix.disk` says.  By default that is ``a.txt`` and its other name
+    ``hard.txt``, ``d/b.txt``, the links ``link`` (to ``d/b.txt``), ``way`` (to ``d``) and ``dangling`` (to
+    ``d/new.txt``), and the empty directory ``e``.
+    """
+
+    tool: str
+    input: Mapping[str, Any] = attrs.field(factory=dict, converter=dict, hash=False)
 
 
 #: What a scripted call does at one point of its script.
@@ -288,6 +304,7 @@ Action = (
     | Refuse
     | Shield
     | SubBatch
+    | UseTool
 )
 
 #: What a call of a pure tool may do.
@@ -381,6 +398,11 @@ class Scripted(Brief):
         return tuple(dict.fromkeys(action.cell for action in self.does if isinstance(action, FollowCell)))
 
     @property
+    def uses(self) -> UseTool | None:
+        """The tool of a workspace that it is a call of, if any."""
+        return next((action for action in self.does if isinstance(action, UseTool)), None)
+
+    @property
     def seconds(self) -> float:
         """How long it runs, in virtual seconds, if nothing cuts it short."""
         return sum(action.seconds for action in self.does if isinstance(action, Sleep | Shield | FailWhenCancelled))
@@ -402,9 +424,18 @@ class Scripted(Brief):
             raise DefinitionRefused("a scripted call that leaves something open", "an async call", "sync=True")
         if self.pure and not all(isinstance(action, HARMLESS) for action in self.does):
             raise DefinitionRefused("a scripted call of a pure tool", "actions that change nothing but the state", self)
+        fields = self.says, self.timeout, self.stops, self.interrupt, self.sync, self.pure
+        plain = fields == ("claims", None, False, "cancel", False, False) and self.approval not in ("rewrite", "wider")
+        if self.uses is not None and not (plain and len(self.does) == 1):
+            raise DefinitionRefused("a scripted call of a workspace's tool", "one UseTool and nothing else", self)
 
     def lasting(self, seconds: float) -> Scripted:
-        """The same call, sleeping so many seconds in one piece: where it first slept, or at its start."""
+        """The same call, sleeping so many seconds in one piece: where it first slept, or at its start.
+
+        A call of a workspace's tool stays as it is.
+        """
+        if self.uses is not None:
+            return self
         rest = [action for action in self.does if not isinstance(action, Sleep)]
         at = next((at for at, action in enumerate(self.does) if isinstance(action, Sleep)), 0)
         return attrs.evolve(self, does=(*rest[:at], Sleep(seconds), *rest[at:]))

@@ -4,7 +4,7 @@ Rules.
     1. What is drawn keeps its promises: a scripted call claims what it touches, and nothing it draws depends on a tie
        between a timeout and the end of a sleep.
     2. The simplest mix is one call that does nothing; the simplest schedule is the empty list.
-    3. A mix first draws which features it has, and then only what these allow; see `toolrt.testing._strategies_calls`.
+    3. A mix first draws which features it has, and then only what these allow; see `toolrt.testing._strategies_shapes`.
     4. Some mixes change when their calls end: all in one instant, in reversed order, in any order.
 
 Theory.  A list of small numbers is a schedule of every program (`toolrt.sim.Choices`), so shrinking the list
@@ -14,19 +14,18 @@ that the schedule chooses, whatever their order and duration.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-import attrs
 from hypothesis import strategies as st
 
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants import Mix, script
+from toolrt.invariants import Mix
 from toolrt.invariants.script import Scripted
 from toolrt.order import LanePolicy, SlotPolicy, checked_lanes, checked_slots
-from toolrt.testing._strategies_calls import DOING, FEATURES, IDLE, Palette, call_of, calls_of
+from toolrt.testing._strategies_calls import FEATURES, IDLE, Palette, call_of, calls_of, lasting, one_of
+from toolrt.testing._strategies_shapes import draw_number, features_off, swarm
 
 __all__ = ["completion_orders", "schedules", "scripted_calls", "tool_mixes"]
 
@@ -44,9 +43,15 @@ def schedules(max_size: int = 60, max_choice: int = 4) -> st.SearchStrategy[list
         max_size: how many steps are chosen at most; after them every choice is the simplest.
         max_choice: the highest choice; one that is higher than what is enabled means the last.
     """
-    choices = st.integers(0, max_choice)
-    # Lists are drawn short, and most steps of a mix come after their end; so half of them are drawn long.
-    return st.lists(choices, max_size=max_size) | st.lists(choices, min_size=max_size // 2, max_size=max_size)
+    if max_choice > 255:
+        return st.lists(st.integers(0, max_choice), max_size=max_size)
+
+    def choices(drawn: bytes) -> list[int]:
+        return [byte % (max_choice + 1) for byte in drawn]
+
+    # One draw of bytes costs a fifth of a list's.  Most steps of a mix come late, so half of the lists are drawn long.
+    every = st.binary(max_size=max_size) | st.binary(min_size=max_size // 2, max_size=max_size)
+    return every.map(choices)
 
 
 def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
@@ -55,69 +60,18 @@ def completion_orders(mix: Mix) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(0, max(0, count - 1)), min_size=count, max_size=count)
 
 
-#: The features that an argument of `tool_mixes` turns off.
-_OF_ARGUMENT: Mapping[str, tuple[str, ...]] = {
-    "files": ("files",),
-    "state": ("state", "overwrite", "broken"),
-    "failures": ("fail", "leave", "protest"),
-    "timeouts": ("timeouts",),
-    "stops": ("stops",),
-    "approvals": ("approvals",),
-    "shields": ("shield",),
-    "invalid": ("invalid",),
-    "sub_batches": ("sub-batches",),
-}
-
-#: How many of twenty mixes have each feature of batches.
-_OF_BATCHES: Mapping[str, int] = {"crowd": 6, "one name": 6, "many names": 3, "limit": 8, "delays": 8}
-
-# Made once: a strategy made anew for each draw costs more than what it draws.
-_LIMIT = st.sampled_from([10, 2, 1, 3, 2, 1])
-_DELAY = st.sampled_from([0.0, 1.0, 2.0])
-_CANCEL = st.sampled_from([1.0, 0.25, 2.0, 1.25, 1.0, 3.25, 0.0])
-_RARELY = st.sampled_from([False, False, False, True])
-_ENDS = st.sampled_from([None, None, None, "tied", "reversed", "forward", "any"])
-_RANK = st.integers(0, 3)
-
-#: Which subset of the features a mix has.
-_SWARM = st.integers(0, 2_000)
+# Simplest first.
+_LIMIT = (10, 2, 1, 3, 2, 1)
+_LOW_LIMIT = (10, 2, 1, 3, 2, 2)
+_DELAY = (0.0, 1.0, 2.0)
+_CANCEL = (1.0, 0.25, 2.0, 1.25, 1.0, 3.25, 0.0)
+_RARELY = (False, False, False, True)
 
 #: How many calls a mix has at most that is no crowd.
 _FEW = 4
 
-
-@lru_cache(10_000)
-def _swarm(number: int, off: frozenset[str], fails: bool) -> tuple[frozenset[str], Palette]:
-    """A subset of the features but those that are `off`: of batches, and what calls are drawn from.
-
-    It is one number, so that a mix shrinks by its calls and not feature by feature; 0 is as few as there can be.
-    """
-    if number == 0:
-        return frozenset(), Palette(frozenset({"cells", "state"} - off), fails=fails)
-    chance = random.Random(number)
-    has = frozenset(name for name, share in _OF_BATCHES.items() if chance.randrange(20) < share)
-    features = {name for name, share in FEATURES.items() if name not in DOING and chance.randrange(20) < share}
-    # Few kinds of action in one mix, so that calls meet: a kind's share is its weight (Efraimidis and Spirakis, 2006).
-    doing = sorted(DOING, key=lambda name: chance.random() ** (1 / FEATURES[name]), reverse=True)
-    features.update([name for name in doing if name not in off][: chance.choice((1, 2, 2, 3, 3, 4))])
-    if "stops" in features and chance.random() < 0.5:
-        # A stop meets calls that run beside the one that fails only where these do nothing but read.
-        features |= {"readers", chance.choice(("cells", "files", "paths"))}
-    if "sub-batches" in features and chance.random() < 0.5:
-        # The calls of a sub-batch meet each other only where they touch the same things, and they are few.
-        features.add(chance.choice(("cells", "files", "paths")))
-        has = has - {"many names"} | {"one name"}
-    palette = Palette(frozenset(features) - off, max_actions=2 if "crowd" in has else 4, fails=fails, depth=2)
-    if "one name" in has:
-        palette = attrs.evolve(palette, cells=("a",), files=("f",), keys=("x",))
-    elif "many names" in has:
-        palette = attrs.evolve(palette, cells=tuple("abcdefgh"), files=tuple("fghijkl"), keys=tuple("xyzuvw"))
-    return has, palette
-
-
-@cache
-def _off(**wanted: bool) -> frozenset[str]:
-    return frozenset(name for argument, names in _OF_ARGUMENT.items() if not wanted[argument] for name in names)
+#: The fewest that may meet in a shape, and the most.
+_SEVERAL = 3, 5
 
 
 @cache
@@ -138,7 +92,7 @@ def scripted_calls(
     Args:
         sub_batches: how deep calls open sub-batches; 0: none does.
     """
-    off = _off(
+    off = features_off(
         files=files,
         state=state,
         failures=failures,
@@ -153,50 +107,8 @@ def scripted_calls(
 
 
 @cache
-def _one_of(values: tuple[Any, ...]) -> st.SearchStrategy[Any]:
-    return st.sampled_from(values)
-
-
-@cache
 def _delays(count: int) -> st.SearchStrategy[list[float]]:
-    return st.lists(_DELAY, max_size=count)
-
-
-@cache
-def _ranks(count: int) -> st.SearchStrategy[list[int]]:
-    return st.lists(_RANK, max_size=count)
-
-
-def _ending(draw: st.DrawFn, calls: list[Scripted]) -> list[Scripted]:
-    """The calls, some of them ending at other times than they were drawn."""
-    ends = draw(_ENDS)
-    if ends is None:
-        return calls
-    late = draw(_RARELY)
-    if ends == "tied":
-        seconds = [1] * len(calls)
-    elif ends in ("reversed", "forward"):
-        seconds = list(range(1, len(calls) + 1))[:: -1 if ends == "reversed" else 1]
-    else:
-        ranks = draw(_ranks(len(calls)))
-        seconds = [rank + 1 for rank in ranks] + [1] * (len(calls) - len(ranks))
-    return [_lasting(call, each, late) for call, each in zip(calls, seconds, strict=True)]
-
-
-def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
-    if call.sync:
-        return call
-    if not late:
-        return call.lasting(seconds)
-    rest = [action for action in call.does if not isinstance(action, script.Sleep)]
-    return attrs.evolve(call, does=(*rest, script.Sleep(seconds)))
-
-
-def _drawn_policies(policies: tuple[Any, ...]) -> st.SearchStrategy[Any]:
-    if policies == _POLICIES:
-        return _one_of(_OFTEN_DRAWN)
-    # A rule of a user's own need not be hashable.
-    return _one_of(policies) if all(isinstance(one, str) for one in policies) else st.sampled_from(policies)
+    return st.lists(st.sampled_from(_DELAY), max_size=count)
 
 
 def _several(argument: str, given: Any) -> tuple[Any, ...]:
@@ -238,7 +150,7 @@ def tool_mixes(
         max_calls: the most calls of a batch; most have 4 at most.
         lanes: lane policies, by name or of your own: one, or several to draw from.
         slots: slot policies of your own, None for call order: one, or several to draw from.
-        files: calls read, write and append to files.
+        files: calls read, write and append to files; some batches use the tools of a workspace on a twin disk.
         state: calls see the state and return modifiers, also one that raises, and one that sets an old value.
         failures: calls raise, return an error, or leave a nursery, a scope or a sub-batch open.
         timeouts: calls have timeouts of their own.
@@ -261,7 +173,7 @@ def tool_mixes(
     choosers = _several("slots", slots)
     for chooser in choosers:
         checked_slots("tool_mixes(slots)", chooser)
-    off = _off(
+    off = features_off(
         files=files,
         state=state,
         failures=failures,
@@ -272,21 +184,23 @@ def tool_mixes(
         invalid=invalid,
         sub_batches=sub_batches,
     )
-    has, palette = _swarm(draw(_SWARM), off, failures)
+    has, palette = swarm(draw_number(draw), off, failures)
     few = max(min_calls, min(max_calls, _FEW))
     fewest, most = (min(few + 1, max_calls), max_calls) if "crowd" in has else (max(min_calls, min(2, max_calls)), few)
-    if draw(IDLE):
+    if "several" in has:
+        fewest, most = (max(min_calls, min(count, max_calls)) for count in _SEVERAL)
+    if one_of(draw, IDLE):
         fewest = min_calls
-    drawn = _ending(draw, draw(calls_of(palette, fewest, most)))
+    drawn = lasting(draw, draw(calls_of(palette, fewest, most)), palette.uneven)
     return Mix(
         drawn,
-        lanes=draw(_drawn_policies(policies)),
-        limit=draw(_LIMIT) if limits and "limit" in has else 10,
+        lanes=one_of(draw, _OFTEN_DRAWN if policies == _POLICIES else policies),
+        limit=one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT) if limits and "limit" in has else 10,
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
-        cancel_after=draw(_CANCEL) if cancel else None,
-        cancel_outside=draw(_RARELY) if cancel else False,
-        reader=draw(_one_of(tuple(readers))),
+        cancel_after=one_of(draw, _CANCEL) if cancel else None,
+        cancel_outside=one_of(draw, _RARELY) if cancel else False,
+        reader=one_of(draw, tuple(readers)),
         files={"f": "start "} if files else {},
         state={"x": "0"} if state else {},
-        slots=draw(st.sampled_from(choosers)) if len(choosers) > 1 else choosers[0],
+        slots=one_of(draw, choosers),
     )

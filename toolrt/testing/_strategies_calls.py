@@ -12,7 +12,7 @@ calls are invalid starts few others (Groce et al., "Swarm Testing", ISSTA 2012).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from toolrt.invariants import script
 from toolrt.invariants.script import Action, Scripted
 
-__all__ = ["DOING", "FEATURES", "IDLE", "Palette", "call_of", "calls_of"]
+__all__ = ["DOING", "FEATURES", "IDLE", "Draw", "Palette", "call_of", "calls_of", "lasting", "one_of"]
 
 #: How many of twenty mixes have each feature of calls.
 FEATURES: Mapping[str, int] = {
@@ -57,21 +57,22 @@ FEATURES: Mapping[str, int] = {
 }
 
 #: Whole seconds for what a call does, halves for its timeout: never a tie.
-_SECONDS = st.sampled_from((1.0, 2.0, 3.0))
-_TIMEOUT = st.sampled_from((None, 1.5, 0.5, 2.5))
+_SECONDS = (1.0, 2.0, 3.0)
+_TIMEOUT = (None, 1.5, 0.5, 2.5)
 
-_TEXT = st.sampled_from("pqrs")
-_TIMES = st.integers(1, 3)
-_EITHER = st.booleans()
-#: One of three, and one of six.
-_OFTEN = st.sampled_from((False, False, True))
-_SELDOM = st.sampled_from((False,) * 5 + (True,))
-_APPROVAL = st.sampled_from(("allow", "allow", "allow", "rewrite", "deny", "raise", "misfit", "wider"))
-_APPROVAL_AFTER = st.sampled_from((None, 1.0, 0.0, 2.0))
-_INVALID = st.sampled_from((None, None, None, None, "unknown", "input"))
+_TEXT = tuple("pqrs")
+_TIMES = (1, 2, 3)
+_EITHER = (False, True)
+#: Two of three, one of three, and one of six.
+_MOSTLY = (False, True, True)
+_OFTEN = (False, False, True)
+_SELDOM = (False,) * 5 + (True,)
+_APPROVAL = ("allow", "allow", "allow", "rewrite", "deny", "raise", "misfit", "wider")
+_APPROVAL_AFTER = (None, 1.0, 0.0, 2.0)
+_INVALID = (None, None, None, None, "unknown", "input")
 #: One of eight does nothing, or is alone.
-IDLE = st.sampled_from((True,) + (False,) * 7)
-_LEFT = st.sampled_from(("scope", "nursery", "batch"))
+IDLE = (True,) + (False,) * 7
+_LEFT = ("scope", "nursery", "batch")
 
 
 @attrs.frozen
@@ -88,6 +89,12 @@ class Palette:
     fails: bool = True
     #: How deep calls open sub-batches; 0: none does.
     depth: int = 0
+    #: How many calls a sub-batch has, at least and at most, but for the simplest.
+    children: tuple[int, int] = (1, 3)
+    #: Whether calls last at least a second, each as long as the others or longer or shorter.
+    uneven: bool = False
+    #: The features that most calls have; of the others one call in three has each.
+    often: frozenset[str] = frozenset()
 
 
 @cache
@@ -95,104 +102,169 @@ def _below(count: int) -> st.SearchStrategy[int]:
     return st.integers(0, count - 1)
 
 
-_Draw = Callable[[st.SearchStrategy[Any]], Any]
-_Kind = Callable[[_Draw, Palette], Action]
+#: When calls end: as drawn, in one instant, in reversed order, in call order, in any order.
+_ENDS = (None, None, None, "tied", "reversed", "forward", "any")
+_UNEVEN_ENDS = (None, "tied", "reversed", "forward", "any", "any")
+_RARELY = (False, False, False, True)
+_RANKS = st.binary(max_size=8)
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+#: Takes one of the options.
+_Pick = Callable[[Sequence[Any]], Any]
+_Kind = Callable[[_Pick, Palette], Action]
+
+#: One number is one action: which kind it is, times so many, and which of that kind.
+_OF_A_KIND = 48
 
 
-def _one(draw: _Draw, names: tuple[str, ...]) -> str:
-    return names[draw(_below(len(names)))]
+class _Digits:
+    """Takes one option after the other by the digits of a number."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, options: Sequence[Any]) -> Any:
+        self._left, place = divmod(self._left, len(options))
+        return options[place]
 
 
-def _sleep(draw: _Draw, palette: Palette) -> Action:
-    return script.Sleep(draw(_SECONDS))
+def one_of(draw: Draw, options: Sequence[Any]) -> Any:
+    """One of the options, simplest first.
+
+    All small draws are integers.  Hypothesis makes five of six examples by copying one draw over another of the same
+    label, and takes the label at random; so these take no more than their share.
+    """
+    return options[draw(_below(len(options)))]
 
 
-def _pause(draw: _Draw, palette: Palette) -> Action:
+def _sleep(pick: _Pick, palette: Palette) -> Action:
+    return script.Sleep(pick(_SECONDS))
+
+
+def _pause(pick: _Pick, palette: Palette) -> Action:
     return script.Pause()
 
 
-def _say(draw: _Draw, palette: Palette) -> Action:
-    return script.Say(draw(_TEXT), draw(_TIMES))
+def _say(pick: _Pick, palette: Palette) -> Action:
+    return script.Say(pick(_TEXT), pick(_TIMES))
 
 
-def _read_cell(draw: _Draw, palette: Palette) -> Action:
-    return script.ReadCell(_one(draw, palette.cells))
+def _read_cell(pick: _Pick, palette: Palette) -> Action:
+    return script.ReadCell(pick(palette.cells))
 
 
-def _add_cell(draw: _Draw, palette: Palette) -> Action:
-    return script.AddCell(_one(draw, palette.cells), draw(_TEXT))
+def _add_cell(pick: _Pick, palette: Palette) -> Action:
+    return script.AddCell(pick(palette.cells), pick(_TEXT))
 
 
 #: Cells below a common one.
 _PATHS = ("t/a", "t/b", "t", "t/a/c")
 
 
-def _below_path(draw: _Draw, palette: Palette) -> Action:
-    return script.AddCell(_one(draw, _PATHS), draw(_TEXT))
+def _below_path(pick: _Pick, palette: Palette) -> Action:
+    return script.AddCell(pick(_PATHS), pick(_TEXT))
 
 
-def _read_cells(draw: _Draw, palette: Palette) -> Action:
-    return script.ReadCells(_one(draw, ("t", "t/a")))
+def _read_cells(pick: _Pick, palette: Palette) -> Action:
+    return script.ReadCells(pick(("t", "t/a")))
 
 
-def _add_cells(draw: _Draw, palette: Palette) -> Action:
-    return script.AddCells(_one(draw, ("t", "t/a")), draw(_TEXT))
+def _add_cells(pick: _Pick, palette: Palette) -> Action:
+    return script.AddCells(pick(("t", "t/a")), pick(_TEXT))
 
 
-def _follow(draw: _Draw, palette: Palette) -> Action:
-    return script.FollowCell(_one(draw, palette.cells), draw(_TEXT))
+def _follow(pick: _Pick, palette: Palette) -> Action:
+    return script.FollowCell(pick(palette.cells), pick(_TEXT))
 
 
-def _read_file(draw: _Draw, palette: Palette) -> Action:
-    return script.ReadFile(_one(draw, palette.files))
+def _read_file(pick: _Pick, palette: Palette) -> Action:
+    return script.ReadFile(pick(palette.files))
 
 
-def _write_file(draw: _Draw, palette: Palette) -> Action:
-    return script.WriteFile(_one(draw, palette.files), draw(_TEXT))
+def _write_file(pick: _Pick, palette: Palette) -> Action:
+    return script.WriteFile(pick(palette.files), pick(_TEXT))
 
 
-def _append_file(draw: _Draw, palette: Palette) -> Action:
-    return script.AppendFile(_one(draw, palette.files), draw(_TEXT))
+def _append_file(pick: _Pick, palette: Palette) -> Action:
+    return script.AppendFile(pick(palette.files), pick(_TEXT))
 
 
-def _see_state(draw: _Draw, palette: Palette) -> Action:
-    return script.SeeState(_one(draw, palette.keys))
+def _see_state(pick: _Pick, palette: Palette) -> Action:
+    return script.SeeState(pick(palette.keys))
 
 
-def _change_state(draw: _Draw, palette: Palette) -> Action:
-    return script.ChangeState(_one(draw, palette.keys), draw(_TEXT))
+def _change_state(pick: _Pick, palette: Palette) -> Action:
+    return script.ChangeState(pick(palette.keys), pick(_TEXT))
 
 
-def _overwrite_state(draw: _Draw, palette: Palette) -> Action:
-    return script.OverwriteState(_one(draw, palette.keys), draw(_TEXT), draw(_EITHER))
+def _overwrite_state(pick: _Pick, palette: Palette) -> Action:
+    return script.OverwriteState(pick(palette.keys), pick(_TEXT), pick(_EITHER))
 
 
-def _overwrite_unclaimed(draw: _Draw, palette: Palette) -> Action:
-    return script.OverwriteState(_one(draw, palette.keys), draw(_TEXT))
+def _overwrite_unclaimed(pick: _Pick, palette: Palette) -> Action:
+    return script.OverwriteState(pick(palette.keys), pick(_TEXT))
 
 
-def _break_state(draw: _Draw, palette: Palette) -> Action:
+def _break_state(pick: _Pick, palette: Palette) -> Action:
     return script.BreakState()
 
 
-def _fail(draw: _Draw, palette: Palette) -> Action:
-    return script.Fail(draw(_TEXT), draw(_OFTEN))
+def _fail(pick: _Pick, palette: Palette) -> Action:
+    return script.Fail(pick(_TEXT), pick(_OFTEN))
 
 
-def _refuse(draw: _Draw, palette: Palette) -> Action:
-    return script.Refuse(draw(_TEXT))
+def _refuse(pick: _Pick, palette: Palette) -> Action:
+    return script.Refuse(pick(_TEXT))
 
 
-def _leave_open(draw: _Draw, palette: Palette) -> Action:
-    return script.LeaveOpen(draw(_LEFT))
+def _leave_open(pick: _Pick, palette: Palette) -> Action:
+    return script.LeaveOpen(pick(_LEFT))
 
 
-def _shield(draw: _Draw, palette: Palette) -> Action:
-    return script.Shield(draw(_SECONDS))
+def _shield(pick: _Pick, palette: Palette) -> Action:
+    return script.Shield(pick(_SECONDS))
 
 
-def _protest(draw: _Draw, palette: Palette) -> Action:
-    return script.FailWhenCancelled(draw(_SECONDS), draw(_TEXT))
+def _protest(pick: _Pick, palette: Palette) -> Action:
+    return script.FailWhenCancelled(pick(_SECONDS), pick(_TEXT))
+
+
+#: What the twin disk has, and what it has not, by several names.
+_NAMES = ("a.txt", "link", "d/b.txt", "hard.txt", "way/b.txt", "d/new.txt", "dangling", "./a.txt", "new.txt")
+_DIRECTORIES = ("d", "way", ".", "e")
+_TARGETS = ("moved", "d/b.txt", "way/new.txt", "e/x")
+_OLDS = ("one", "two", "p", "one")
+
+
+def _use_tool(pick: _Pick, palette: Palette) -> Action:
+    """A call of a tool of a workspace: a file that others may have by another name."""
+    tool = pick(_USED)
+    path, text = pick(_NAMES), pick(_TEXT)
+    if tool == "read_file":
+        return script.UseTool(tool, {"path": path})
+    if tool == "write_file":
+        return script.UseTool(tool, {"path": path, "content": f"one {text}\n"})
+    if tool == "edit_file":
+        return script.UseTool(tool, {"path": path, "old": pick(_OLDS), "new": f"one {text}"})
+    if tool == "multi_edit":
+        edits = [{"old": "one", "new": text}, {"old": pick(_OLDS), "new": "two"}]
+        return script.UseTool(tool, {"path": path, "edits": edits})
+    if tool == "move_path":
+        return script.UseTool(tool, {"source": pick((path, pick(_DIRECTORIES))), "target": pick(_TARGETS)})
+    if tool == "delete_path":
+        return script.UseTool(tool, {"path": pick((path, pick(_DIRECTORIES))), "recursive": True})
+    if tool == "make_dir":
+        return script.UseTool(tool, {"path": pick(_TARGETS)})
+    pattern = {"glob": {"pattern": "**/*"}, "search": {"pattern": "one"}}.get(tool, {})
+    return script.UseTool(tool, {**pattern, "path": pick(_DIRECTORIES)})
+
+
+#: Those tools of a workspace that calls use, the ones that meet at files most often.
+_USED = (
+    *("read_file", "edit_file", "write_file", "read_file", "edit_file", "write_file", "multi_edit"),
+    *("move_path", "delete_path", "make_dir", "list_dir", "glob", "search", "change_dir"),
+)
+_USES = st.integers(0, len(_USED) * len(_NAMES) * len(_TEXT) * 64 - 1)
 
 
 #: What a call may do by feature, each beside what it can meet.
@@ -236,14 +308,20 @@ def _kinds(features: frozenset[str], only: frozenset[_Kind] | None) -> tuple[_Ki
     return tuple(kind for kind in (_pause, _sleep, *found) if only is None or kind in only)
 
 
-@st.composite
-def _action(draw: st.DrawFn, palette: Palette, only: frozenset[_Kind] | None) -> Action:
-    kinds = _kinds(palette.features, only)
-    return kinds[draw(_below(len(kinds)))](draw, palette)
+@lru_cache(100_000)
+def _action(palette: Palette, only: frozenset[_Kind] | None, number: int) -> Action:
+    kind, which = divmod(number, _OF_A_KIND)
+    return _kinds(palette.features, only)[kind](_Digits(which), palette)
 
 
-def _actions(palette: Palette, only: frozenset[_Kind] | None) -> st.SearchStrategy[list[Action]]:
-    return st.lists(_action(palette, only), min_size=min(1, palette.max_actions), max_size=palette.max_actions)
+@cache
+def _numbers(count: int, most: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, count * _OF_A_KIND - 1), min_size=min(1, most), max_size=most)
+
+
+def _actions(draw: Draw, palette: Palette, only: frozenset[_Kind] | None) -> list[Action]:
+    numbers = draw(_numbers(len(_kinds(palette.features, only)), palette.max_actions))
+    return [_action(palette, only, number) for number in numbers]
 
 
 def _promises(bare: Scripted, features: frozenset[str]) -> tuple[str, ...]:
@@ -259,39 +337,85 @@ def _promises(bare: Scripted, features: frozenset[str]) -> tuple[str, ...]:
 
 
 @st.composite
-def _call(draw: st.DrawFn, palette: Palette, actions: Any, looks: Any, pures: Any, children: Any) -> Scripted:
-    features = palette.features
+def _children(draw: st.DrawFn, inner: Palette, calls: st.SearchStrategy[list[Scripted]]) -> list[Scripted]:
+    drawn = draw(calls)
+    return lasting(draw, drawn, True) if inner.uneven else drawn
+
+
+@st.composite
+def _call(draw: st.DrawFn, palette: Palette, children: Any) -> Scripted:
+    features, often = palette.features, palette.often
+
+    def has(feature: str) -> bool:
+        return feature in features and bool(one_of(draw, _MOSTLY if feature in often else _OFTEN))
+
+    if "workspace" in features and one_of(draw, _EITHER):
+        invalid = one_of(draw, _INVALID) if "invalid" in features else None
+        use = Scripted([_use_tool(_Digits(draw(_USES)), palette)], invalid=invalid)
+        return attrs.evolve(use, approval="deny") if "approvals" in features and one_of(draw, _SELDOM) else use
     does: list[Action] = []
-    pure = "pure" in features and draw(_OFTEN)
-    if not draw(IDLE):
-        does = draw(pures if pure else looks if "readers" in features and draw(_EITHER) else actions)
+    pure = has("pure")
+    if not one_of(draw, IDLE):
+        only = _PURE if pure else _LOOKS if "readers" in features and one_of(draw, _EITHER) else None
+        does = _actions(draw, palette, only)
     if pure:
         children = None
-    if children is not None and draw(_OFTEN):
-        sub_batch = script.SubBatch(draw(children), not draw(_SELDOM), draw(_OFTEN), draw(_OFTEN))
-        does = [*does, sub_batch] if draw(_EITHER) else [sub_batch, *does]
+    if children is not None and has("sub-batches"):
+        sub_batch = script.SubBatch(
+            draw(children), not one_of(draw, _SELDOM), one_of(draw, _OFTEN), one_of(draw, _OFTEN)
+        )
+        does = [*does, sub_batch] if one_of(draw, _EITHER) else [sub_batch, *does]
     fields: dict[str, Any] = {"pure": pure}
-    if "stops" in features and draw(_OFTEN):
+    if has("stops"):
         fields["stops"] = True
-        if palette.fails and not pure and draw(_EITHER):
-            does = [*does, *([script.Sleep(draw(_SECONDS))] if draw(_EITHER) else []), _fail(draw, palette)]
+        if palette.fails and not pure and one_of(draw, _EITHER):
+            does = [
+                *does,
+                *([script.Sleep(one_of(draw, _SECONDS))] if one_of(draw, _EITHER) else []),
+                _fail(lambda options: one_of(draw, options), palette),
+            ]
     bare = Scripted(does)
     is_async = bare.sub_batches or any(isinstance(action, script.LeaveOpen) for action in does)
-    fields["says"] = _one(draw, _promises(bare, features - {"exclusive"} if pure else features))
-    if "sync" in features and not is_async and draw(_OFTEN):
+    fields["says"] = one_of(draw, _promises(bare, features - {"exclusive"} if pure else features))
+    if not is_async and has("sync"):
         fields["sync"] = True
-    if "finish" in features and draw(_OFTEN):
+    if has("finish"):
         fields["interrupt"] = "finish"
     if "timeouts" in features:
-        fields["timeout"] = draw(_TIMEOUT)
+        fields["timeout"] = one_of(draw, _TIMEOUT)
     if "invalid" in features:
-        fields["invalid"] = draw(_INVALID)
-    if "twins" in features and draw(_OFTEN):
+        fields["invalid"] = one_of(draw, _INVALID)
+    if has("twins"):
         fields["call_id"] = "twice"
-    if "approvals" in features and not draw(_OFTEN):
-        fields["approval"] = draw(_APPROVAL)
-        fields["approval_after"] = draw(_APPROVAL_AFTER)
+    if "approvals" in features and not one_of(draw, _OFTEN):
+        fields["approval"] = one_of(draw, _APPROVAL)
+        fields["approval_after"] = one_of(draw, _APPROVAL_AFTER)
     return Scripted(does, **fields)
+
+
+def lasting(draw: Draw, calls: list[Scripted], uneven: bool) -> list[Scripted]:
+    """The calls, some of them ending at other times than they were drawn; if `uneven`, more of them."""
+    ends = one_of(draw, _UNEVEN_ENDS if uneven else _ENDS)
+    if ends is None or not calls:
+        return calls
+    late = one_of(draw, _RARELY)
+    if ends == "tied":
+        seconds = [1] * len(calls)
+    elif ends in ("reversed", "forward"):
+        seconds = list(range(1, len(calls) + 1))[:: -1 if ends == "reversed" else 1]
+    else:
+        ranks = draw(_RANKS)
+        seconds = [rank % 4 + 1 for rank in ranks[: len(calls)]] + [1] * (len(calls) - len(ranks))
+    return [_lasting(call, each, late) for call, each in zip(calls, seconds, strict=True)]
+
+
+def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
+    if call.sync or call.uses is not None:
+        return call
+    if not late:
+        return call.lasting(seconds)
+    rest = [action for action in call.does if not isinstance(action, script.Sleep)]
+    return attrs.evolve(call, does=(*rest, script.Sleep(seconds)))
 
 
 @lru_cache(10_000)
@@ -305,8 +429,13 @@ def call_of(palette: Palette) -> st.SearchStrategy[Scripted]:
     """One call, drawn from `palette`."""
     children = None
     if palette.depth > 0 and "sub-batches" in palette.features:
-        inner = attrs.evolve(palette, max_actions=min(2, palette.max_actions), depth=palette.depth - 1)
+        inner = attrs.evolve(
+            palette,
+            features=palette.features - {"workspace"},
+            max_actions=min(2, palette.max_actions),
+            depth=palette.depth - 1,
+        )
         # Mostly several, and few more than there are slots: one child alone meets no other.
-        children = calls_of(inner, 1, 3) | calls_of(inner, 2, 4)
-    actions, looks, pures = (_actions(palette, only) for only in (None, _LOOKS, _PURE))
-    return _call(palette, actions, looks, pures, children)
+        fewest, most = palette.children
+        children = _children(inner, calls_of(inner, 1, most) | calls_of(inner, fewest + 1, most + 1))
+    return _call(palette, children)

@@ -81,6 +81,7 @@ def executed_by(executor: Executor, mix: Mix) -> Callable[[], Awaitable[MixEndin
         "no cancel from inside": mix.cancel_after is not None and not mix.cancel_outside,
         "no approvals": mix.approves,
         "no sub-batches": any(call.sub_batches for call in calls),
+        "no tools of a workspace": any(call.uses is not None for call in calls),
         "input that fits": any(call.invalid == "input" for call in calls),
         'calls that are safe, or not, whatever their input: not "by input"': any(c.says == "by input" for c in calls),
     }

@@ -16,6 +16,7 @@ import trio
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, InternalError, PolicyRefused
+from toolrt.invariants.mixes._twin import TwinDisk
 from toolrt.invariants.mixes._world import World
 from toolrt.invariants.oracle import run_one_by_one
 from toolrt.invariants.predicates._check import check
@@ -122,6 +123,8 @@ class MixEnding:
     files: tuple[tuple[str, str], ...]
     #: Whether the reader was told that nothing more would come.
     read_to_the_end: bool = attrs.field(default=False, eq=False, repr=False)
+    #: How many groups of claims are left on the workspace's disk.
+    claims_left: int = attrs.field(default=0, eq=False, repr=False)
 
     def __str__(self) -> str:
         files = ", ".join(f"{name}={text!r}" for name, text in self.files)
@@ -175,11 +178,13 @@ class Mix(Brief):
     )
     #: Whether the runtime may run pure calls early (`toolrt.runtime._speculation`).
     speculate: bool = False
+    #: What the twin disk holds at first, by path, as of `toolrt.workspace.MemoryDisk`; None: see `UseTool`.
+    disk: Mapping[str, Any] | None = None
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.lanes, str):
             # Refuses a policy that fails, or that keeps state between batches.
-            world = World(self.calls, self.files)
+            world = self._world()
             partition(world.calls(), world.registry(), State(self.state), self.lanes)
 
     @property
@@ -267,7 +272,7 @@ class Mix(Brief):
         """
 
         async def run() -> MixEnding:
-            world = World(self.calls, self.files, self.speculate)
+            world = self._world()
             approve = world.approve if self.approves else None
             registry, policy, limit = world.registry(), self.lane_policy, self.limit
             options: dict[str, Any] = {"telemetry": telemetry, "slots": self.slots, "speculate": self.speculate}
@@ -281,9 +286,16 @@ class Mix(Brief):
                     read_to_the_end = await self._run(batch, world)
                 nursery.cancel_scope.cancel()
             outcomes = tuple(result.outcome.value for result in batch.outcome.results)
-            return MixEnding(outcomes, tuple(sorted(world.files.items())), read_to_the_end)
+            twin = world.twin
+            files, left = (world.files, 0) if twin is None else ({**world.files, **twin.files}, twin.claims_left)
+            return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left)
 
         return run
+
+    def _world(self, remembers: bool = False) -> World:
+        """A world for one execution; if it `remembers`, with all versions of what is on the disk."""
+        twin = TwinDisk(self.disk, remembers) if any(call.uses is not None for call in self.calls) else None
+        return World(self.calls, self.files, self.speculate, twin)
 
     async def _run(self, batch: Batch, world: World) -> bool:
         """Run the batch, and say whether it was read to its end."""
@@ -332,7 +344,7 @@ class Mix(Brief):
         return found
 
     def _one_by_one(self, policy: LanePolicy) -> dict[str, Any]:
-        world = World(self.calls, self.files, self.speculate)
+        world = self._world(remembers=not self.exact)
         approve = world.approve if self.approves else None
 
         async def run() -> dict[str, Any]:
@@ -349,8 +361,8 @@ class Mix(Brief):
                 "sets": [parts_json(parts) for parts in found.sets],
                 "stale": list(found.stale),
                 "state": found.state.to_json(),
-                "files": dict(world.files),
-                "versions": world.versions,
+                "files": {**world.files, **({} if world.twin is None else world.twin.files)},
+                "versions": {**world.versions, **({} if world.twin is None else world.twin.versions)},
                 "exact": self.exact,
             }
 
@@ -415,6 +427,9 @@ def judged(mix: Mix, execution: sim.Execution) -> sim.Execution:
             notes["serial"] = in_turn
     if isinstance(execution.value, MixEnding):
         notes["files"] = dict(execution.value.files)
+        if any(call.uses is not None for call in mix.calls):
+            notes["temp_files"] = [name for name, _ in execution.value.files if ".toolrt" in name]
+            notes["claims_left"] = ["in the table"] * execution.value.claims_left
         if execution.value.read_to_the_end:
             notes["read_to_the_end"] = _BATCH
     return execution

@@ -15,6 +15,7 @@ import trio
 
 from toolrt import probe
 from toolrt.events import FileRead, MutationBegan, MutationEnded, ToolEffect, observer
+from toolrt.invariants.mixes._twin import TwinDisk
 from toolrt.invariants.predicates._failure import RETURNS, SHIELD
 from toolrt.invariants.script import (
     POINTED_AT,
@@ -103,10 +104,18 @@ class World:
         calls: the scripts, by call_index.
         files: what the files hold at first; a file that is not there is empty.
         speculates: whether the runtime may run pure calls early.
+        twin: the disk on which some of the calls use tools of a workspace.
     """
 
-    def __init__(self, calls: Sequence[Scripted], files: Mapping[str, str], speculates: bool = False) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Scripted],
+        files: Mapping[str, str],
+        speculates: bool = False,
+        twin: TwinDisk | None = None,
+    ) -> None:
         self._calls = calls
+        self.twin = twin
         #: What every file holds.
         self.files: dict[str, str] = dict(files)
         #: What every file ever held, oldest first; None while it was not there.
@@ -119,8 +128,8 @@ class World:
     # Tools and calls
 
     def registry(self) -> Registry:
-        """One tool for each call, those of sub-batches too."""
-        return Registry(self._tools("", self._calls))
+        """One tool for each call, those of sub-batches too, and those of the workspace."""
+        return Registry([*self._tools("", self._calls), *(() if self.twin is None else self.twin.tools)])
 
     def calls(self) -> list[ToolCall]:
         """The calls of the batch."""
@@ -128,6 +137,8 @@ class World:
 
     def _tools(self, prefix: str, calls: Sequence[Scripted]) -> Iterator[Tool]:
         for index, call in enumerate(calls):
+            if call.uses is not None:
+                continue
             yield self._tool(prefix, index, call)
             for number, batch in enumerate(call.sub_batches):
                 yield from self._tools(f"{prefix}{index}.{number}.", batch.calls)
@@ -291,7 +302,7 @@ class World:
 
     def approve(self, request: ApprovalRequest) -> Any:
         """The approval check of the mix."""
-        call = self._by_name[request.name]
+        call = self._by_name.get(request.name, self._calls[request.call_index])
         if call.approval_after is None:
             return self._answer(request, call)
         return self._answer_later(request, call, call.approval_after)
@@ -407,14 +418,17 @@ class World:
 
 
 def _calls(prefix: str, calls: Sequence[Scripted]) -> list[ToolCall]:
-    return [
-        ToolCall(
-            f"id{prefix}{index}" if call.call_id is None else call.call_id,
-            f"nobody{prefix}{index}" if call.invalid == "unknown" else f"tool{prefix}{index}",
-            {"number": index} if call.invalid == "input" else {"index": index},
-        )
-        for index, call in enumerate(calls)
-    ]
+    made = []
+    for index, call in enumerate(calls):
+        name, input = f"tool{prefix}{index}", {"index": index}
+        if call.uses is not None:
+            name, input = call.uses.tool, dict(call.uses.input)
+        if call.invalid == "unknown":
+            name = f"nobody{prefix}{index}"
+        elif call.invalid == "input":
+            input = {"number": index}
+        made.append(ToolCall(f"id{prefix}{index}" if call.call_id is None else call.call_id, name, input))
+    return made
 
 
 async def _enter(ctx: ToolContext, action: LeaveOpen) -> None:
