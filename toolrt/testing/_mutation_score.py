@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
 
 from toolrt.errors import DefinitionRefused
-from toolrt.invariants import MUTANTS, Mix, Mutant, check, simulate
+from toolrt.invariants import MUTANTS, Mix, Mutant, Predicate, check, simulate
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
 from toolrt.sim.exploring._workers import WorkerPool
 from toolrt.testing._strategies import schedules, tool_mixes
@@ -177,9 +177,13 @@ class MutationScore:
 
 
 @st.composite
-def shipped_examples(draw: st.DrawFn) -> Example:
-    """Draw what the property tests draw: a mix, cancelled or not, and a schedule."""
-    return draw(tool_mixes(cancel=True) | tool_mixes()), draw(schedules())
+def shipped_examples(draw: st.DrawFn, /, **options: Any) -> Example:
+    """Draw what the property tests draw: a mix, cancelled or not, and a schedule.
+
+    Args:
+        options: of `tool_mixes`, such as `lanes` and `slots`.
+    """
+    return draw(tool_mixes(cancel=True, **options) | tool_mixes(**options)), draw(schedules())
 
 
 class _Enough(BaseException):
@@ -215,20 +219,21 @@ def drawn(strategy: st.SearchStrategy[Example], seed: int, count: int, visit: Ca
         one()
 
 
-def tripped_by(example: Example, replayed: bool) -> tuple[str, ...]:
+def tripped_by(example: Example, replayed: bool, laws: Mapping[str, Predicate] | None = None) -> tuple[str, ...]:
     """Run one example and name the laws that it breaks; ``an error``: none, and the execution ended by an error.
 
     Args:
         example: its mix has given its oracle (`Mix.serial`) before the runtime was broken.
         replayed: whether it is run twice, for law 14.
+        laws: by name; ours when None.
     """
     mix, schedule = example
     try:
         execution = simulate(mix, schedule, replayed=replayed, step_limit=_STEP_LIMIT)
-        laws = tuple(dict.fromkeys(found.law for found in check(execution.trace)))
+        tripped = tuple(dict.fromkeys(found.law for found in check(execution.trace, laws)))
     except Exception:  # a broken runtime may break anything, also what judges it
         return (ERROR,)
-    return laws or (() if execution.error is None else (ERROR,))
+    return tripped or (() if execution.error is None else (ERROR,))
 
 
 @contextmanager
@@ -268,6 +273,7 @@ class _ChunkScore:
 class _ScoreTask:
     mutants: Mapping[str, Mutant]
     strategy: st.SearchStrategy[Example]
+    laws: Mapping[str, Predicate] | None
 
 
 class _ChunkRunner:
@@ -294,10 +300,10 @@ class _ChunkRunner:
             broken = None  # by the runtime as it is; asked once a mutant trips
             for name, mutant in list(alive.items()):
                 with mutant.apply(), _unraisable_ignored():
-                    laws = tripped_by(example, replayed)
+                    laws = tripped_by(example, replayed, self._task.laws)
                 executions += 1
                 if laws and broken is None:
-                    broken = tripped_by(example, replayed)
+                    broken = tripped_by(example, replayed, self._task.laws)
                     if broken:
                         alarms.append(f"{', '.join(broken)}\n  mix: {mix!r}\n  schedule: {schedule}")
                 if laws and not broken:
@@ -319,6 +325,7 @@ def mutation_score(
     seeds: Sequence[int] = range(5),
     jobs: int = 1,
     strategy: st.SearchStrategy[Example] | None = None,
+    laws: Mapping[str, Predicate] | None = None,
     progress: Callable[[MutationScore], object] | None = None,
 ) -> MutationScore:
     """Run random examples until a law catches each mutant.
@@ -329,6 +336,7 @@ def mutation_score(
         seeds: of the examples; the same seeds give the same score.
         jobs: how many processes share the seeds, 1 or more.
         strategy: draws pairs of a mix and a schedule; `shipped_examples` when None.
+        laws: by name; ours when None.
         progress: is called with the score so far whenever 100 examples of a seed are done.
 
     Returns:
@@ -344,7 +352,7 @@ def mutation_score(
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise DefinitionRefused(f"mutation_score({what})", "a whole number, 1 or more", number)
     chosen = {mutant.name: mutant for mutant in (MUTANTS.values() if mutants is None else mutants)}
-    task = _ScoreTask(chosen, shipped_examples() if strategy is None else strategy)
+    task = _ScoreTask(chosen, shipped_examples() if strategy is None else strategy, laws)
     return _Scoring(task, examples, tuple(seeds), progress).run(jobs)
 
 

@@ -136,7 +136,7 @@ def tool_mixes(
     shields: bool = True,
     invalid: bool = True,
     sub_batches: bool = True,
-    limits: bool = True,
+    limits: bool | int = True,
     streaming: bool = True,
     cancel: bool = False,
     readers: Sequence[str] = ("eager", "slow", "none"),
@@ -159,7 +159,7 @@ def tool_mixes(
         shields: calls ignore a cancel for a while.
         invalid: calls name unknown tools, or their input does not fit.
         sub_batches: some batches have calls that open sub-batches, and so on.
-        limits: batches with a limit of 1, 2 or 3.
+        limits: batches with a limit of 1, 2 or 3; or a number: all batches with that limit.
         streaming: batches whose calls come one after the other.
         cancel: batches that are cancelled, from inside or outside.
         readers: who reads the updates: "eager", "slow", "none".
@@ -192,10 +192,13 @@ def tool_mixes(
     if one_of(draw, IDLE):
         fewest = min_calls
     drawn = lasting(draw, draw(calls_of(palette, fewest, most)), palette.uneven)
+    limit = 10 if isinstance(limits, bool) else limits
+    if limits is True and "limit" in has:
+        limit = one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT)
     return Mix(
         drawn,
         lanes=one_of(draw, _OFTEN_DRAWN if policies == _POLICIES else policies),
-        limit=one_of(draw, _LOW_LIMIT if "several" in has else _LIMIT) if limits and "limit" in has else 10,
+        limit=limit,
         delays=draw(_delays(len(drawn))) if streaming and "delays" in has else (),
         cancel_after=one_of(draw, _CANCEL) if cancel else None,
         cancel_outside=one_of(draw, _RARELY) if cancel else False,

@@ -109,6 +109,8 @@ _RARELY = (False, False, False, True)
 _RANKS = st.binary(max_size=8)
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
+_Calls = st.SearchStrategy[list[Scripted]]
+
 #: Takes one of the options.
 _Pick = Callable[[Sequence[Any]], Any]
 _Kind = Callable[[_Pick, Palette], Action]
@@ -337,8 +339,8 @@ def _promises(bare: Scripted, features: frozenset[str]) -> tuple[str, ...]:
 
 
 @st.composite
-def _children(draw: st.DrawFn, inner: Palette, calls: st.SearchStrategy[list[Scripted]]) -> list[Scripted]:
-    drawn = draw(calls)
+def _children(draw: st.DrawFn, inner: Palette, few: _Calls, several: _Calls) -> list[Scripted]:
+    drawn: list[Scripted] = draw(several if one_of(draw, _MOSTLY if inner.uneven else _EITHER) else few)
     return lasting(draw, drawn, True) if inner.uneven else drawn
 
 
@@ -406,7 +408,11 @@ def lasting(draw: Draw, calls: list[Scripted], uneven: bool) -> list[Scripted]:
     else:
         ranks = draw(_RANKS)
         seconds = [rank % 4 + 1 for rank in ranks[: len(calls)]] + [1] * (len(calls) - len(ranks))
-    return [_lasting(call, each, late) for call, each in zip(calls, seconds, strict=True)]
+    # Where calls of sub-batches last, what opens them does not: they are to begin beside what waits for a slot.
+    return [
+        call if uneven and call.sub_batches else _lasting(call, each, late)
+        for call, each in zip(calls, seconds, strict=True)
+    ]
 
 
 def _lasting(call: Scripted, seconds: int, late: bool) -> Scripted:
@@ -437,5 +443,5 @@ def call_of(palette: Palette) -> st.SearchStrategy[Scripted]:
         )
         # Mostly several, and few more than there are slots: one child alone meets no other.
         fewest, most = palette.children
-        children = _children(inner, calls_of(inner, 1, most) | calls_of(inner, fewest + 1, most + 1))
+        children = _children(inner, calls_of(inner, 1, most), calls_of(inner, fewest + 1, most + 1))
     return _call(palette, children)

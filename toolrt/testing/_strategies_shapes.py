@@ -79,10 +79,16 @@ def _few(swarm: _Swarm) -> None:
 def _family(swarm: _Swarm) -> None:
     """Sub-batches of several calls that last differently, beside calls that wait for a slot."""
     swarm.features |= {"sub-batches", "safe"}
-    swarm.features -= {"invalid", "timeouts", "approvals", "exclusive"}
-    swarm.has = swarm.has - {"crowd"} | {"limit", "several"}
+    swarm.features -= {"invalid", "timeouts", "approvals", "exclusive", "pure", "sync", "stops"}
+    swarm.often |= {"sub-batches"}
+    swarm.has = swarm.has - {"crowd", "many names"} | {"limit", "several"}
     swarm.children, swarm.depth, swarm.uneven, swarm.max_actions = (2, 3), 1, True, 2
-    swarm.doing = [swarm.chance.choice(("say", "state", *_CLAIMING))]
+    if swarm.chance.random() < 0.5:
+        swarm.doing = [swarm.chance.choice(("say", "state"))]
+    else:
+        # Calls of one sub-batch meet at one thing, and not for want of a slot.
+        swarm.doing = [swarm.chance.choice(_CLAIMING)]
+        swarm.has = swarm.has - {"limit"} | {"one name"}
 
 
 def _chain(swarm: _Swarm) -> None:
@@ -97,10 +103,16 @@ def _chain(swarm: _Swarm) -> None:
 def _halt(swarm: _Swarm) -> None:
     """Several calls that stop the batch, each with claims that later calls wait for."""
     swarm.features |= {"stops"}
-    swarm.features -= {"exclusive", "sub-batches", "safe"}
+    swarm.features -= {"exclusive", "invalid"}
     swarm.often |= {"stops"}
     swarm.has = swarm.has - {"many names"} | {"several"}
-    swarm.doing = swarm.chance.sample(_CLAIMING, 2)
+    if swarm.chance.random() < 0.5:
+        swarm.features -= {"sub-batches", "safe"}
+        swarm.doing = swarm.chance.sample(_CLAIMING, 2)
+    else:
+        # Beside a call that stops the batch runs only what reads.
+        swarm.features |= {"readers", "safe"}
+        swarm.doing = ["state", swarm.chance.choice(("fail", *_CLAIMING))]
     swarm.uneven, swarm.max_actions = True, 3
 
 
@@ -117,8 +129,9 @@ def _merge(swarm: _Swarm) -> None:
     """Calls of one lane that change the same keys, in one instant."""
     swarm.features |= {"safe"}
     swarm.features -= {"readers", "invalid", "sub-batches", "approvals"}
-    swarm.has = swarm.has - {"many names"} | {"several"}
-    swarm.doing = ["state", *swarm.chance.sample(("overwrite", "broken", "fail"), 2)]
+    swarm.has = swarm.has - {"many names"} | {"several", swarm.chance.choice(("one name", "several"))}
+    both = (("overwrite",), ("overwrite", "state"), ("overwrite", "broken"), ("state", "broken"), ("state", "fail"))
+    swarm.doing = list(swarm.chance.choice(both))
     swarm.uneven, swarm.max_actions = True, 3
 
 

@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from toolrt import invariants
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._cluster import cluster_of
-from toolrt.cli.experiment._options import LIMIT, Cluster, Lanes, Slots, Whole, at_least_one
+from toolrt.cli.experiment._options import LIMIT, Cluster, Slots, Whole, at_least_one
 from toolrt.cli.experiment._policies import lanes_named, own, slots_named
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
@@ -71,9 +71,18 @@ def laws(
     checkpoint: Annotated[
         Path | None, Parameter(help="With dpor: a file that keeps what was done, to be gone on with next time.")
     ] = None,
-    lanes: Lanes = "by_claims",
+    lanes: Annotated[
+        str | None,
+        Parameter(
+            help="With dpor or --generated: which calls may overlap, by_claims, by_safety, parallel, serial, or your "
+            "MODULE:NAME; by_claims unless given, and with --generated each of the four."
+        ),
+    ] = None,
     slots: Slots = None,
-    limit: Annotated[Whole | None, Parameter(help="With dpor: how many calls run at once, 10 unless given.")] = None,
+    limit: Annotated[
+        Whole | None,
+        Parameter(help="With dpor or --generated: how many calls run at once; 10 unless given, with --generated any."),
+    ] = None,
     law: Annotated[
         tuple[str, ...],
         Parameter(help="Check your own law as well, MODULE:NAME.", negative=(), consume_multiple=False),
@@ -95,15 +104,19 @@ def laws(
             "--checkpoint": checkpoint,
             "--cluster": cluster,
             "--dimensions": dimensions,
-            "--law": law or None,
         }
-        others |= {"--lanes": None if lanes == "by_claims" else lanes, "--slots": slots, "--limit": limit}
         for option, value in {**others, "--strategy dpor": None if strategy == "random" else strategy}.items():
             if value is not None:
                 raise InputRefused(option, "it does not go with --generated", "Leave one of the two out.")
         many = at_least_one("--seeds", _SEEDS if seeds is None else seeds)
         first = seed or 0
-        return _generated(at_least_one("--generated", generated), range(first, first + many), mutant, jobs, json)
+        at_least_one("--generated", generated)
+        options: dict[str, object] = {} if lanes is None else {"lanes": lanes_named(lanes)}
+        if slots is not None:
+            options["slots"] = slots_named(slots)
+        if limit is not None:
+            options["limits"] = at_least_one("--limit", limit)
+        return _generated(generated, range(first, first + many), mutant, jobs, json, options, _laws_with(law))
     if seeds is not None:
         raise InputRefused("--seeds", "it is for --generated", "Add --generated N, or leave it out.")
     if any(":" not in name for name in mutant or ()):
@@ -116,7 +129,7 @@ def laws(
         "--jobs": None if jobs == 1 else jobs,
         "--checkpoint": checkpoint,
         "--cluster": cluster,
-        "--lanes": None if lanes == "by_claims" else lanes,
+        "--lanes": lanes,
         "--slots": slots,
         "--limit": limit,
     }
@@ -131,7 +144,11 @@ def laws(
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
     if strategy == "dpor":
         limit = at_least_one("--limit", LIMIT if limit is None else limit)
-        policies = {"lanes": lanes_named(lanes), "slots": slots_named(slots), "limit": limit}
+        policies = {
+            "lanes": lanes_named("by_claims" if lanes is None else lanes),
+            "slots": slots_named(slots),
+            "limit": limit,
+        }
         named = _dimensions_named(dimensions)
         batches = [
             invariants.all_batches(length, dimensions=named, **policies)  # type: ignore[arg-type]
@@ -223,9 +240,17 @@ def _every_trace(
     return Exit.OK
 
 
-def _generated(examples: int, seeds: Sequence[int], names: list[str] | None, jobs: int, json: bool) -> int:
+def _generated(
+    examples: int,
+    seeds: Sequence[int],
+    names: list[str] | None,
+    jobs: int,
+    json: bool,
+    options: Mapping[str, object],
+    every: Mapping[str, invariants.Predicate],
+) -> int:
     """Count the random examples until a law catches each mutant."""
-    from toolrt.testing import mutation_score  # it needs Hypothesis
+    from toolrt.testing import mutation_score, shipped_examples  # they need Hypothesis
 
     own_ones = [_mutant_named(name) for name in names or () if ":" in name]
     for name in names or ():
@@ -234,9 +259,17 @@ def _generated(examples: int, seeds: Sequence[int], names: list[str] | None, job
             raise InputRefused("--mutant", f"no mutant is called {name!r}", f"The mutants are: {known}.")
     mutants = [one for name, one in invariants.MUTANTS.items() if names is None or name in names] + own_ones
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
-    screen.say(f"{len(invariants.LAWS)} laws, {len(mutants)} mutants, {len(seeds)} seeds of {examples:,} examples each")
+    screen.say(f"{len(every)} laws, {len(mutants)} mutants, {len(seeds)} seeds of {examples:,} examples each")
     progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
-    found = mutation_score(examples, mutants, seeds=seeds, jobs=jobs, progress=lambda score: progress(score.summary))
+    found = mutation_score(
+        examples,
+        mutants,
+        seeds=seeds,
+        jobs=jobs,
+        strategy=shipped_examples(**options),
+        laws=every,
+        progress=lambda score: progress(score.summary),
+    )
     screen.wipe()
     if json:
         print_json(found.to_json())
