@@ -51,5 +51,6 @@ def test_changes_are_put_together_into_the_changelog(root: Path, tmp_path: Path)
     after = (tmp_path / "docs/CHANGELOG.md").read_text(encoding="utf-8")
     head, _, rest = after.partition("## 9.9.9 (2030-01-01)")
     assert before.startswith(head)
-    assert "### Added\n\n- **An example.** It is there.\n" in rest
+    added = rest.partition("### Added\n")[2].partition("\n### ")[0]
+    assert "\n- **An example.** It is there.\n" in added
     assert rest.endswith(before[len(head) :].lstrip("\n"))
