@@ -48,7 +48,7 @@ from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
 from toolrt.sim.programs.tracking._tracking import tracked
-from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Portfolio, Random, Redundant, Search, Strategy
+from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Hybrid, Portfolio, Random, Redundant, Search, Strategy
 
 #: Nothing failed, as far as the report's claim goes.
 PASS = Verdict.PASS
@@ -78,6 +78,7 @@ __all__ = [
     "Follow",
     "History",
     "HistoryJudgement",
+    "Hybrid",
     "Operation",
     "OperationEnd",
     "OutcomeComparison",

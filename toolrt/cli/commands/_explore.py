@@ -33,7 +33,7 @@ from toolrt.cli.screen._screen import Screen, forgiving, print_json
 from toolrt.cli.screen._timeline import print_timeline, print_violations
 from toolrt.errors import InputRefused
 
-StrategyName = Literal["sample", "dpor", "exhaustive", "bounded"]
+StrategyName = Literal["sample", "hybrid", "dpor", "exhaustive", "bounded"]
 
 #: A simpler schedule is looked for when this one has at most so many steps: that takes up to 400 executions.  Not
 #: a matter of seconds, so that the same failure is always kept alike.
@@ -62,7 +62,9 @@ def explore(
     limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
     strategy: Annotated[
         StrategyName,
-        Parameter(help="sample: by several policies in turn; dpor: one of each trace; exhaustive; bounded."),
+        Parameter(
+            help="sample: by policies in turn; hybrid: then around a failure; dpor: each trace; exhaustive; bounded."
+        ),
     ] = "sample",
     preemptions: Annotated[
         Whole | None, Parameter(help="With bounded: schedules with at most so many preemptions, 2 unless given.")
@@ -159,12 +161,14 @@ def _strategy_of(name: StrategyName, executions: int, seed: int, preemptions: in
     Raises:
         InputRefused: an option says nothing of this strategy.
     """
-    if seed and name != "sample":
+    if seed and name not in ("sample", "hybrid"):
         raise InputRefused("--seed", f"--strategy {name} draws no sample", "Leave it out.")
     if preemptions is not None and name != "bounded":
         raise InputRefused("--preemptions", "it says nothing without --strategy bounded", "Add --strategy bounded.")
     if preemptions is not None and preemptions < 0:
         raise InputRefused("--preemptions", f"expected a whole number, 0 or more, got {preemptions}", "See --help.")
+    if name == "hybrid":
+        return sim.Hybrid(executions, seed)
     if name == "dpor":
         return sim.DPOR()
     if name == "exhaustive":

@@ -133,6 +133,7 @@ class Exploration(sim.Search):
         """Begin the sample."""
         self._search = self._strategy.begin()
         self._given = 0
+        self.minds_failures = self._search.minds_failures
         return self
 
     def policy(self) -> sim.Policy | None:
@@ -149,6 +150,10 @@ class Exploration(sim.Search):
     def learn(self, execution: sim.Execution) -> None:
         """Tell the strategy."""
         self._search.learn(execution)
+
+    def judged(self, failed: bool) -> None:
+        """Tell the strategy."""
+        self._search.judged(failed)
 
     def claim(self, executions: int, distinct: int) -> str:
         """The strategy's."""

@@ -26,16 +26,18 @@ from toolrt.sim.strategies._portfolio import _Strand, _Turns
 from toolrt.sim.strategies._random import _Sample
 from toolrt.sim.strategies._strategy import Shared
 from toolrt.sim.strategies._tree import _PrefixSearch
+from toolrt.sim.strategies.dpor._continuation import RandomContinuation
 from toolrt.sim.strategies.dpor._current import CurrentExecution
 from toolrt.sim.strategies.dpor._dpor import BranchPoint, DPORSearch
 from toolrt.sim.strategies.dpor._node import Move, Node, Prefix
+from toolrt.sim.strategies.dpor._spread import SpreadSearch
 from toolrt.sim.strategies.dpor._steps import Footprint, Footprints
 from toolrt.sim.strategies.dpor._tree import ExecutionTree
 
 __all__ = ["Checkpoint", "CheckpointState"]
 
 # Another one for each change of what is kept.
-_VERSION = 5
+_VERSION = 6
 
 _OWN = (
     PCT,
@@ -53,7 +55,19 @@ _OWN = (
     ReplayableExecution,
     Tally,
 )
-_OF_DPOR = (DPORSearch, Footprint, Footprints, Move, Node, Prefix, CurrentExecution, ExecutionTree, BranchPoint)
+_OF_DPOR = (
+    DPORSearch,
+    SpreadSearch,
+    RandomContinuation,
+    Footprint,
+    Footprints,
+    Move,
+    Node,
+    Prefix,
+    CurrentExecution,
+    ExecutionTree,
+    BranchPoint,
+)
 _NAMES = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_OF_DPOR)}
 
 

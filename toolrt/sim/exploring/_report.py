@@ -21,9 +21,10 @@ from toolrt.sim.exploring._compare import passing_beside
 from toolrt.sim.exploring._explain import FailureStory, about, explain
 from toolrt.sim.exploring._judge import Check, Judgement, judge
 from toolrt.sim.exploring._repeats import another_outcome
-from toolrt.sim.exploring._shrink import fewer_preemptions, shrink
+from toolrt.sim.exploring._shrink import fewer_preemptions
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
+from toolrt.sim.strategies._simplify import shrink
 from toolrt.trace import Trace, stable_text
 
 __all__ = ["Failure", "Report", "Verdict"]

@@ -39,6 +39,7 @@ def exploration(
     alone = check is None and search.asks_nobody and progress is None
     # When no check and no code of the user's sees an execution, only the policy needs what its steps touched.
     shown = check is not None or not search.asks_nobody
+    minds_failures = getattr(search, "minds_failures", False)
     began = time.perf_counter()
     told, end = began, inf if budget.seconds is None else began + budget.seconds
 
@@ -71,6 +72,8 @@ def exploration(
         choices = execution.choices
         repeats.note(execution, seen.count(execution.outcome), choices)
         judgement = judge(execution, check)
+        if minds_failures:
+            search.judged(judgement.failed)
         seen.executions += 1
         seen.undecided += judgement.undecided
         seen.failed += judgement.failed

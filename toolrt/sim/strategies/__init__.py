@@ -1,5 +1,6 @@
 """Strategies: each picks the next execution of an exploration."""
 
+from toolrt.sim.strategies._hybrid import Hybrid
 from toolrt.sim.strategies._portfolio import Portfolio
 from toolrt.sim.strategies._random import Random
 from toolrt.sim.strategies._strategy import Redundant, Search, Shared, Strategy, uncontrolled
@@ -10,6 +11,7 @@ __all__ = [
     "DPOR",
     "Bounded",
     "Exhaustive",
+    "Hybrid",
     "Portfolio",
     "Random",
     "Redundant",

@@ -37,12 +37,18 @@ class Search(ABC):
     #: True when nothing here calls code of the user's: the explorer then need not step out of the Trio run.
     asks_nobody = False
 
+    #: True when `judged` is to be called.
+    minds_failures = False
+
     @abstractmethod
     def policy(self) -> Policy | None:
         """Give the policy of the next execution, or None when there is none."""
 
     def learn(self, execution: Execution) -> None:  # noqa: B027  a search need not learn
         """Take in the `execution` of the last policy; not called when that policy raised `Redundant`."""
+
+    def judged(self, failed: bool) -> None:  # noqa: B027  most searches do not mind
+        """Hear whether the execution learned from last has failed; only if `minds_failures`."""
 
     def claim(self, executions: int, distinct: int) -> str:
         """Say what `executions` executions with `distinct` different schedules have shown."""

@@ -21,17 +21,19 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
 from toolrt.errors import DefinitionRefused, StepLimit
-from toolrt.sim._paths import task_of
+from toolrt.sim._paths import CLOCK, task_of
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
+from toolrt.sim.policies._seeds import checked_seed
 from toolrt.sim.strategies._strategy import Redundant, Shared, uncontrolled
+from toolrt.sim.strategies.dpor._continuation import Continuation
 from toolrt.sim.strategies.dpor._node import Branches, Sleep, let_one_begin
 from toolrt.sim.strategies.dpor._samples import Samples
 from toolrt.sim.strategies.dpor._tree import ExecutionTree
@@ -73,6 +75,21 @@ class DPOR:
     #: So many random schedules are run beside the traces, and each is compared with one that should be equal; see
     #: `_samples`.  None: one for each hundred traces, at least 8 and at most 100; with "declared" 100.  0 or more.
     samples: int | None = attrs.field(default=None, kw_only=True)
+    #: In which order branches are run.  "depth-first": from the simplest schedule on.  "random": several parts of the
+    #: tree in turn, and tasks at random where nothing is planned, which leaves the corner of the simplest schedules.
+    #: When all is run, both have one execution of each trace.
+    branches: str = attrs.field(default="depth-first", kw_only=True)
+    #: An integer; with "random" each seed is another order.
+    seed: int = attrs.field(default=0, kw_only=True)
+
+    @branches.validator
+    def _check_branches(self, _: object, value: object) -> None:
+        if value not in ("depth-first", "random"):
+            raise DefinitionRefused("DPOR(branches)", '"depth-first" or "random"', value)
+
+    @seed.validator
+    def _check_seed(self, _: object, value: object) -> None:
+        checked_seed("DPOR(seed)", value)
 
     @accesses.validator
     def _check_accesses(self, _: object, value: object) -> None:
@@ -86,6 +103,10 @@ class DPOR:
 
     def begin(self) -> DPORSearch:
         """Begin an exploration."""
+        if self.branches == "random":
+            from toolrt.sim.strategies.dpor._spread import SpreadSearch
+
+            return SpreadSearch(self.accesses == "declared", self.samples, self.seed)
         return DPORSearch(self.accesses == "declared", self.samples)
 
 
@@ -130,8 +151,10 @@ class DPORSearch(Shared):
     repeats = False
     asks_nobody = True
 
-    def __init__(self, declared: bool, samples: int | None) -> None:
+    def __init__(self, declared: bool, samples: int | None, continuation: Continuation | None = None) -> None:
         self._declared = declared
+        # What executions do where nothing is planned; None: the simplest.
+        self._continuation = continuation
         self._samples = samples
         self._tree = ExecutionTree(declared)
         #: How many traces were run; in a pass after the first, at most.
@@ -178,9 +201,14 @@ class DPORSearch(Shared):
             self.traces = 0
             tree = self._tree = ExecutionTree(self._declared, tree)
         if not tree.done:
-            self._given = _TreePolicy(tree)
+            self._given = _TreePolicy(tree, self._continuation)
             return self._given
         return None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the policy given last has raised `Redundant`, and the next one was not asked for."""
+        return self._given is not None and self._given.record is not None
 
     def learn(self, execution: Execution) -> None:
         """Take in the execution of the policy given last."""
@@ -347,8 +375,11 @@ def _observed_by(name: str) -> Observed:
 class _TreePolicy:
     """Step the tasks that the tree names, then any task that is not asleep."""
 
-    def __init__(self, tree: ExecutionTree) -> None:
+    def __init__(self, tree: ExecutionTree, continuation: Continuation | None = None) -> None:
         self._tree = tree
+        self._continuation = continuation
+        if continuation is not None:
+            continuation.begin()
         self._tasks, self._known, self._planned, self._picks = tree.path
         self._sleep = tree.current.sleep_at(self._known)
         #: The execution, once it has begun.
@@ -414,17 +445,22 @@ class _TreePolicy:
                 self._is_free = True
                 self.diverged = not self._tree.current.need_not_step(task)
         if not sleep:
-            return 0
+            return 0 if self._continuation is None else self._go_on_from(enabled, range(len(enabled)), step)
         # A task with all its values comes first: one value of a step that was tried says nothing of the others.
         partly = {who[0] for who in sleep if type(who) is tuple}
         awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
-        for choice in awake:
-            if enabled[choice] not in partly:
-                return choice
         if awake:
-            return awake[0]
+            awake = [choice for choice in awake if enabled[choice] not in partly] or awake
+            return awake[0] if self._continuation is None else self._go_on_from(enabled, awake, step)
         self.offered = enabled
         raise Redundant
+
+    def _go_on_from(self, enabled: tuple[str, ...], awake: Sequence[int], step: int) -> int:
+        """Pick where nothing is planned; steps that need not happen come by their own rule."""
+        assert self._continuation is not None and self.record is not None  # noqa: PT018
+        if self.record.extra is not None or self.record.canceller is not None or enabled[awake[0]] == CLOCK:
+            return awake[0]
+        return self._continuation.pick(enabled, awake, step)
 
     def _choose_within(self, enabled: tuple[str, ...], step: int) -> int:
         """Choose what the tree says, or else the first that was not chosen here."""
