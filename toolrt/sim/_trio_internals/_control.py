@@ -28,6 +28,7 @@ from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_
 from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
+from toolrt.sim._trio_internals._slim import is_known, slim_deadline, slim_spawn
 
 __all__ = ["controlled", "outside_run"]
 
@@ -119,6 +120,9 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         replace(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         replace(_run.CancelStatus, "recalculate", recalculate_in_path_order(mine))
         replace(_run.Deadlines, "expire", expire_in_path_order(mine))
+        if is_known():
+            replace(_run.Runner, "spawn_impl", slim_spawn())
+            replace(_run.CancelScope, "_might_change_registered_deadline", slim_deadline())
         replace(_run.Runner, "current_statistics", _statistics_of_the_program(mine))
         thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)

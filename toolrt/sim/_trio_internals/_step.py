@@ -12,9 +12,6 @@ the scheduler leaves one task per tick to Trio's loop instead: the same schedule
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -23,13 +20,16 @@ from typing import Any
 import outcome
 import trio
 
+from toolrt.sim._trio_internals._slim import digest_of, is_known
+
 __all__ = ["DUE", "ENDED", "GOES_ON", "PARKED", "can_step_inside", "stepper"]
 
 _core: Any = trio._core
 _run: Any = _core._run
 _traps: Any = sys.modules["trio._core._traps"]
+_parking_lot: Any = sys.modules["trio._core._parking_lot"]
 
-# The first 16 hex digits of the SHA-256 of unrolled_run (see `_loop_digest`), and the versions that have it.
+# The first 16 hex digits of the SHA-256 of unrolled_run (see `digest_of`), and the versions that have it.
 _KNOWN_LOOPS = {"af7728cbbd4221d7": "0.31 to 0.35"}
 
 #: How a step went: its task waits (or Trio has put it into the run queue), has merely passed a checkpoint and is in no
@@ -40,17 +40,7 @@ PARKED, GOES_ON, ENDED, DUE = 0, 1, 2, 4
 @cache
 def can_step_inside() -> bool:
     """Say whether the installed Trio's loop is one that `stepper` was written for."""
-    return _loop_digest() in _KNOWN_LOOPS
-
-
-def _loop_digest() -> str:
-    """Hash the source of Trio's loop without comments, blank lines and indentation; "" when it is not there."""
-    try:
-        source = inspect.getsource(_run.unrolled_run)
-    except (OSError, TypeError):
-        return ""
-    lines = (re.sub(r"(^|\s+)#.*$", "", line).strip() for line in source.splitlines())
-    return hashlib.sha256("\n".join(line for line in lines if line).encode()).hexdigest()[:16]
+    return digest_of(_run.unrolled_run) in _KNOWN_LOOPS
 
 
 def stepper(runner: Any) -> Callable[[Any], int]:
@@ -63,6 +53,7 @@ def stepper(runner: Any) -> Callable[[Any], int]:
     frames_to_drop = range(1 + _run.CONTEXT_RUN_TB_FRAMES)
     passed_checkpoint = _traps.CancelShieldedCheckpoint
     parked_message = _traps.WaitTaskRescheduled
+    slim, breakers, tasks = is_known(), _parking_lot.GLOBAL_PARKING_LOT_BREAKER, runner.tasks
     detached_message = _traps.PermanentlyDetachCoroutineObject
 
     def step(task: Any) -> int:
@@ -78,7 +69,24 @@ def stepper(runner: Any) -> Callable[[Any], int]:
         try:
             message = task.context.run(resume, value)
         except StopIteration as stop:
-            ended = outcome.Value(stop.value)
+            status = task._cancel_status
+            if (
+                slim
+                and not task._child_nurseries
+                and task not in breakers
+                and not status.abandoned_by_misnesting
+                and not (nursery := task._parent_nursery)._closed
+                and "task_exited" not in hooks
+            ):
+                # What `task_exited` does where there is nothing to complain of.
+                status._tasks.remove(task)
+                task._cancel_status = None
+                tasks.remove(task)
+                nursery._children.remove(task)
+                nursery._check_nursery_closed()
+                how = ENDED
+            else:
+                ended = outcome.Value(stop.value)
         except BaseException as error:  # noqa: ASYNC103
             # The frames of this function and of Context.run say nothing to a reader of the traceback.
             traceback = error.__traceback__
@@ -91,7 +99,7 @@ def stepper(runner: Any) -> Callable[[Any], int]:
         if ended is not None:
             runner.task_exited(task, ended)
             how = ENDED
-        else:
+        elif how is not ENDED:
             task._schedule_points += 1
             if message is passed_checkpoint:
                 # A task that was resumed by send before is not about to be thrown into.

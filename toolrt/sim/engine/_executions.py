@@ -52,8 +52,8 @@ class Executions:
         # The harness's task, and the nursery in which it has programs begin.
         self._main: Task | None = None
         self._nursery: trio.Nursery | None = None
-        # The observer before the execution, and whether garbage was collected.
-        self._observed_by: tuple[probe.Sink | None, bool] = (None, False)
+        # The observer before the execution, or None when it has the probe; and whether garbage was collected.
+        self._observed_by: tuple[probe.Sink | None, bool] | None = None
         self._collecting = False
         self._closing: Closing | None = None
 
@@ -148,7 +148,7 @@ class Executions:
             if seam.leftovers.has_async_generators() and not await closing.close_async_generators(nursery):
                 scheduler.spoiled = True
         finally:
-            self._restore()
+            self._end(asked=True)
             self._let_garbage_be_collected()
         if seam.leftovers.tasks():
             # System tasks that the program spawned have no nursery that would have ended them.
@@ -187,11 +187,11 @@ class Executions:
                 if scheduler.is_attached:
                     self._reports.imply_too()
             except BaseException as error:  # noqa: ASYNC103
+                self._end(asked=True)
                 self._hand_over(seam, error)
                 continue  # noqa: ASYNC104
             self.scheduler = scheduler
-            self._observed_by = probe.sink, probe.threads_inline
-            probe.observe(scheduler.record if job.reports else None, inline=True)
+            self._observe(scheduler.record if job.reports else None)
             probe.implied = scheduler.record.imply if job.reports and scheduler.is_attached else None
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
@@ -210,10 +210,12 @@ class Executions:
         while self.scheduler is not None and self.scheduler.left_nothing:
             scheduler = self.scheduler
             steps += len(scheduler.record.steps)
-            self._restore()
+            job = self._jobs.job
+            self._end(asked=job is None or not job.caller_is_not_asked)
             seam.leftovers.sweep()
-            self._hand_over(seam, result_of(self._jobs.job, scheduler.record))
+            self._hand_over(seam, result_of(job, scheduler.record))
             if not self._begin(seam, harness, nursery):
+                self._end(asked=True)
                 self._let_garbage_be_collected()
                 seam.wake(harness)
             elif steps < _STEPS_BETWEEN_VISITS:
@@ -226,14 +228,23 @@ class Executions:
         else:
             outside_run(seam, lambda: self._jobs.advance(result))
 
-    def _restore(self) -> None:
-        """Give the probe back to the observer before the execution."""
+    def _observe(self, record: probe.Sink | None) -> None:
+        """Let `record` have the probe."""
+        if self._observed_by is None:
+            self._observed_by = probe.sink, probe.threads_inline
+        if probe.sink is not record or not probe.threads_inline:
+            probe.observe(record, inline=True)
+
+    def _end(self, asked: bool) -> None:
+        """End the execution; when its caller is asked, the observer before it has the probe again."""
         self.scheduler = probe.implied = None
         if self.seam is not None:
             self.seam.holds_deadlines = False
         self._reports.end()
-        sink, inline = self._observed_by
-        probe.observe(sink, inline=inline)
+        if asked and self._observed_by is not None:
+            sink, inline = self._observed_by
+            self._observed_by = None
+            probe.observe(sink, inline=inline)
 
     def _let_garbage_be_collected(self) -> None:
         if self._collecting:

@@ -364,9 +364,11 @@ class Scheduler:
 
     def _with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
         """Add the last steps of the children whose nursery `actor` has just left."""
-        closed = [nursery for nursery in actor.exits if self._seam.is_closed(nursery)]
-        joined = {step for nursery in closed for step in actor.exits.pop(nursery)}
-        return tuple(sorted(joined.union(causes)))
+        joined = set(causes)
+        for nursery in [*actor.exits]:
+            if self._seam.is_closed(nursery):
+                joined.update(actor.exits.pop(nursery))
+        return tuple(sorted(joined))
 
     def _is_at_limit(self, steps: int) -> bool:
         """Give up at the step limit; before it, arrange the next visit of Trio's loop and say False."""

@@ -6,7 +6,7 @@ tasks each is found with probability n**-k: good at shallow bugs, hopeless at de
 
 from __future__ import annotations
 
-from random import Random
+from _random import Random
 
 from toolrt.sim.policies._policy import RunInfo
 from toolrt.sim.policies._seeds import checked_seed, seed_of
