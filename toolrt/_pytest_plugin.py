@@ -52,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="which task may step next, whatever the marker says: any that can run, or each once per pass, as in Trio",
     )
     group.addoption(
+        "--explore-track",
+        action="append",
+        metavar="PKG",
+        help="a module or package that explored tests track, beside what their markers say; may come several times",
+    )
+    group.addoption(
         "--explore-replay",
         metavar="SCHEDULE",
         help="run the explored tests under this schedule only, as a failure printed it",
@@ -77,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None, cancel_at=None, "
-        "clock=None, clock_moves=None, order='any', jobs=1, seconds=None): "
+        "clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=False): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

@@ -350,3 +350,48 @@ def test_a_partial_and_a_bound_method_have_a_module_too() -> None:
         assert report.executions == 4
         assert set(report.outcomes) == {1, 2}
     linecache.cache.pop(module.__file__, None)
+
+
+async def beside_cells() -> int:
+    cells, box = [sim.Cell(0), sim.Cell(0)], _Box()
+
+    async def add(me: int) -> None:
+        cells[me - 1].set(1)
+        seen = box.n
+        await trio.lowlevel.checkpoint()
+        cells[me - 1].set(2)
+        box.n = seen + 1
+
+    await _two(add)
+    return len(cells)
+
+
+def test_state_that_no_step_reports_makes_a_pass_inconclusive() -> None:
+    """The outcome does not show it, so no sample does; the variable, both tasks and the remedy are named."""
+    report = sim.explore(beside_cells, sim.DPOR())
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.unfinished is not None
+    for words in ("box.n", "add of main.0", "add of main.1", "track=True", "sim.watch", "test_tracking.py:"):
+        assert words in report.unfinished
+    assert sim.explore(beside_cells, sim.DPOR(), track=True).verdict is sim.PASS
+
+
+async def ordered_by_an_event() -> int:
+    cells, box, ready = [sim.Cell(0), sim.Cell(0)], _Box(), trio.Event()
+
+    async def add(me: int) -> None:
+        cells[me - 1].set(1)
+        if me == 1:
+            box.n = 7
+            ready.set()
+        else:
+            await ready.wait()
+            cells[me - 1].set(box.n)
+
+    await _two(add)
+    return cells[1].get()
+
+
+def test_state_that_an_event_orders_is_no_doubt() -> None:
+    report = sim.explore(ordered_by_an_event, sim.DPOR())
+    assert (report.verdict, set(report.outcomes)) == (sim.PASS, {7})

@@ -29,7 +29,7 @@ from toolrt.testing._given import CONTROL, Example, current_example, fresh, repl
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
 
-__all__ = ["ExplorationPlan", "NotShown", "Wrong", "checked", "explore", "explored"]
+__all__ = ["ExplorationPlan", "NotShown", "Wrong", "checked", "explore", "explored", "names_tracked"]
 
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
@@ -82,6 +82,8 @@ class ExplorationPlan:
     jobs: int = 1
     #: Wall seconds after which no further execution is begun; None: no limit.
     seconds: float | None = None
+    #: True: plain objects that code of the test's own module touches are seen; or names of modules and packages.
+    track: bool | str | Collection[str] = False
     #: A schedule: only this one is run.
     replay: str | None = None
 
@@ -95,7 +97,8 @@ class ExplorationPlan:
     def actors(self) -> dict[str, Any]:
         """What else may happen, as `sim.explore` and `sim.replay` take it."""
         moves = {} if self.clock_moves is None else {"clock_moves": self.clock_moves}
-        return {"cancel_at": self.cancel_at, "clock": self.clock, "order": self.order, **moves}
+        track = {"track": self.track} if self.track else {}
+        return {"cancel_at": self.cancel_at, "clock": self.clock, "order": self.order, **moves, **track}
 
 
 def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | None]:
@@ -122,6 +125,13 @@ def checked(plan: ExplorationPlan, is_given: bool) -> tuple[sim.Strategy, int | 
 
 async def _nothing() -> None:
     pass
+
+
+def names_tracked(track: Any, module: str) -> Any:
+    """Give the names that `track` says for a test of `module`; what is neither True nor names is left as it is."""
+    if track is True:
+        return [module]
+    return [track] if isinstance(track, str) else track or []
 
 
 def explore(
@@ -289,6 +299,7 @@ class _WatchedSearch(sim.Search):
         self._search = search
         self._began = 0.0
         self.asks_nobody = search.asks_nobody
+        self.reduces = search.reduces
 
     def policy(self) -> sim.Policy | None:
         if self._until.failed:
@@ -409,6 +420,7 @@ def explored(
     order: str = ...,
     jobs: int = ...,
     seconds: float | None = ...,
+    track: bool | str | Collection[str] = ...,
 ) -> Callable[[Test], Callable[..., None]]: ...
 def explored(test: Any = None, /, **options: Any) -> Any:
     """Make a sync test of an async one: a call explores it.
@@ -433,6 +445,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         jobs: how many processes share the executions, 1 by default; with more than one all are run, also after one has
             failed, and what the test writes into memory stays in the process that ran it.  Not under ``@given``.
         seconds: wall seconds after which no further execution is begun; no limit by default.
+        track: True has plain objects seen that code of the test's own module touches, names of modules and packages
+            those of theirs; as `toolrt.sim.explore` takes it.
 
     Raises:
         DefinitionRefused: an option is unknown, or the test is not async.
@@ -465,6 +479,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 def _decorated(plan: ExplorationPlan, test: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
     if not inspect.iscoroutinefunction(test):
         raise DefinitionRefused("explored()", "an async test", test)
+    plan = attrs.evolve(plan, track=names_tracked(plan.track, test.__module__))
 
     @functools.wraps(test)
     def sync(*args: Any, **kwargs: Any) -> None:

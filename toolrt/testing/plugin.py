@@ -35,7 +35,7 @@ from hypothesis import HealthCheck
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated
-from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore
+from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore, names_tracked
 from toolrt.testing._fixtures import Recipe, emptied, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase, ScheduleDirectory, ScheduleStore
@@ -64,6 +64,7 @@ _OPTIONS = (
     "clock",
     "clock_moves",
     "order",
+    "track",
     "jobs",
     "seconds",
 )
@@ -141,7 +142,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(test):
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
     try:
-        plan = _plan(marker, pyfuncitem.config)
+        plan = _plan(marker, pyfuncitem.config, test.__module__)
         checked(plan, is_given=hasattr(pyfuncitem.obj, "hypothesis"))
     except DefinitionRefused as refused:
         text = str(refused)
@@ -177,12 +178,13 @@ def _allow_fixtures(item: pytest.Function) -> None:
     function._hypothesis_internal_use_settings = hypothesis.settings(settings, suppress_health_check=suppressed)
 
 
-def _plan(marker: pytest.Mark, config: pytest.Config) -> ExplorationPlan:
+def _plan(marker: pytest.Mark, config: pytest.Config, module: str) -> ExplorationPlan:
     unknown = [name for name in marker.kwargs if name not in _OPTIONS]
     if marker.args or unknown:
         got = unknown or list(marker.args)
         raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
     plan = ExplorationPlan(**marker.kwargs, replay=config.getoption("explore_replay"))
+    named = config.getoption("explore_track") or []
     seed, strategy, seconds = (config.getoption(f"explore_{name}") for name in ("seed", "strategy", "seconds"))
     executions = config.getoption("explore_executions")
     if executions is None:
@@ -195,6 +197,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config) -> ExplorationPlan:
         strategy=strategy if plan.strategy is None else plan.strategy,
         seconds=plan.seconds if seconds is None else seconds,
         order=plan.order if order is None else order,
+        track=[*names_tracked(plan.track, module), *named],
     )
 
 

@@ -14,10 +14,11 @@ import attrs
 
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
-from toolrt.sim.exploring._judge import Check, Judgement, judge
+from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._outcomes import never_made
 from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.exploring._tally import outcome_key
+from toolrt.sim.exploring._unseen import unseen_state
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Policy
 from toolrt.sim.programs._actors import arguments_for, enters_scope, named_actors
@@ -58,9 +59,10 @@ class Evidence:
         return key
 
     def hold_against_samples(
-        self, search: Search, job: Callable[[Policy, int], Job], check: Check | None
+        self, task: ExploredProgram, search: Search, job: Callable[[Policy, int], Job]
     ) -> Driver[None]:
         """Run the samples that the search asks for, count only their failures, and keep the contradiction."""
+        check = task.check
         held = search.hold_against_samples(self.outcomes)
         try:
             policy = next(held)
@@ -75,6 +77,8 @@ class Evidence:
                 policy = held.send(execution)
         except StopIteration as stop:
             self.contradiction = stop.value
+        if self.contradiction is None and not self.failed:
+            self.contradiction = yield from unseen_state(task, search, self.executions)
 
     def doubt(self, own: str | None) -> str | None:
         """Give the doubt that counts most; `own` is the search's."""

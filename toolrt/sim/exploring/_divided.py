@@ -278,7 +278,7 @@ class Divided:
         if not (seen.failed or seen.undecided or seen.difference or seen.lost or search.unfinished()):
             limit = self._task.step_limit
             yield from seen.hold_against_samples(
-                search, lambda policy, index: Job(self._program, policy, limit, index), self._task.check
+                self._task, search, lambda policy, index: Job(self._program, policy, limit, index)
             )
         seen.distinct = len(tally.schedules) if search.repeats else seen.executions
         return seen

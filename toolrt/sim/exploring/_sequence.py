@@ -94,7 +94,7 @@ def exploration(
         repeats.compare(first, again)
     if not (seen.failed or seen.undecided or repeats.difference or search.unfinished() or now >= end):
         yield from seen.hold_against_samples(
-            search, lambda policy, index: Job(program, policy, step_limit, index, alone), check
+            task, search, lambda policy, index: Job(program, policy, step_limit, index, alone)
         )
         for execution, _ in seen.failures:
             repeats.note(execution, outcome_key(execution.outcome), execution.choices)

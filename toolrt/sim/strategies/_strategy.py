@@ -40,6 +40,9 @@ class Search(ABC):
     #: True when `judged` is to be called.
     minds_failures = False
 
+    #: True when it leaves out executions because of what steps report: state that no step reports is then looked for.
+    reduces = False
+
     @abstractmethod
     def policy(self) -> Policy | None:
         """Give the policy of the next execution, or None when there is none."""

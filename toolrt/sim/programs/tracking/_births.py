@@ -19,9 +19,6 @@ from toolrt.sim.programs.tracking._kinds import ATOM, CONTAINER, INSTANCE, NEUTR
 
 __all__ = ["Reached", "attributes_of", "reach"]
 
-# So many objects that were there before are named; what lies beyond may be anything.
-_MOST = 50_000
-
 
 class Reached:
     """What is reached from some roots: the names of objects, and the functions."""
@@ -35,17 +32,18 @@ class Reached:
         self.functions: list[FunctionType] = []
 
 
-def reach(roots: Iterable[tuple[Resource, Any]], wants: Callable[[str], bool]) -> Reached:
+def reach(roots: Iterable[tuple[Resource, Any]], wants: Callable[[str], bool], most: int = 50_000) -> Reached:
     """Name what is reached from `roots`, breadth first.
 
     Args:
         roots: names and objects to begin with.
         wants: says whether to look into classes and functions of a module of this name.
+        most: how many objects are looked at.
     """
     found = Reached()
     todo = deque(roots)
     seen: set[int] = set()
-    while todo and len(seen) < _MOST:
+    while todo and len(seen) < most:
         name, thing = todo.popleft()
         key = id(thing)
         if key in seen:

@@ -19,7 +19,7 @@ from typing import Any
 
 from toolrt.sim.programs.tracking import _calls, _touch, _uses
 from toolrt.sim.programs.tracking._scopes import Scope, scopes_of
-from toolrt.sim.programs.tracking._syntax import OPERATORS, is_plain, may_wait, names_in
+from toolrt.sim.programs.tracking._syntax import OPERATORS, is_plain, may_wait, names_in, says_why
 
 __all__ = ["fill", "rewritten"]
 
@@ -499,6 +499,8 @@ class _Rewriter(ast.NodeTransformer):
         return [node, *self._bound(names, node)]
 
     def _visit_test(self, node: Any) -> Any:
+        if isinstance(node, ast.If) and says_why(node):
+            return node
         self.generic_visit(node)
         if self._inside:
             node.test = self._use(node.test, "bool")

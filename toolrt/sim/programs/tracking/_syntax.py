@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-__all__ = ["OPERATORS", "is_plain", "may_wait", "names_in"]
+__all__ = ["OPERATORS", "is_plain", "may_wait", "names_in", "says_why"]
 
 _AWAITS = (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
@@ -51,3 +51,10 @@ def is_plain(node: ast.expr) -> bool:
 def names_in(target: Any) -> list[str]:
     """Give the names that a target binds."""
     return [each.id for each in ast.walk(target) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)]
+
+
+def says_why(node: ast.If) -> bool:
+    """Say whether `node` is where pytest makes the text of an assertion that has failed."""
+    test = node.test
+    fails = isinstance(test, ast.UnaryOp) and isinstance(test.operand, ast.Name) and test.operand.id.startswith("@py_")
+    return fails and any(isinstance(each, ast.Raise) for each in node.body)

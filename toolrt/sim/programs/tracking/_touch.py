@@ -55,7 +55,7 @@ _METHODS = (
 class Touched:
     """What is called how in the execution that is tracked now; one for the whole process."""
 
-    __slots__ = ("base", "kept", "lazy", "name_new", "names")
+    __slots__ = ("aside", "base", "kept", "lazy", "name_new", "names")
 
     def __init__(self) -> None:
         #: The names of the objects of this execution, by id; None: nothing is tracked.
@@ -66,6 +66,8 @@ class Touched:
         self.kept: list[Any] = []
         #: The objects that an iterator or a view goes through.
         self.lazy: dict[int, tuple[Any, ...]] = {}
+        #: Takes what is touched in place of the probe; None: the probe does.
+        self.aside: Callable[[Resource, bool], None] | None = None
         #: Gives the running task and how many things it has named; None: no task runs.
         self.name_new: Callable[[], tuple[Any, ...] | None] = lambda: None
 
@@ -76,7 +78,7 @@ class Touched:
 
     def end(self) -> None:
         """Track nothing any more."""
-        self.names = None
+        self.names = self.aside = None
         self.base, self.kept, self.lazy = {}, [], {}
 
 
@@ -84,6 +86,9 @@ now = Touched()
 
 
 def report(resource: Resource, write: bool) -> None:
+    if now.aside is not None:
+        now.aside(resource, write)
+        return
     sink = probe.sink
     if sink is not None:
         sink.access(resource, write)

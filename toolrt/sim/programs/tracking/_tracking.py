@@ -23,10 +23,11 @@ from toolrt.probe import ALL_REPORTED, Resource
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._births import Reached, reach
+from toolrt.sim.programs.tracking._guard import KeptAside
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
 from toolrt.sim.programs.tracking._sources import new_code
 
-__all__ = ["Track", "Tracking", "active", "tracked", "tracking_of", "with_tracking"]
+__all__ = ["Track", "Tracking", "active", "guard_of", "tracked", "tracking_of", "with_tracking"]
 
 _Program = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
@@ -81,6 +82,10 @@ def tracked(function: T) -> T:
     return function
 
 
+# So many objects that were there before are named; what lies beyond may be anything.  Where accesses are kept aside,
+# only the functions count.
+_MOST, _MOST_ASIDE = 50_000, 2_000
+
 # The functions that `tracked` has rewritten.
 _for_good: list[FunctionType] = []
 
@@ -99,6 +104,8 @@ class Tracking:
         #: The modules and packages that are tracked, by name.
         self.modules = tuple(modules)
         self._own = own
+        #: Is given what keeps the accesses of each execution aside; None: they are reported.
+        self.aside: Callable[[KeptAside], None] | None = None
         self._inside = 0
         self._before: list[tuple[FunctionType, CodeType]] = []
         self._base: Reached | None = None
@@ -167,12 +174,13 @@ class Tracking:
                 roots += [
                     ((space.get("__name__", ""), name), space[name]) for name in root.__code__.co_names if name in space
                 ]
-        self._base = reach(roots, lambda module: self.wants(module) or module in _modules_for_good())
+        most = _MOST if self.aside is None else _MOST_ASIDE
+        self._base = reach(roots, lambda module: self.wants(module) or module in _modules_for_good(), most)
         return self._base
 
     def bind(self) -> _Program:
         """Give the program with its executions tracked."""
-        program = self._program
+        program, aside = self._program, self.aside
 
         async def tracked_program() -> Any:
             scheduler = current_scheduler()
@@ -181,8 +189,13 @@ class Tracking:
             with self.active():
                 if scheduler is None or self._base is None or probe.sink is None:
                     return await program()
+                if aside is None:
+                    _Voucher(scheduler)
+                else:
+                    keeps = KeptAside(scheduler)
+                    aside(keeps)
+                    _touch.now.aside = keeps.note
                 _touch.now.begin(self._base.names, scheduler.roster.name_thing)
-                _Voucher(scheduler)
                 try:
                     return await program()
                 finally:
@@ -228,6 +241,16 @@ def tracking_of(program: Any, track: Any) -> Tracking | None:
             except ImportError as error:
                 raise DefinitionRefused("track", "the names of modules that can be imported", name) from error
     return Tracking(program, names, track is True)
+
+
+def guard_of(program: Any, aside: Callable[[KeptAside], None]) -> Tracking | None:
+    """Give what keeps aside what the program's own module touches; None where that reports, or has no source."""
+    module = _module_of(program)
+    if module.partition(".")[0] == "toolrt" or module not in sys.modules:
+        return None
+    guard = Tracking(program, [module], own=True)
+    guard.aside = aside
+    return guard
 
 
 def with_tracking(program: _Program, track: Track) -> _Program:

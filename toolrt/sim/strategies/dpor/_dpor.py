@@ -156,6 +156,8 @@ class DPORSearch(Shared):
         # What executions do where nothing is planned; None: the simplest.
         self._continuation = continuation
         self._samples = samples
+        # Who wants no samples gets what the traces alone say.
+        self.reduces = samples != 0
         self._tree = ExecutionTree(declared)
         #: How many traces were run; in a pass after the first, at most.
         self.traces = 0

@@ -1,0 +1,51 @@
+"""A marked test whose plain objects are tracked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.testing.conftest import Inner
+
+_TESTS = """
+import pytest
+import trio
+
+class Box:
+    def __init__(self):
+        self.n = 0
+
+async def add(box):
+    seen = box.n
+    await trio.lowlevel.checkpoint()
+    box.n = seen + 1
+
+@pytest.mark.explore(strategy="dpor"@TRACK)
+async def test_own():
+    boxes = Box(), Box()
+    async with trio.open_nursery() as nursery:
+        for box in boxes:
+            nursery.start_soon(add, box)
+    assert boxes[0].n == 1
+
+@pytest.mark.explore(strategy="dpor"@TRACK)
+async def test_shared():
+    box = Box()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(add, box)
+        nursery.start_soon(add, box)
+    assert box.n == 2
+"""
+
+
+@pytest.mark.process
+def test_track_has_plain_objects_seen_and_assertions_explained(inner: Inner) -> None:
+    code, output = inner(_TESTS.replace("@TRACK", ", track=True"), "-rA")
+    assert code == 1
+    assert "PASS: exhaustive(traces=1) with track=test_it" in output, output
+    assert "assert 1 == 2" in output
+    assert "The race: main.1 came before main.0" in output
+    code, output = inner(_TESTS.replace("@TRACK", ""), "-rA", "--explore-track", "test_it")
+    assert "PASS: exhaustive(traces=1) with track=test_it" in output, output
