@@ -61,7 +61,7 @@ def machine_table(found: dict[str, Any]) -> str:
     """Give a row for each module."""
     rows = {module: row for module, row in found["modules"].items() if row["tried"]}
     tried, killed, equal = (sum(row[key] for row in rows.values()) for key in ("tried", "killed", "equivalent"))
-    sample = "Every mutant" if found["every"] == 1 else f"One mutant in {found['every']} of {found['mutants']:,}"
+    sample = "Every mutant" if tried == found["mutants"] else f"{tried} of {found['mutants']:,} mutants, drawn evenly"
     killers = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in found["killers"].items())
     lines = [
         f"{sample}, at commit `{found['commit']}`: {killed} of {tried} killed, {equal} equivalent; "

@@ -15,9 +15,14 @@ import attrs
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutation._mutants import CodeMutant, Place, place
+from tests.order.test_circles import test_call_is_refused_where_it_would_never_start as circles
 from tests.order.test_lanes import test_claims_on_the_state_keep_calls_apart as state_keys
 from tests.order.test_lanes import test_partition_follows_the_rules as lanes
+from tests.order.test_machine import test_lane_of_many_calls_begins_in_one_step as long_lane
 from tests.order.test_machine import test_machine_keeps_its_rules_whatever_happens as machine
+from tests.order.test_merge import test_call_is_stale_where_a_modifier_sets_from_an_old_value as stale
+from tests.order.test_merge import test_modifiers_apply_in_call_order_and_refused_ones_change_nothing as merges
+from tests.order.test_merge import test_value_has_changed_where_it_is_not_the_same as values
 from tests.order.test_slots import test_free_slots_go_to_the_outermost_lane_first_and_then_by_places as free_slots
 from tests.order.test_slots import test_slots_are_counted as slots
 from tests.order.test_tickets import test_tickets_wait_for_earlier_conflicts_and_nothing_else as tickets
@@ -78,9 +83,14 @@ JUDGES = (
     _of(slots, 60),
     _of(free_slots, 30),
     _of(state_keys, 60),
+    _of(values, 40),
+    _of(merges, 60),
+    _of(stale, 200),
     _of(lanes, 100),
-    _of(tickets, 300),
-    _of(machine, 300),
+    _of(circles, 200),
+    _of(tickets, 500),
+    _of(machine, 500),
+    Judge("long_lane", long_lane),
 )
 LATE = (
     _of(events_in_order, 20),

@@ -2,6 +2,7 @@
 
     python -m tests.mutation.run                    every mutant of every module below; some hours of processor time
     python -m tests.mutation.run --every 10         one in ten
+    python -m tests.mutation.run --seconds 600      as many as that allows, drawn evenly
     python -m tests.mutation.run --write            keep the result in docs/explanation/mutation-by-machine.json, too
     python -m tests.mutation.run --only _slots      modules whose name ends so
     python -m tests.mutation.run --survivors        those alone that survived the run that is kept
@@ -23,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from tests.mutation._judges import EXAMPLES, Bench, bench
@@ -98,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge, print the survivors, and give the exit code: 1 when one survives that no reason is kept for."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation.run")
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--examples", type=int, default=EXAMPLES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
@@ -112,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.survivors:
         again = set(_kept()["survivors"])
         chosen = [one for one in mutants if one.name in again]
+    Random(asked.seed).shuffle(chosen)  # so that a run that ends early is an even sample
     judges = bench(asked.seed, asked.examples)
     print(f"{len(chosen)} of {len(mutants)} mutants, {len(judges.examples)} examples", flush=True)
     reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
@@ -122,6 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(answer, str):
             print(f"not tried: {answer}")
             continue
+        if time.perf_counter() - began > asked.seconds:
+            break
         row = rows[mutant.module]
         row["tried"] += 1
         if answer is not None:
@@ -142,14 +148,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
         kept = {
             "commit": commit.stdout.strip(),
-            "every": asked.every,
             "mutants": len(mutants),
             "examples": len(judges.examples),
             "seed": asked.seed,
             "seconds": round(seconds),
             "modules": rows,
             "killers": dict(killers.most_common()),
-            "survivors": survivors,
+            "survivors": sorted(survivors),
         }
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     return 1 if survivors else 0

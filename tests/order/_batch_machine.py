@@ -26,13 +26,14 @@ from toolrt.order import (
     Status,
 )
 
-__all__ = ["BatchMachine"]
+__all__ = ["TOOLS", "BatchMachine"]
 
 RESOURCES = ["a", "b", ("a", "x"), ("a",), ("state", "k"), ("state", "j"), ("state",), ()]
 
 #: What a tool is like: it declares claims, they look at something, it is pure, it is exclusive.
 TOOLS = (
     PlainTool(claims=lambda: ()),
+    PlainTool(claims=lambda: (), is_async=False),
     PlainTool(claims=lambda: (), claims_after=lambda: ()),
     PlainTool(claims=lambda: (), claims_after=lambda: (), looks_again=True),
     PlainTool(claims=lambda: (), pure=True),
@@ -68,6 +69,18 @@ def conflict(first: CallRecord, second: CallRecord) -> bool:
     return stops_before and not first.reads_only
 
 
+def changes(earlier: CallRecord, call: CallRecord) -> bool:
+    """Whether the claims of `call` look at what `earlier` may change: a tool that looks again fears moves alone."""
+    assert earlier.tool is not None
+    assert call.tool is not None
+    wide = any(claim.subtree and claim.mode is WRITE for claim in earlier.claims)
+    return (
+        earlier.tool.owner is call.tool.owner
+        and (wide or not call.tool.looks_again)
+        and any(mine.conflicts_with(theirs) for mine in earlier.claims for theirs in call.after)
+    )
+
+
 class Shell(Recording):
     """Answers questions at once, as the runtime does, and notes what is to be done."""
 
@@ -95,6 +108,8 @@ class Shell(Recording):
 
     def ask_claims(self, lane: LaneRecord, call: CallRecord) -> None:
         super().ask_claims(lane, call)
+        for earlier in lane.calls[: lane.calls.index(call)] if call in lane.calls else lane.calls:
+            assert not (earlier.tickets and changes(earlier, call)), "what its claims look at may still change"
         claims = self.batch.some_claims() if lane.shared else (Claim((), WRITE, subtree=True),)
         if call.asked is not None:
             claims, call.asked, call.asks_again = call.asked, None, True
@@ -127,6 +142,12 @@ class Shell(Recording):
         else:
             self.batch.machine.holds(lane, call)
 
+    def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:
+        if event is CallMove.SKIP and call.tool is not None:
+            runs = call.status is Status.EXECUTING or call.state is CallState.DROPPED
+            assert ("its thread cannot be stopped" in why) == (runs and not call.tool.is_async)
+        super().answer(call, outcome, why, event)
+
     def prefer(self, lane: LaneRecord, ready: list[CallRecord]) -> None:
         super().prefer(lane, ready)
         batch = self.batch
@@ -134,6 +155,7 @@ class Shell(Recording):
         free = batch.limit - lane.running if lent is None else lent.free
         assert len(ready) > free > 0, "the slot policy has nothing to choose"
         assert ready == sorted(ready, key=lambda call: call.call_index), "they are not in call order"
+        assert all(one is not lane for one, _ in batch.preferring), "it is asked again before it has answered"
         chosen = batch.choices.one_of(ready)
         if batch.choices.one_in(2):
             batch.preferring.append((lane, chosen))
@@ -188,7 +210,7 @@ class BatchMachine:
         self.answered: set[int] = set()
         self.cancelled = False
 
-        limit, approves, prefers = choices.one_of((1, 2, 3, 9)), choices.one_in(4), choices.one_in(4)
+        limit, approves, prefers = choices.one_of((1, 2, 3, 9)), choices.one_in(3), choices.one_in(4)
         owners, inside = choices.below(3), choices.one_in(3)
         self.limit, self.approves = limit, approves
         tables = ClaimTable("runtime"), *(ClaimTable(f"owner {number}") for number in range(owners))
@@ -472,8 +494,13 @@ class BatchMachine:
         lane = self.machine.running
         if lane is None:
             return
-        for call in lane.calls:
+        if not lane.unfinished and lane.stands_at is None:
+            assert lane.is_over == (self.machine.is_complete or lane is not self.machine.lanes[-1] or not lane.shared)
+        for place, call in enumerate(lane.calls):
             blockers = self.blockers(call)
+            if call.state is CallState.ASKING:
+                assert lane.stands_at is call
+                assert not any(one.tickets for one in lane.calls[place + 1 :]), "the lane does not stand still"
             if call.state in (CallState.WAITING, CallState.ASKING):
                 assert blockers, f"{call} waits for nothing"
             if call.state in (CallState.WAITING, CallState.ASKING, CallState.UNAPPROVED):
@@ -482,6 +509,10 @@ class BatchMachine:
                     self.waited.add(call.call_index)
             elif call.state is CallState.PLACED:
                 assert lane.stands_at is not None, f"{call} was not let in"
+                tool = call.tool
+                assert tool is not None
+                early = tool.claims_after is None and not tool.looks_again
+                assert (call.asked is not None) == early, "how long the lane stands still decides what it claims"
             elif call.state in (CallState.READY, CallState.AGAIN):
                 assert not blockers
                 assert self.preferring or self.free() <= 0, f"{call} waits, and a slot is free"
@@ -504,6 +535,9 @@ class BatchMachine:
         for number, lane in enumerate(self.machine.lanes):
             assert lane.index == number
             assert lane.shared or len(lane.calls) == 1
+            for call in lane.calls:
+                assert call.tool is not None
+                assert lane.shared == call.safe == (call.tool.claims is not None)
             assert all(call.lane == number for call in lane.calls)
 
     def results_are_decided_in_call_order(self) -> None:

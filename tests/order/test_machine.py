@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tests.order._batch_machine import BatchMachine
+from tests.order._batch_machine import TOOLS, BatchMachine
 from tests.order._choices import Choices, choices
 from tests.order._step import STATE, Instruction, PlainTool, Steps
 from toolrt.errors import InternalError
@@ -139,6 +139,14 @@ def test_slot_policys_answer_is_dropped_where_the_call_is_not_ready_any_more() -
     steps.step("cancel", "why", False)
     assert steps.step("preferred", lane, calls[1]) == []
     assert lane.is_over
+
+
+def test_lane_of_many_calls_begins_in_one_step() -> None:
+    """Each call is let in by the answer about the one before it, and no answer stands inside another."""
+    batch = BatchMachine(Choices(b""))
+    for _ in range(1_500):
+        batch.steps.step("place", batch.steps.new_call(TOOLS[0]), True)
+    assert len(batch.steps.step("begin", STATE)) > 3_000
 
 
 def test_call_that_opens_a_lane_does_not_join() -> None:

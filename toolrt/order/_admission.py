@@ -224,8 +224,6 @@ class Admission:
                 if call.call_index in refused or (call.admitted and call.state is not _ASKING):
                     self._welcome(lane, call, refused.get(call.call_index))
             self._host.dispatch(lane)
-            if lane.is_over:
-                self._host.verbs.wake()
             return
         for call in lane.calls[lane.entered :]:
             self.ask_early(lane, call)

@@ -43,7 +43,9 @@ class Ticket:
 
     __slots__ = ("_groups", "_on_ready", "_outside", "_serial", "missing", "open", "owner", "released", "table")
 
-    def __init__(self, table: ClaimTable, serial: int, owner: Any, on_ready: Callable[[Any], None] | None) -> None:
+    def __init__(
+        self, table: ClaimTable, serial: int, owner: Any, on_ready: Callable[[Any], None] | None, is_open: bool
+    ) -> None:
         #: The table it belongs to.
         self.table = table
         self._serial = serial
@@ -58,7 +60,7 @@ class Ticket:
         #: What it will claim, while it waits outside the order; None once it is in it.
         self._outside: Sequence[Claim] | None = None
         #: Whether what it is to hold is not known yet.
-        self.open = False
+        self.open = is_open
 
     @property
     def ready(self) -> bool:
@@ -172,9 +174,8 @@ class ClaimTable:
 
         Ordering: tickets that conflict come in the order of the calls of this, and of nothing else.
         """
-        ticket = Ticket(self, self._taken, owner, on_ready)
+        ticket = Ticket(self, self._taken, owner, on_ready, is_open)
         self._taken += 1
-        ticket.open = is_open
         if self._open is not None:
             ticket._outside = claims
             ticket.missing = 1
