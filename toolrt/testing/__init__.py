@@ -26,6 +26,15 @@ from toolrt.invariants.script import Scripted
 from toolrt.testing._conformance import BrokenPromise, check_tool
 from toolrt.testing._explored import NotShown, Wrong, explored
 from toolrt.testing._mutation_score import Catch, MutantScore, MutationScore, mutation_score, shipped_examples
+from toolrt.testing._parallel import (
+    ParallelCall,
+    ParallelCommand,
+    ParallelCommands,
+    ParallelMachine,
+    command,
+    parallel_commands,
+    run_parallel,
+)
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
 
 __all__ = [
@@ -37,12 +46,19 @@ __all__ = [
     "MutantScore",
     "MutationScore",
     "NotShown",
+    "ParallelCall",
+    "ParallelCommand",
+    "ParallelCommands",
+    "ParallelMachine",
     "Scripted",
     "Wrong",
     "check_tool",
+    "command",
     "completion_orders",
     "explored",
     "mutation_score",
+    "parallel_commands",
+    "run_parallel",
     "schedules",
     "script",
     "scripted_calls",

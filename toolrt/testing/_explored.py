@@ -279,7 +279,8 @@ class _UntilFailure:
         assert self._asked is not None
         try:
             answer = self._asked(execution)
-            if answer is not None and not isinstance(answer, bool | str):
+            undecided = getattr(answer, "undecided", False)
+            if answer is not None and not isinstance(answer, bool | str) and not undecided:
                 answer = list(answer)
         except BaseException:
             self.failed = True
