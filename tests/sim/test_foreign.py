@@ -447,9 +447,18 @@ def _wall_clock() -> Callable[..., object]:
     return program
 
 
-def test_tenacity_stop_after_delay_reads_the_real_clock() -> None:
-    """What it cannot see it does not control: ten wall seconds are not ten virtual ones.  A Trio scope is."""
-    seen(_wall_clock(), right={"24 calls, scope"})
+def test_tenacity_stop_after_delay_reads_the_clock_of_the_execution() -> None:
+    """It gives up after the first hour; left to the real clock, ten seconds never pass."""
+    seen(_wall_clock(), right={"gave up"})
+    seen(_left_real(_wall_clock(), "clocks"), right={"24 calls, scope"})
+
+
+def _left_real(program: Callable[..., object], *kinds: str) -> Callable[..., object]:
+    async def left_real() -> object:
+        sim.leave_real(*kinds)
+        return await program()  # type: ignore[misc]
+
+    return left_real
 
 
 def _stamina(jitter: float) -> Callable[..., object]:
@@ -471,9 +480,16 @@ def test_stamina_waits_in_virtual_time() -> None:
     seen(_stamina(jitter=0), right={"asked at [0.0, 1.0, 3.0]"})
 
 
-def test_stamina_jitter_is_not_controlled_and_is_noticed() -> None:
-    """Jitter comes from module-level random numbers, which no schedule holds: a replay says that it diverged."""
+def test_stamina_jitter_is_the_executions() -> None:
+    """Jitter comes from module-level random numbers, which are the same in every execution."""
     program = _stamina(jitter=1)
+    execution = sim.run(program)
+    assert sim.replay(program, execution.schedule).value == execution.value
+
+
+def test_stamina_jitter_that_is_left_real_is_noticed() -> None:
+    """No schedule holds the machine's numbers: a replay says that it diverged."""
+    program = _left_real(_stamina(jitter=1), "random")
     execution = sim.run(program)
     with pytest.raises(ReplayDiverged, match=" s "):
         sim.replay(program, execution.schedule)

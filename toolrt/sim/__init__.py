@@ -27,13 +27,17 @@ Rules.  Call it from sync code.  A program may use all of Trio but threads, sock
 of toolrt's own runs in place, as one step.  Time is virtual, starts at 0, and moves only when nothing can run.
 Nothing runnable and no deadline is a deadlock, reported with what each task waits for.
 
-Limits.  Choices are made at Trio's checkpoints; a program that looks at the real clock, at module-level random
-numbers, at addresses or at the order of a set is not controlled, and its replays may diverge (which is noticed).
+Random numbers of ``random``, ``secrets``, ``uuid`` and ``os.urandom`` are the same in every execution, and the clocks
+of ``time`` and ``datetime`` tell virtual time, unless the program says `leave_real`.
+
+Limits.  Choices are made at Trio's checkpoints; a program that looks at addresses, at the order of a set, or at a
+clock in another way is not controlled, and its replays may diverge (which is noticed).
 """
 
 from toolrt.errors import Blocked, ReplayDiverged
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._host import leave_real
 from toolrt.sim.exploring._estimate import Estimate, estimate
 from toolrt.sim.exploring._explore import explore, replay, run
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
@@ -102,6 +106,7 @@ __all__ = [
     "estimate",
     "explore",
     "faults",
+    "leave_real",
     "linearizable",
     "recorded",
     "replay",

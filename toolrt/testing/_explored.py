@@ -44,16 +44,10 @@ class Wrong(AssertionError):
 
 
 class NotShown(AssertionError):
-    """No execution failed, and yet nothing was shown.
+    """No execution failed, and yet nothing was shown."""
 
-    Args:
-        text: what the reader is told.
-        why: the cause alone.
-    """
-
-    def __init__(self, text: str, why: str = "") -> None:
-        self.why = why
-        super().__init__(text)
+    #: The cause alone; "" where there is none to count.
+    why = ""
 
 
 @attrs.frozen
@@ -211,7 +205,9 @@ def _explore(
         _fail(program, plan, report, saved, again, example)
     if report.verdict is not sim.PASS:
         why = report.unfinished or "executions that decide nothing"
-        raise NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(why)}", why)
+        nothing = NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(why)}")
+        nothing.why = why
+        raise nothing
     return report
 
 

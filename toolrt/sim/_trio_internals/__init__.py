@@ -8,12 +8,14 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 - `_seam`: one Trio run, as the scheduler sees it; `_step`: one step of a task; `_leftovers`: what executions leave
   behind in the run, so that many can follow one another in it.
 - `_control`: what is replaced so that the scheduler is asked, and the program cannot leave the simulation; `_order`:
-  what is replaced so that cancelling goes in path order; `_outside`: what of the standard library is refused.
+  what is replaced so that cancelling goes in path order; `_outside`: what of the standard library is refused;
+  `_decided`: its random numbers and clocks, which the execution decides.
 - `_reports`: what a step touched, for an explorer that swaps steps; `_things`: what it touched is called.
 - `_required`: the self-test.
 """
 
 from toolrt.sim._trio_internals._control import controlled, outside_run
+from toolrt.sim._trio_internals._decided import CLOCKS, RANDOM, Decided
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
@@ -21,11 +23,14 @@ from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_st
 from toolrt.sim._trio_internals._things import TIME, Primitives, begun_under, cancels, reads
 
 __all__ = [
+    "CLOCKS",
     "DUE",
     "ENDED",
     "GOES_ON",
     "PARKED",
+    "RANDOM",
     "TIME",
+    "Decided",
     "Primitives",
     "Reports",
     "Seam",

@@ -24,6 +24,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals._decided import Decided
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
@@ -69,12 +70,13 @@ class _Shuffler:
 
 
 @contextmanager
-def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None]) -> Iterator[None]:
+def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | None], decided: Decided) -> Iterator[None]:
     """Let `tick` schedule the run of `seam()` inside the block.
 
     Args:
         tick: is given the runnable tasks of each pass of any Trio loop in this process; False says "not mine".
         seam: gives the run under control, or None while there is none yet.
+        decided: decides what the program asks of chance and of clocks.
     """
 
     def mine() -> Seam | None:
@@ -145,7 +147,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         for refusal in refusals():
             remedy = thread if refusal.action.startswith("start a thread") else outside
             refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=refusal.stays)
-        yield
+        with decided.installed(mine):
+            yield
     finally:
         replacements.put_back()
         if "hypothesis" in sys.modules and not had_hypothesis:

@@ -18,7 +18,7 @@ import trio
 from trio.lowlevel import Abort, Task
 
 from toolrt import probe
-from toolrt.sim._trio_internals import Primitives, Reports, Seam, controlled, outside_run, seam_of_this_run
+from toolrt.sim._trio_internals import Decided, Primitives, Reports, Seam, controlled, outside_run, seam_of_this_run
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
 from toolrt.sim.engine._execution import Execution
@@ -45,6 +45,8 @@ class Executions:
         self._jobs = jobs
         self._reports = reports
         self._clock = VirtualClock(self._rest)
+        #: Random numbers and clocks of the program that runs.
+        self.decided = Decided()
         #: The Trio run; None before it has begun.
         self.seam: Seam | None = None
         #: The execution that runs now; None between two.
@@ -62,7 +64,7 @@ class Executions:
         try:
             # Even when Trio itself fails, the observer before observes again.
             with (
-                controlled(self._tick, lambda: self.seam),
+                controlled(self._tick, lambda: self.seam, self.decided),
                 self._reports.confined(),
                 probe.observed_by(probe.sink, inline=probe.threads_inline),
             ):
@@ -175,6 +177,7 @@ class Executions:
             job = self._jobs.job
             assert job is not None
             self._clock.now = 0.0
+            self.decided.begin()
             steps: list[RawStep] = []
             info = RunInfo(job.index, job.step_limit, steps, job.order)
             things = self._reports.new_things() if job.reports else Primitives({}, [])

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 import trio
 
-from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import Reports, check_supported, is_host_of_guest
+from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.sim._trio_internals import CLOCKS, RANDOM, Reports, check_supported, is_host_of_guest
 from toolrt.sim.engine._executions import Executions
 from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
 
-__all__ = ["current_scheduler", "simulate"]
+__all__ = ["current_scheduler", "leave_real", "simulate"]
 
 T = TypeVar("T")
 
@@ -69,3 +69,27 @@ def current_scheduler() -> Scheduler | None:
         return None
     executions = _current[-1]
     return executions.scheduler if executions.seam is not None and executions.seam.is_current() else None
+
+
+def leave_real(*kinds: str) -> None:
+    """Leave random numbers or clocks to the machine until the execution has ended.
+
+    An execution decides both: ``random``, ``secrets``, ``uuid`` and ``os.urandom`` give the same numbers in each, and
+    ``time`` and ``datetime`` tell virtual time.  What is real differs from one execution to the next, so a program in
+    which it decides something gets INCONCLUSIVE.
+
+    Args:
+        kinds: "random", "clocks", or both; none is both.
+
+    Raises:
+        DefinitionRefused: a kind is neither.
+        NotSimulated: this code is in no execution.
+
+    Checkpoint: never.
+    """
+    unknown = [kind for kind in kinds if kind not in (RANDOM, CLOCKS)]
+    if unknown:
+        raise DefinitionRefused("leave_real()", f'"{RANDOM}", "{CLOCKS}", or both', unknown[0])
+    if current_scheduler() is None:
+        raise NotSimulated("be asked to leave anything real from outside of it", "call it in the program")
+    _current[-1].decided.leave_real(frozenset(kinds or (RANDOM, CLOCKS)))
