@@ -22,6 +22,7 @@ __all__ = [
     "InputRefused",
     "InternalError",
     "LawBroken",
+    "Livelock",
     "MissingExtra",
     "MisuseError",
     "NotSimulated",
@@ -343,6 +344,41 @@ class StepLimit(SimulationStopped):
         else:
             text += "; a livelock, unless the program needs more steps (raise step_limit)"
         super().__init__(text, limit if step is None else step, waiting)
+
+
+class Livelock(StepLimit):
+    """Every task that can run goes round in a circle and writes nothing, and no deadline is pending.
+
+    However long it went on, nothing would change: each task has made its round since anything was written, so the
+    circle is fair to all of them.
+
+    Attributes:
+        cycle: the last round of each of those tasks: the number and the task's path of each step, in order.
+        time_stood_still: one of them looked at the clock, which moves to deadlines only: this may be no livelock.
+        limit: the step limit, which was not reached.
+        others: None: system tasks and callbacks have no part in it.
+        starved: empty: no task went without a turn.
+    """
+
+    def __init__(
+        self,
+        step: int,
+        cycle: Sequence[tuple[int, str]],
+        waiting: Sequence[tuple[str, str]],
+        limit: int,
+        time_stood_still: bool,
+    ) -> None:
+        self.limit = limit
+        self.starved = ()
+        self.others = None
+        self.time_stood_still = time_stood_still
+        self.cycle = tuple(cycle)
+        names = ", ".join(dict.fromkeys(name for _, name in self.cycle))
+        text = f"livelock at step {step}: {names} can run, and run in a circle that writes nothing"
+        if time_stood_still:
+            text += "; the circle looks at the clock and no deadline is pending, so this may be no livelock"
+        text += "\n  the circle: " + ", ".join(f"step {number} of {name}" for number, name in self.cycle)
+        SimulationStopped.__init__(self, text, step, waiting)
 
 
 def asks_to_exit(error: BaseException | None) -> BaseException | None:

@@ -341,7 +341,7 @@ def test_step_limit_is_a_doubt() -> None:
     """An execution that was cut off was not looked at to its end."""
 
     async def program() -> None:
-        while True:
+        for _ in range(100):
             await checkpoint()
 
     report = sim.explore(program, sim.DPOR(), lambda execution: True, step_limit=20)

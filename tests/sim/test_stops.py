@@ -29,8 +29,10 @@ async def ab_ba() -> None:
 
 
 async def spin() -> None:
-    """Never ends, and never waits."""
+    """Never ends, and never waits; it counts, so no two of its rounds are alike."""
+    turns = 0
     while True:
+        turns += 1
         await checkpoint()
 
 

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+import outcome
 import trio
 from trio.lowlevel import Task
 
 from toolrt.sim._paths import ROOT, TaskPath
 from toolrt.sim._trio_internals._leftovers import Leftovers
-from toolrt.sim._trio_internals._step import ENDED, PARKED, stepper
+from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, stepper
 
 __all__ = ["Seam", "is_host_of_guest", "nursery_of", "seam_of_this_run"]
 
@@ -131,7 +132,14 @@ class Seam:
 
     def how_it_went(self, task: Task) -> int:
         """Say how the step of `task` went that Trio has just taken, as `step` does."""
-        return PARKED if task in self.tasks else ENDED
+        if task not in self.tasks:
+            return ENDED
+        private: Any = task
+        if task in self.runq and isinstance(private._next_send, outcome.Value) and private._next_send.value is None:
+            # It is in the queue only because it has passed a checkpoint.
+            self.runq.remove(task)
+            return GOES_ON
+        return PARKED
 
     def is_closed(self, nursery: trio.Nursery) -> bool:
         """Say whether the body and every child of `nursery` have ended."""

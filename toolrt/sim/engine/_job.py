@@ -12,7 +12,7 @@ import attrs
 import outcome
 import trio
 
-from toolrt.errors import DefinitionRefused, StepLimit
+from toolrt.errors import DefinitionRefused, Livelock, StepLimit
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._source_lines import SourceLines
@@ -148,7 +148,7 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
             fault = raised
     if fault is not None:
         return fault
-    stopped = isinstance(error, StepLimit)
+    stopped = isinstance(error, StepLimit) and not isinstance(error, Livelock)
     return Execution(record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order)
 
 

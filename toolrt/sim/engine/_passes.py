@@ -5,6 +5,8 @@ Rules.
   yet.  A task that goes on after its step, or that a step of the pass spawns or wakes, is in the next pass.
 - The enabled list is in the order of paths; none is the one to go on.
 - Deadlines expire between two passes.
+- A task that has yielded (`_fairness`) steps once per pass like any other, because Trio's loop would step it.  Only
+  when all that can run have yielded no pass begins.
 - What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task) is offered
   between two passes: until the first task of a pass has stepped.  What it wakes joins that pass.
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 from trio.lowlevel import Task
 
-from toolrt.sim._trio_internals import DUE, GOES_ON, PARKED, Seam
+from toolrt.sim._trio_internals import DUE, Seam
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
@@ -59,8 +61,15 @@ class Passes:
             roster.origin = -1
             self._seam.expire(now)
             return True
-        if not roster.later:
+        others = [actor for actor in roster.later if actor not in roster.yielded]
+        if not others:
             return False
+        if roster.yielded and [actor.name for actor in others] == [self._record.canceller]:
+            # All others are in circles: the clock may move, or the program be cancelled.
+            roster.later.remove(others[0])
+            roster.insert(others[0])
+            self.is_between = True
+            return True
         self._record.passes.append(len(self._record.steps))
         for actor in roster.later:
             roster.insert(actor)
@@ -91,12 +100,8 @@ class Passes:
             roster.later.append(other)
 
     def step(self, task: Task) -> int:
-        """Run a step, and say how it went: the task parks until the next pass, or has ended."""
+        """Run a step, and say how it went: deadlines wait for the end of the pass."""
         actor = self._roster.actors[task]
         if self.is_between:
             self.enter(actor)
-        how = self._seam.step(task) % DUE
-        if how == GOES_ON:
-            self._roster.later.append(actor)
-            return PARKED
-        return how
+        return self._seam.step(task) % DUE

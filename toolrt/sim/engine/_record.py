@@ -66,6 +66,11 @@ class ExecutionRecord:
         # The actors of steps that no task makes, by name.
         self._others: dict[str, Actor] = {}
 
+        #: The steps that wrote nothing, of those that were looked at.
+        self.quiet: set[int] = set()
+        #: The last step of each round after which its task yielded, with all steps of the round.
+        self.yields: dict[int, tuple[int, ...]] = {}
+
         # The rest is for an explorer that swaps steps.
         #: The names of Trio's objects, and what the running step implied.
         self.things = things
@@ -141,6 +146,11 @@ class ExecutionRecord:
         for contents in self.watched:
             if contents.look() and not contents.was_written(touched):
                 touched.append((ANYTHING, True))
+
+    def add(self, actor: Actor, enabled: tuple[str, ...], choice: int, causes: tuple[int, ...]) -> None:
+        """Keep a step of a task, with what it has reported up to now."""
+        self.take_implied()
+        self.steps.append((actor, enabled, choice, self.take_touched(), self._clock.now, causes))
 
     def add_other(self, name: str, enabled: tuple[str, ...], choice: int, causes: tuple[int, ...] = ()) -> None:
         """Keep a step that no task makes, with what it has reported."""

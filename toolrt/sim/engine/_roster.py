@@ -10,6 +10,7 @@ Theory.  The list is sorted and searched by bisection, so a step costs the same 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +19,7 @@ from trio.lowlevel import Task
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import TaskPath, key_of_path
-from toolrt.sim._trio_internals import Seam, nursery_of
+from toolrt.sim._trio_internals import Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
 __all__ = ["Actor", "RawStep", "Roster"]
@@ -27,7 +28,20 @@ __all__ = ["Actor", "RawStep", "Roster"]
 class Actor:
     """A task of the program, as the scheduler sees it."""
 
-    __slots__ = ("alone", "cause", "exits", "key", "made", "name", "path", "since", "spawned", "task")
+    __slots__ = (
+        "alone",
+        "cause",
+        "exits",
+        "is_watched",
+        "key",
+        "made",
+        "name",
+        "passed",
+        "path",
+        "since",
+        "spawned",
+        "task",
+    )
 
     def __init__(self, task: Task, path: TaskPath, cause: int) -> None:
         self.task = task
@@ -46,6 +60,10 @@ class Actor:
         self.cause = cause
         #: The last steps of the ended children of each of its open nurseries.
         self.exits: dict[trio.Nursery, list[int]] = {}
+        #: How many checkpoints it has merely passed since it last waited; less than that while it is not to be watched.
+        self.passed = 0
+        #: True when its steps are looked at, because it may be in a circle; see `_fairness`.
+        self.is_watched = False
 
 
 #: One recorded step: actor, enabled names, choice, what it touched, time in virtual seconds, causes.
@@ -75,6 +93,7 @@ class Roster:
         "origin",
         "ready",
         "spawner",
+        "yielded",
     )
 
     def __init__(self, seam: Seam, nursery: trio.Nursery, steps: list[RawStep]) -> None:
@@ -96,6 +115,14 @@ class Roster:
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
         self.origin = -1
         self.spawner: Actor | None = None
+        #: The actors that could go on, in circles: they cannot run until something is written.
+        self.yielded: list[Actor] = []
+
+    def connect(self, things: Primitives, refuse: Callable[[BaseException], None]) -> None:
+        """Let the Trio run, and what reports, ask for the tasks of this execution, and refuse what leaves it."""
+        things.actors, things.actor_of = self.actors, self.actors.__getitem__
+        self._seam.owns, self._seam.key_of = self.actors.__contains__, self.key_of
+        self._seam.count_runnable, self._seam.refused = self.ready.__len__, refuse
 
     def pop_first(self) -> Actor:
         """Take the first of the enabled tasks; it becomes the one that stepped last."""
@@ -118,9 +145,19 @@ class Roster:
         place = self.ready.index(actor)
         del self.keys[place], self.ready[place], self.names[place]
 
+    def wake_yielded(self) -> None:
+        """Let the actors that have yielded run again."""
+        for actor in self.yielded:
+            # In Trio's orders it is in the next pass anyway.
+            if actor not in self.later:
+                actor.since = len(self._steps)
+                self.insert(actor)
+        self.yielded.clear()
+
     def clear_runnable(self) -> None:
         """Forget which tasks can run."""
         self.later.clear()
+        self.yielded.clear()
         self.clear_ready()
 
     def clear_ready(self) -> None:
@@ -129,6 +166,14 @@ class Roster:
         self.ready.clear()
         self.names.clear()
         self.last_ready = False
+
+    def with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
+        """Add to `causes` the last steps of the children whose nursery `actor` has just left."""
+        joined = set(causes)
+        for nursery in [*actor.exits]:
+            if self._seam.is_closed(nursery):
+                joined.update(actor.exits.pop(nursery))
+        return tuple(sorted(joined))
 
     def take(self, task: Task) -> None:
         """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
@@ -209,7 +254,7 @@ class Roster:
                 asked[other.name] = None
                 return other.name  # type: ignore[no-any-return]
 
-            runnable = actor in self.ready or actor in self.later or (self.last_ready and actor is self.last)
+            runnable = actor in (*self.ready, *self.later, *self.yielded) or (self.last_ready and actor is self.last)
             waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
             if asked and waits_on is not None:
                 waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))

@@ -18,9 +18,6 @@ How it ends.
   trace are those of the moment it was given up.
 - Nothing raises through Trio's loop.  What a policy raises is kept in `ExecutionRecord.fault`.
 
-Parts.  `Roster` has the tasks, `ExecutionRecord` what is kept, `Turns` the foreign tasks' share, `ExtraChoices` what
-can happen beside steps.  None of them knows the scheduler.
-
 Limits.  The interleavings are those of whole steps: a task that does not checkpoint is not interrupted.
 """
 
@@ -43,6 +40,7 @@ from toolrt.sim._paths import CLOCK
 from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, Primitives, Seam, begun_under, can_step_inside, nursery_of
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._extra_choices import ExtraChoices
+from toolrt.sim.engine._fairness import Fairness
 from toolrt.sim.engine._job import Job, called, interruptible
 from toolrt.sim.engine._passes import Passes
 from toolrt.sim.engine._record import ExecutionRecord, in_order
@@ -105,6 +103,7 @@ class Scheduler:
         # The turns of program and foreign tasks; made when there are foreign tasks, which is seldom.
         self._turns_taken: Turns | None = None
         self._pause_at = min(job.step_limit, _STEPS_BETWEEN_VISITS)
+        self._fairness = Fairness(self.record, roster)
         # The step before which time moved last.
         self._clock_moved_at = 0
 
@@ -126,16 +125,10 @@ class Scheduler:
         attach = getattr(policy, "attach", None)
         #: True for the policy of an explorer that swaps steps: the cancel status at the begin of each step is kept.
         self.is_attached = attach is not None
-        self._statuses: list[Any] | None = None
+        self._statuses: list[Any] | None = None if attach is None else self.record.begun_under
         if attach is not None:
-            self._statuses = self.record.begun_under
             attach(self.record)
-        things.actors = roster.actors
-        things.actor_of = roster.actors.__getitem__
-        seam.owns = roster.actors.__contains__
-        seam.key_of = roster.key_of
-        seam.refused = self.refuse
-        seam.count_runnable = roster.ready.__len__
+        roster.connect(things, self.refuse)
         if job.order == "trio":
             self._passes = Passes(roster, seam, self.record, clock)
 
@@ -189,6 +182,7 @@ class Scheduler:
         statuses, implied, watched = self._statuses, record.things.implied, record.watched
         ready, keys, names = roster.ready, roster.keys, roster.names
         take = roster.take if passes is None else roster.take_later
+        fairness, yielded, quiet = self._fairness, roster.yielded, record.quiet
         pick, pick_any = self._policy.choose, self._pick_any
         handed, self._handed = self._handed, None
         if self._turns_taken is not None and self._turns_taken.hand_over_the_harness(batch):
@@ -208,6 +202,7 @@ class Scheduler:
                 if look_for_due:
                     if seam.has_due(clock.now):
                         seam.expire(clock.now)
+                        roster.wake_yielded()
                         continue
                     look_for_due = False
                 # 4. rest
@@ -216,7 +211,7 @@ class Scheduler:
                 if not last_ready and not ready:
                     if passes is not None and passes.begin():
                         continue
-                    if extra is None or not self._can_be_cancelled(extra):
+                    if extra is None or not extra.open or self.given_up or self._ended:
                         if self._ended:
                             return
                         self._rest()
@@ -298,8 +293,7 @@ class Scheduler:
                         causes = (actor.cause,)
                     actor.cause = -1
                 if actor.exits:
-                    causes = self._with_joined(actor, causes)
-
+                    causes = roster.with_joined(actor, causes)
                 task = actor.task
                 record.running = roster.spawner = actor
                 if statuses is not None:
@@ -308,6 +302,8 @@ class Scheduler:
                 roster.origin = index
                 self._making = (enabled, choice, causes)
                 # 10. step
+                if actor.is_watched:
+                    fairness.begin(actor)
                 if not inside:
                     if passes is not None:
                         passes.enter(actor)
@@ -327,6 +323,8 @@ class Scheduler:
             finally:
                 # 11. record: also a step that breaks Trio's loop, because a replay has to get there.
                 record.running = None
+                if actor.is_watched:
+                    fairness.end(actor, len(steps), self._divided)
                 if self._divided:
                     self._divided = False
                     enabled, choice, causes = self._making
@@ -344,9 +342,19 @@ class Scheduler:
             if how >= DUE:
                 look_for_due = True
                 how -= DUE
+            if yielded and index not in quiet:
+                roster.wake_yielded()
             if how == GOES_ON:
-                roster.last_ready = True
-                continue
+                actor.passed += 1
+                goes_on = actor.passed <= 0 or self._ended or not fairness.yields(actor, index)
+                if passes is None:
+                    roster.last_ready = goes_on
+                    continue
+                roster.later.append(actor)
+            else:
+                actor.passed = 0
+                if actor.is_watched:
+                    fairness.forget(actor)
             if extra is not None and (more := extra.parks()):
                 record.implied[index] = (*record.implied.get(index, ()), *more)
             # 12. end
@@ -362,22 +370,14 @@ class Scheduler:
                         self.left_nothing = True
                         return
 
-    def _with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
-        """Add the last steps of the children whose nursery `actor` has just left."""
-        joined = set(causes)
-        for nursery in [*actor.exits]:
-            if self._seam.is_closed(nursery):
-                joined.update(actor.exits.pop(nursery))
-        return tuple(sorted(joined))
-
     def _is_at_limit(self, steps: int) -> bool:
         """Give up at the step limit; before it, arrange the next visit of Trio's loop and say False."""
         limit = self._job.step_limit
         if steps < limit:
             self._pause_at = min(limit, steps + _STEPS_BETWEEN_VISITS)
             return False
-        idle_only = self.idle_only or ()
-        self._give_up(step_limit_reached(self.record, self.roster, self._seam, limit, self._clock_moved_at, idle_only))
+        reached = step_limit_reached(self.record, self.roster, self._seam, limit, self._clock_moved_at, self.idle_only)
+        self._give_up(reached)
         return True
 
     # ------------------------------------------------------------------ choices that are no task's step
@@ -401,12 +401,9 @@ class Scheduler:
         # It is the cause of what it wakes.
         self.roster.origin = len(record.steps)
         record.add_other(name, enabled, choice, extra.announce(name))
+        self.roster.wake_yielded()
         if extra.take(name):
             self._move_clock()
-
-    def _can_be_cancelled(self, extra: ExtraChoices) -> bool:
-        """Say whether a scope may be cancelled although nothing can run."""
-        return bool(extra.open) and not self.given_up and not self._ended
 
     def choose(self, n: int) -> int:
         """Let the policy pick a number below `n` for the running step, which is divided there."""
@@ -414,9 +411,7 @@ class Scheduler:
         actor, steps = record.running, record.steps
         if actor is None or record.over:
             return 0
-        enabled, choice, causes = self._making
-        record.take_implied()
-        steps.append((actor, enabled, choice, record.take_touched(), self._clock.now, causes))
+        record.add(actor, *self._making)
         self._making, self._divided = (actor.alone, 0, ()), True
         enabled = tuple(f"{actor.name}={number}" for number in range(n))
         try:
@@ -426,8 +421,7 @@ class Scheduler:
             # The policy is asked for the rest of the step too: it sees every recorded step.
             checked_choice(policy.choose(actor.alone, len(steps)), actor.alone, policy)
         except BaseException as error:  # noqa: ASYNC103
-            record.fault = error
-            record.cut_within = True
+            record.fault, record.cut_within = error, True
             self._give_up(None)
             return 0  # noqa: ASYNC104
         record.begun_under.append(begun_under(actor.task))
@@ -452,6 +446,8 @@ class Scheduler:
         elif turns.count_pass(steps):
             limit = self._job.step_limit
             self._give_up(pass_limit_reached(steps, self.roster, self._seam, limit, self._clock_moved_at))
+        # What they write is not seen.
+        self.roster.wake_yielded()
         turns.hand_over(batch, self._ended)
 
     # ------------------------------------------------------------------ when nothing can run
@@ -464,7 +460,7 @@ class Scheduler:
         roster.last = None
         if self._passes is not None:
             self._passes.reopen()
-        cushion = seam.least_cushion()
+        cushion = None if roster.yielded else seam.least_cushion()
         if cushion is not None and cushion < seam.next_deadline() - self._clock.now:
             # Trio does the same: it waits this long to see whether anything happens, and no deadline comes before.
             record.rests.append(len(record.steps))
@@ -477,6 +473,8 @@ class Scheduler:
             self._move_clock()
         elif self.given_up:
             self._close_by_force()
+        elif roster.yielded:
+            self._give_up(self._fairness.livelocked(self._job.step_limit))
         else:
             self._give_up(deadlocked(roster, len(record.steps)))
 
@@ -486,6 +484,7 @@ class Scheduler:
         self._clock.now = deadline
         self._clock_moved_at = len(self.record.steps)
         self._seam.expire(deadline)
+        self.roster.wake_yielded()
 
     # ------------------------------------------------------------------ the program's root task
 
@@ -524,17 +523,18 @@ class Scheduler:
     def abandon(self, fault: BaseException) -> None:
         """End the execution from outside; the caller gets `fault`."""
         self.record.fault = fault
-        if not self.given_up:
-            self._give_up(None)
+        self._give_up(None)
 
     def refuse(self, refusal: BaseException) -> None:
         """End the execution in the running step, which asked for what is not simulated; that is its error."""
-        if not self.given_up:
-            self._give_up(refusal)
+        self._give_up(refusal)
 
     def _give_up(self, error: BaseException | None) -> None:
+        if self.given_up:
+            return
         self.record.freeze(None, error)
         self.given_up = True
+        self.roster.wake_yielded()
         self._unwinding_left = _UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self.roster.actors)
         self._nursery.cancel_scope.cancel()
 
@@ -594,6 +594,6 @@ class Scheduler:
         record.freeze(None, error)
         actor, self._handed = self._handed, None
         if actor is not None:
-            enabled, choice, causes = self._making
-            record.take_implied()
-            record.steps.append((actor, enabled, choice, record.take_touched(), self._clock.now, causes))
+            if actor.is_watched:
+                self._fairness.end(actor, len(record.steps), self._divided)
+            record.add(actor, *self._making)

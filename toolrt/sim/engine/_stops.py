@@ -20,7 +20,12 @@ def deadlocked(roster: Roster, steps: int) -> Deadlock:
 
 
 def step_limit_reached(
-    record: ExecutionRecord, roster: Roster, seam: Seam, limit: int, clock_moved_at: int, idle_only: tuple[str, ...]
+    record: ExecutionRecord,
+    roster: Roster,
+    seam: Seam,
+    limit: int,
+    clock_moved_at: int,
+    idle_only: tuple[str, ...] | None,
 ) -> StepLimit:
     """Give the error of an execution with too many steps; it names the tasks that could run and were never picked."""
     steps = len(record.steps)
@@ -28,7 +33,7 @@ def step_limit_reached(
     # An enabled task stays enabled until it steps, except that only one task is enabled beside a choice within a step.
     chosen = record.choices_within[-1] + 1 if record.choices_within else -1
     starved = {actor.name for actor in roster.ready if actor.since <= half and chosen < half}
-    starved.difference_update(idle_only)
+    starved.difference_update(idle_only or ())
     starved.difference_update(step[0].name for step in record.steps[half:])
     time_stood_still = seam.next_deadline() < inf and steps - clock_moved_at > half
     return StepLimit(limit, roster.waiting(), time_stood_still, starved=sorted(starved, key=key_of_path))

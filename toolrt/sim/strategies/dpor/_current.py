@@ -152,6 +152,8 @@ class CurrentExecution:
                         self.unsteady = True
                     if joined:
                         footprint = node.footprint = joint
+            if record.yields and previous >= 0:
+                before |= self._until_woken(events, previous, index, rest)
             for cause in causes:
                 before |= nodes[cause].before
             node.races = races = []
@@ -176,6 +178,21 @@ class CurrentExecution:
                 else:
                     entries.append(use)
         del nodes[max(events.count, kept + 1) :]
+
+    def _until_woken(self, events: Events, previous: int, index: int, rest: int) -> int:
+        """Give the steps that come before the step `index` because its task had yielded after its step `previous`.
+
+        The first that may have changed what the task saw in its round let it go on.
+        """
+        nodes, record = self.nodes, events.record
+        steps = record.yields.get(events.end(previous) - 1)
+        if steps is None or rest > previous:
+            return 0
+        saw = self.footprints.of_all(record, steps)
+        for at in range(previous + 1, index):
+            if events.begin(at) not in record.quiet and nodes[at].footprint.conflicts_with(saw):
+                return nodes[at].before
+        return (1 << index) - 1
 
     def _choose(self, node: Node, choices: list[tuple[int, int]]) -> None:
         """Plan every value that a step can choose."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, StepLimit
+from toolrt.errors import DefinitionRefused, Livelock, StepLimit
 from toolrt.sim._paths import CLOCK, task_of
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.policies._policy import Policy, RunInfo
@@ -37,6 +37,7 @@ from toolrt.sim.strategies.dpor._continuation import Continuation
 from toolrt.sim.strategies.dpor._node import Branches, Sleep, let_one_begin
 from toolrt.sim.strategies.dpor._samples import Samples
 from toolrt.sim.strategies.dpor._tree import ExecutionTree
+from toolrt.sim.strategies.dpor._waiting import Waiting
 from toolrt.sim.strategies.dpor._witness import Observed
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class DPORSearch(Shared):
         self.traces += 1
         if given.diverged:
             self.doubts.add("a step had an effect it did not report")
-        if isinstance(execution.error, StepLimit):
+        if isinstance(execution.error, StepLimit) and not isinstance(execution.error, Livelock):
             self.doubts.add("the step limit ended an execution")
         self._tree.take_in(given.record)
         # The execution knows its policy: without this only the collector of garbage would end them, which takes long.
@@ -397,6 +398,7 @@ class _TreePolicy:
         # How many of the steps were choices within another, or the rest of it; and where the step before began.
         self._within = 0
         self._begun = 0
+        self._waiting = Waiting(tree.current.footprints)
         # What the running step has chosen, and whether its rest comes next.
         self._chosen: tuple[int, ...] = ()
         self._goes_on = False
@@ -434,6 +436,8 @@ class _TreePolicy:
             sleep = self._sleep = self._tree.current.still_asleep(sleep, self.record, begun)
         if self._within:
             self._chosen = ()
+        assert self.record is not None
+        waiting = self._waiting.now(self.record) if self.record.yields and self.record.order == "any" else {}
         if index < len(self._tasks) and not self._is_free:
             task = self._tasks[index]
             if task in enabled:
@@ -445,7 +449,9 @@ class _TreePolicy:
                 self._lose(step, task, enabled)
             else:
                 self._is_free = True
-                self.diverged = not self._tree.current.need_not_step(task)
+                self.diverged = not (task in waiting or self._tree.current.need_not_step(task))
+        if waiting and not waiting.keys().isdisjoint(enabled):
+            return self._choose_beside(enabled, sleep, waiting, step)
         if not sleep:
             return 0 if self._continuation is None else self._go_on_from(enabled, range(len(enabled)), step)
         # A task with all its values comes first: one value of a step that was tried says nothing of the others.
@@ -463,6 +469,19 @@ class _TreePolicy:
         if self.record.extra is not None or self.record.canceller is not None or enabled[awake[0]] == CLOCK:
             return awake[0]
         return self._continuation.pick(enabled, awake, step)
+
+    def _choose_beside(self, enabled: tuple[str, ...], sleep: Sleep, waiting: Collection[str], step: int) -> int:
+        """Pick a task beside those that have yielded and would only make the same round again."""
+        may = self._tree.current.need_not_step
+        awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
+        others = [choice for choice in awake if enabled[choice] not in waiting and not may(enabled[choice])]
+        if others:
+            return others[0] if self._continuation is None else self._go_on_from(enabled, others, step)
+        if any(task in sleep and task not in waiting for task in enabled) or not awake:
+            self.offered = enabled
+            raise Redundant
+        # Nothing else can run: after another round nothing can.
+        return next((choice for choice in awake if enabled[choice] in waiting), awake[0])
 
     def _choose_within(self, enabled: tuple[str, ...], step: int) -> int:
         """Choose what the tree says, or else the first that was not chosen here."""

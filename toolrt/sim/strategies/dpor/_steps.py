@@ -8,6 +8,8 @@ optional step (the clock beside others, the cancel of a scope) touches what it r
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import ALL_REPORTED, ANYTHING, Resource
@@ -80,6 +82,10 @@ class Footprints:
             anything = pairs.pop(ANYTHING, False) or wild or not (touched or is_complete)
             found = self._known[key] = self._one(pairs, anything)
         return found
+
+    def of_all(self, record: ExecutionRecord, steps: Iterable[int]) -> Footprint:
+        """Give what several steps touched, none of which choices have divided."""
+        return reduce(self.joint, (self.of(record, step, step + 1) for step in steps))
 
     def _one(self, pairs: dict[Resource, bool], anything: bool) -> Footprint:
         key = (frozenset(pairs.items()), anything)

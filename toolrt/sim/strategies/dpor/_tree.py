@@ -15,7 +15,7 @@ import gc
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from toolrt.errors import Deadlock
+from toolrt.errors import Deadlock, Livelock
 from toolrt.sim._paths import CANCEL, CLOCK
 from toolrt.sim.strategies.dpor._current import CurrentExecution
 from toolrt.sim.strategies.dpor._node import Branches, Move, Node, Prefix, Sleep, any_step, let_one_begin
@@ -203,7 +203,10 @@ class ExecutionTree:
         cancels = (index for index, node in enumerate(nodes) if self._cancels(node, record))
         if (cancel := next(cancels, -1)) < 0:
             return
-        rests = [*map(events.at, record.rests), *([len(nodes)] if isinstance(record.error, Deadlock) else [])]
+        rests = [
+            *map(events.at, record.rests),
+            *([len(nodes)] if isinstance(record.error, Deadlock | Livelock) else []),
+        ]
         rest = min((rest for rest in rests if rest > cancel), default=-1)
         if rest > kept and not any(nodes[index].before >> cancel & 1 for index in range(cancel + 1, rest)):
             self._let_time_pass_before(cancel, rest)
