@@ -36,6 +36,7 @@ def test_dimensions_add_to_the_batches() -> None:
     assert all(mix.cancel_after is not None for mix in more["cancels"])
     assert all(any(call.timeout for call in mix.calls) for mix in more["timeouts"])
     assert all(any(mix.delays) for mix in more["streams"])
+    assert all(any(call.stops and len(call.does) > 1 for call in mix.calls) for mix in more["stops"])
     assert all(more.values())
     assert "streams" in left_out(["cancels"])
     assert "cancels" not in left_out(["cancels"]).split(", ")
@@ -43,11 +44,24 @@ def test_dimensions_add_to_the_batches() -> None:
         all_batches(1, dimensions=["weather"])
 
 
-def test_laws_hold_where_one_call_is_cancelled_or_times_out() -> None:
+def test_laws_hold_where_one_call_is_cancelled_times_out_or_stops() -> None:
     """All traces of the batches that the dimensions add."""
-    found = exhaust(mix for mix in all_batches(1, dimensions=DIMENSIONS) if mix.cancel_after or mix.calls[0].timeout)
+    plain = len(list(all_batches(1)))
+    found = exhaust(list(all_batches(1, dimensions=DIMENSIONS))[plain:])
     assert found.ok, str(found)
-    assert found.batches == 4
+    assert found.batches == 6
+
+
+def test_every_call_of_a_cancelled_batch_is_answered() -> None:
+    """In every trace; and where the reader of a batch that is cancelled from inside is told nothing, law 1 says so."""
+    cancelled = [mix for mix in all_batches(2, dimensions=["cancels"]) if mix.cancel_after is not None]
+    chosen = [mix for mix in cancelled if all(call.seconds for call in mix.calls)]
+    assert {mix.cancel_outside for mix in chosen} == {False, True}
+    only = {"answered_once": LAWS["answered_once"]}
+    found = exhaust(chosen, only)
+    assert found.ok, str(found)
+    with MUTANTS["a cancel silences the reader"].apply():
+        assert [alarm.mix.cancel_outside for alarm in exhaust(chosen, only).alarms] == [False]
 
 
 def test_laws_hold_in_every_trace_of_one_call() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.invariants._ten_last import TEN_LAST
 from tests.invariants._ten_more import TEN_MORE
 from tests.mutation import run
 from tests.mutation._judges import JUDGES, Bench, bench
@@ -86,13 +87,14 @@ def test_results_are_of_all_mutants_of_ours() -> None:
 def test_results_are_of_the_ten_that_were_written_last() -> None:
     """Each of them has a score, and is none of ours."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    names = {mutant.name for mutant in TEN_MORE}
-    assert set(kept["last"]["mutants"]) == names
-    assert len(names) == 10
-    assert not names & set(MUTANTS)
+    for key, ten in {"last": TEN_LAST, "earlier": TEN_MORE}.items():
+        names = {mutant.name for mutant in ten}
+        assert set(kept[key]["mutants"]) == names
+        assert len(names) == 10
+        assert not names & set(MUTANTS)
 
 
-@pytest.mark.parametrize("mutant", TEN_MORE, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", TEN_MORE + TEN_LAST, ids=lambda mutant: mutant.name)
 def test_runtime_that_was_written_last_is_taken_back(mutant: Mutant) -> None:
     """It breaks what is there, and leaves the runtime as it was."""
     with mutant.apply():

@@ -55,6 +55,12 @@ _TIMED = (
     Scripted([Sleep(2)], timeout=1.5, stops=True),
 )
 
+#: Calls that stop their batch when others are queued or run; they stand for the dimension "stops".
+_STOPPING = (
+    Scripted([AddCell("a", "s"), Sleep(1), Fail("late")], stops=True),
+    Scripted([ReadCell("a"), Fail("at once")], stops=True),
+)
+
 #: Ways in which each batch may be run besides: at once, without a cancel, with calls that have all the time they need.
 #: Virtual seconds of a cancel are between the instants at which something ends: what sleeps is running, what waits for
 #: it is queued.
@@ -62,7 +68,11 @@ _VARIANTS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "cancels": ({"cancel_after": 0.5}, {"cancel_after": 0.5, "cancel_outside": True}),
     "timeouts": ({},),
     "streams": ({"delays": (0.0, 1.0)},),
+    "stops": ({},),
 }
+
+#: The kinds of call that a dimension adds; each of its batches has one of them at least.
+_ADDED: Mapping[str, tuple[Scripted, ...]] = {"timeouts": _TIMED, "stops": _STOPPING}
 
 #: What the batches can have besides.
 DIMENSIONS: tuple[str, ...] = tuple(_VARIANTS)
@@ -152,7 +162,8 @@ def all_batches(
         limit: how many calls run at once, as of `Mix`; a slot policy has a choice where it is below `calls`.
         dimensions: names of `DIMENSIONS`, how batches are run besides.  "cancels": cancelled half a second after they
             began, from inside and from outside, where a call sleeps.  "timeouts": with at least one call whose time is
-            over before it ends.  "streams": the second call comes a second after the first.
+            over before it ends.  "streams": the second call comes a second after the first.  "stops": with at least one
+            call that fails after a second, or behind a read, and stops the batch.
 
     Raises:
         DefinitionRefused: an argument is not what it must be.
@@ -170,13 +181,13 @@ def all_batches(
 
 def _with_dimension(name: str, like: Mix, calls: int, kinds: tuple[Scripted, ...]) -> Iterator[Mix]:
     """Give every batch as the dimension has it; the empty name stands for none."""
-    for batch in product((*kinds, *_TIMED) if name == "timeouts" else kinds, repeat=calls):
+    added = _ADDED.get(name, ())
+    for batch in product((*kinds, *added), repeat=calls):
         has = {
             "": True,
             "cancels": any(call.seconds for call in batch),
-            "timeouts": any(call.timeout is not None for call in batch),
             "streams": calls > 1,
-        }[name]
+        }.get(name, any(call in added for call in batch))
         for changes in _VARIANTS.get(name, ({},)) if has else ():
             yield attrs.evolve(like, calls=batch, **changes)
 
