@@ -36,7 +36,8 @@ def tables() -> dict[str, Any]:
 def score_table(score: dict[str, Any]) -> str:
     """Give a row for each mutant, with what each seed took."""
     run = ", ".join(f"{count:,}" for count in score["run"])
-    early = ", ended early" if score["interrupted"] or max(score["run"]) < score["examples"] else ""
+    lives = any(None in row["by_seed"] for row in score["mutants"].values())
+    early = ", ended early" if score["interrupted"] or (lives and max(score["run"]) < score["examples"]) else ""
     asked = f"{run} examples, by seed{early}, at commit `{score['commit']}`"
     caught = sum(row["median"] is not None for row in score["mutants"].values())
     median = "none" if score["median"] is None else f"{score['median']:,}"
