@@ -3,12 +3,13 @@
 Run it as ``python tests/benchmarks/exploration.py``.  It prints one row for each program: executions a second
 under `sim.explore` with clock, deadlock detection and recording on, and their ratio to one bare `trio.run` for
 each in the same process.  Rounds of both alternate, and medians are taken, because the machine is never quiet.
-Then it shows what an execution of the lost update is made of, what a step costs beside many tasks, and how fast the
-reduction is beside a sampler.  Then it counts: the schedules and the classes of programs with known numbers of them,
-and how soon samplers find known bugs.
+Then it shows what an execution of the lost update is made of, what a step costs beside many tasks, how fast the
+reduction is beside a sampler, what it costs a step in long executions, and how long one failure takes to its
+explanation.  Then it counts: the schedules and the classes of programs with known numbers of them, and how soon
+samplers find known bugs.
 
-``--speed`` stops before it counts.  ``--fast-check DIR`` names a directory in which ``npm install fast-check`` was run;
-its scheduler is then measured on the lost update too, with node.
+``--speed`` stops before it counts.  ``--json`` prints each row as a JSON object.  ``--fast-check DIR`` names a
+directory in which ``npm install fast-check`` was run; its scheduler is then measured on the lost update too, with node.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 import programs
 import trio
+from _rows import Rows
 from trio.lowlevel import checkpoint
 
 import toolrt
@@ -216,24 +218,108 @@ def hunted(made: programs.Made, seed: int) -> int | None:
     return hunt.executions if hunt.found else None
 
 
-def print_reduced() -> None:
+def print_reduced(rows: Rows) -> None:
     """Print what the reduction runs, and how fast beside a sampler."""
-    print(f"\n{'program':<22}{'classes':>9}{'deadlocks':>10}{'a second':>10}{'of a sampler':>13}")
+    rows.begin(
+        "reduced",
+        {"program": "<22", "classes": ">9,", "deadlocks": ">10,", "a second": ">10,.0f", "of a sampler": ">13.2f"},
+    )
     for name, (program, _) in REDUCED:
         begun = time.perf_counter()
         report = sim.explore(program, sim.DPOR())
         rate = report.executions / (time.perf_counter() - begun)
         assert report.complete
         beside = statistics.median(explored(program) for _ in range(3))
-        print(f"{name:<22}{report.executions:>9,}{report.failed:>10,}{rate:>10,.0f}{rate / beside:>13.2f}")
-    print(f"\n{'calls of 3 steps':<22}{'schedules':>16}{'no tickets':>12}{'file tools':>12}{'orders of writes':>18}")
+        rows.add(name, report.executions, report.failed, rate, rate / beside)
+    columns = {"schedules": ">16,", "no tickets": ">12,", "file tools": ">12,", "orders of writes": ">18,"}
+    rows.begin("tools", {"calls of 3 steps": "<22", **columns})
     for calls, files in TOOLS:
         loose = sim.explore(programs.unordered_tools(calls, files)[0], sim.DPOR("declared", samples=0))
         real = sim.explore(programs.file_tools(calls, files)[0], sim.DPOR())
         assert real.verdict is sim.PASS
         schedules = math.factorial(3 * calls) // math.factorial(3) ** calls
         orders = math.factorial(calls) // math.factorial(calls // files) ** files
-        print(f"{f'{calls} on {files}':<22}{schedules:>16,}{loose.executions:>12,}{real.executions:>12,}{orders:>18,}")
+        rows.add(f"{calls} on {files}", schedules, loose.executions, real.executions, orders)
+
+
+def handed_over(steps: int) -> Program:
+    """Two tasks that hand each other values: nearly every step is in a race."""
+
+    async def program() -> None:
+        send, receive = trio.open_memory_channel[int](1)
+
+        async def fill() -> None:
+            async with send:
+                for number in range(2 * steps // 7):
+                    await send.send(number)
+
+        async def drain() -> None:
+            async for _ in receive:
+                pass
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fill)
+            nursery.start_soon(drain)
+
+    return program
+
+
+def added(steps: int) -> Program:
+    """Three tasks that add to one cell, step by step."""
+
+    async def program() -> None:
+        cell = sim.Cell(0)
+
+        async def add() -> None:
+            for _ in range(steps // 3):
+                cell.set(cell.get() + 1)
+                await checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(add)
+
+    return program
+
+
+def print_long(rows: Rows) -> None:
+    """Print what the reduction costs a step, with the execution itself, in short executions and in long ones."""
+    rows.begin("long", {"a step of the reduction": "<32", "steps": ">8,", "us": ">8.1f"})
+    for name, make in (("values over a channel", handed_over), ("one cell", added)):
+        for length in (100, 1_000, 10_000):
+            spent = []
+            for _ in range(3):
+                steps = [0]
+
+                def count(execution: sim.Execution, steps: list[int] = steps) -> bool:
+                    steps[0] += len(execution.choices)
+                    return True
+
+                begun = time.process_time()
+                sim.explore(make(length), sim.DPOR(samples=0), count, 20, step_limit=20_000)
+                spent.append(1e6 * (time.process_time() - begun) / steps[0])
+            rows.add(name, length, min(spent))
+
+
+def print_explained(rows: Rows) -> None:
+    """Print how long one failure takes to its shrunk explanation, in programs of about a hundred steps."""
+    rows.begin("explained", {"one failure, explained": "<32", "steps": ">8,", "seconds": ">8.2f"})
+    for name, (program, check) in (
+        ("lost update 8x5", programs.lost_update(8, 5)),
+        ("reorder 20", programs.reorder(20)),
+        ("two stages 20", programs.twostage(20)),
+    ):
+        spent, steps = [], 0
+        for _ in range(3):
+            report = sim.explore(program, sim.Portfolio(300), check)
+            if not report.failures:
+                continue
+            begun = time.perf_counter()
+            report.failures[0].explain()
+            spent.append(time.perf_counter() - begun)
+            steps = len(report.failures[0].schedule)
+        if spent:
+            rows.add(name, steps, min(spent))
 
 
 def locking() -> Program:
@@ -282,7 +368,7 @@ def walked(program: Program, executions: int) -> float:
     return time.perf_counter() - begun
 
 
-def print_parts() -> None:
+def print_parts(rows: Rows) -> None:
     """Print what an execution is made of, and what a step costs beside many tasks."""
     program, nothing, locks = lost_update(), empty(), locking()
     ways: list[tuple[str, Callable[[], float]]] = [
@@ -299,12 +385,12 @@ def print_parts() -> None:
     for _, rate in ways:
         rate()
     rounds = [[1e6 / rate() for _, rate in ways] for _ in range(ROUNDS)]
-    print(f"\n{'an execution of the lost update':<44}{'us':>8}{'of trio.run':>12}")
+    rows.begin("parts", {"an execution of the lost update": "<44", "us": ">8.1f", "of trio.run": ">12.2f"})
     for column, (name, _) in enumerate(ways):
         spent = statistics.median(times[column] for times in rounds)
-        share = statistics.median(times[column] / times[0] for times in rounds)
-        print(f"{name:<44}{spent:>8.1f}{share:>12.2f}")
-    print(f"\n{'a step beside so many tasks':<44}{'us':>8}{'in trio.run':>12}")
+        rows.add(name, spent, statistics.median(times[column] / times[0] for times in rounds))
+    columns = {"a step beside so many tasks": "<44,", "us": ">8.2f", "in trio.run": ">12.2f", "ratio": ">8.2f"}
+    rows.begin("steps", columns)
     for tasks in (1, 10, 100, 1_000):
         program, steps = beside_many(tasks), 11 * tasks + 2
         repeats = max(4, 20_000 // steps)
@@ -317,13 +403,15 @@ def print_parts() -> None:
                 trio.run(program)
             pairs.append((spent / repeats, (time.perf_counter() - begun) / repeats))
         ours, theirs = (1e6 * statistics.median(column) / steps for column in zip(*pairs, strict=True))
-        print(f"{tasks:<44,}{ours:>8.2f}{theirs:>12.2f}")
+        rows.add(tasks, ours, theirs, ours / theirs)
 
 
-def print_neighbour(directory: Path) -> None:
+def print_neighbour(rows: Rows, directory: Path) -> None:
     """Print how fast fast-check's scheduler is on the lost update, in turn with this one."""
     script = Path(__file__).with_name("fast_check.mjs")
-    print(f"\n{'lost update':<22}{'explored/s':>12}{'fast-check/s':>14}{'ratio':>8}")
+    rows.begin(
+        "neighbour", {"lost update": "<22", "explored/s": ">12,.0f", "fast-check/s": ">14,.0f", "ratio": ">8.2f"}
+    )
     for tasks, rounds in ((3, 2), (5, 3)):
         pairs = []
         for _ in range(3):
@@ -331,7 +419,7 @@ def print_neighbour(directory: Path) -> None:
             printed = subprocess.run(command, cwd=directory, capture_output=True, check=True).stdout
             pairs.append((explored(programs.lost_update(tasks, rounds)[0]), json.loads(printed)["rate"]))
         ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-        print(f"{f'{tasks}x{rounds}':<22}{ours:>12,.0f}{theirs:>14,.0f}{ours / theirs:>8.2f}")
+        rows.add(f"{tasks}x{rounds}", ours, theirs, ours / theirs)
 
 
 def main() -> None:
@@ -339,40 +427,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fast-check", type=Path, help="where fast-check was installed")
     parser.add_argument("--speed", action="store_true", help="show speed alone")
+    parser.add_argument("--json", action="store_true", help="print each row as a JSON object")
     options = parser.parse_args()
-    print(f"{'program':<34}{'explored/s':>12}{'trio.run/s':>12}{'ratio':>8}")
+    rows = Rows(options.json)
+    rows.begin("speed", {"program": "<34", "explored/s": ">12,.0f", "trio.run/s": ">12,.0f", "ratio": ">8.2f"})
     for name, factory in PROGRAMS:
         program = factory()
         explored(program), bare(program)
         pairs = [(explored(program), bare(program)) for _ in range(ROUNDS)]
         fast, slow = (statistics.median(column) for column in zip(*pairs, strict=True))
-        ratio = statistics.median(one / other for one, other in pairs)
-        print(f"{name:<34}{fast:>12,.0f}{slow:>12,.0f}{ratio:>8.2f}")
+        rows.add(name, fast, slow, statistics.median(one / other for one, other in pairs))
 
     if options.fast_check is not None:
-        print_neighbour(options.fast_check)
-    print_parts()
-    print_reduced()
+        print_neighbour(rows, options.fast_check)
+    print_parts(rows)
+    print_reduced(rows)
+    print_long(rows)
+    print_explained(rows)
     if options.speed:
         return
 
-    print(f"\n{'program':<22}{'estimate':>10}{'schedules':>11}{'failing':>9}   with at most 0, 1, 2 preemptions")
+    columns = {"estimate": ">10,.0f", "schedules": ">11,", "failing": ">9,", "with at most 0, 1, 2 preemptions": ">34"}
+    rows.begin("counted", {"program": "<22", **columns})
     for name, (program, check) in COUNTED:
         report = sim.explore(program, sim.Exhaustive(), check)
         assert report.complete
         bounded = [sim.explore(program, sim.Bounded(bound), check).executions for bound in range(3)]
-        estimate = sim.estimate(program).schedules
-        print(f"{name:<22}{estimate:>10,.0f}{report.executions:>11,}{report.failed:>9,}   {bounded}")
+        rows.add(name, sim.estimate(program).schedules, report.executions, report.failed, bounded)
 
-    print(f"\n{'share of 2,000 that fail':<22}", *(f"{sampler!r:>22}" for sampler in SAMPLERS))
+    columns = {repr(sampler): ">22.3f" for sampler in SAMPLERS}
+    found = {f"seeds of {SEEDS}": ">14,", "median": ">8.0f", "most": ">6,"}
+    rows.begin("share of 2,000 that fail, and what the portfolio takes", {"program": "<22", **columns, **found})
     for name, made in HUNTED:
         program, check = made
         shares = [sim.explore(program, sim.Random(sampler, 2_000), check).failed / 2_000 for sampler in SAMPLERS]
         takes = [takes for seed in range(SEEDS) if (takes := hunted(made, seed)) is not None]
-        print(f"{name:<22}", *(f"{share:>22.3f}" for share in shares))
-        print(
-            f"{'':<22} portfolio: {len(takes)} of {SEEDS} seeds, median {statistics.median(takes)}, most {max(takes)}"
-        )
+        rows.add(name, *shares, len(takes), statistics.median(takes) if takes else None, max(takes, default=None))
 
 
 if __name__ == "__main__":

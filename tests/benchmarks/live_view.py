@@ -1,6 +1,6 @@
 """What watching costs: `toolrt run` with its live view, against the same batch that nobody looks at.
 
-    python tests/benchmarks/live_view.py
+    python tests/benchmarks/live_view.py [ROUNDS] [--json]
 
 The terminal is a real pseudo-terminal whose other end is read and thrown away.  Each figure is the median of paired
 ratios: both are run one after the other, in turn first, many times.
@@ -8,16 +8,17 @@ ratios: both are run one after the other, in turn first, many times.
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import trio
+from _rows import Rows
 
 from toolrt import Registry, Runtime, ToolCall, tool
 from toolrt.cli.commands._run import perform
@@ -81,7 +82,12 @@ def main() -> None:
     os.environ["TERM"] = "xterm-256color"
     ours, theirs = pty.openpty()
     threading.Thread(target=drained, args=(ours,), daemon=True).start()
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", type=int, nargs="?", default=5)
+    parser.add_argument("--json", action="store_true", help="print each row as a JSON object")
+    options = parser.parse_args()
+    rounds, rows = options.rounds, Rows(options.json)
+    rows.begin("of unwatched", {"calls": ">6,", "kind": "<8", "median": ">8.2f", "lowest": ">8.2f", "highest": ">8.2f"})
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
         for kind, size in ((instant, 1_000), (instant, 10_000), (talking, 2_000), (working, 1_000)):
             calls = [ToolCall(str(number), kind.name) for number in range(size)]
@@ -96,8 +102,7 @@ def main() -> None:
                 for place in (0, 1) if number % 2 else (1, 0):
                     taken[place] = seconds(runs[place])
                 ratios.append(taken[0] / taken[1])
-            low, high = min(ratios), max(ratios)
-            print(f"{size:>6,} x {kind.name:8} {statistics.median(ratios):.2f} ({low:.2f} to {high:.2f}) of unwatched")
+            rows.add(size, kind.name, statistics.median(ratios), min(ratios), max(ratios))
 
 
 if __name__ == "__main__":

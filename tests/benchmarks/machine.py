@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.benchmarks._rows import Rows
 from tests.order._step import STATE, PlainTool, Recording, Steps
 from toolrt.model import Outcome
 from toolrt.order import CallMove, CallRecord, LaneRecord
@@ -100,8 +101,10 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
-    rounds = parser.parse_args().rounds
-    print(f"{'calls':>6} {'verbs, us':>10} {'lists, us':>10} {'lists/verbs':>12}")
+    parser.add_argument("--json", action="store_true", help="print each row as a JSON object")
+    options = parser.parse_args()
+    rounds, rows = options.rounds, Rows(options.json)
+    rows.begin("machine", {"calls": ">6", "verbs, us": ">10.1f", "lists, us": ">10.1f", "lists/verbs": ">12.2f"})
     for n in (1, 10, 100, 1000):
         repeats = max(1, 200 // n)
         pairs = []
@@ -111,7 +114,7 @@ def main() -> None:
             pairs.append((verbs, lists))
         ratio = statistics.median(lists / verbs for verbs, lists in pairs)
         one, two = (statistics.median(column) for column in zip(*pairs, strict=True))
-        print(f"{n:>6} {one:>10.1f} {two:>10.1f} {ratio:>12.2f}", flush=True)
+        rows.add(n, one, two, ratio)
 
 
 if __name__ == "__main__":

@@ -212,3 +212,23 @@ def test_the_observer_before_a_simulation_sees_nothing_of_it() -> None:
         assert sink.accesses == 30
         outside.get()
         assert sink.accesses == 31
+
+
+def test_the_second_run_of_a_walk_makes_the_choices_of_the_first() -> None:
+    """A walk that nobody sees has no names of tasks; its second run makes the same choices without them."""
+
+    async def program() -> tuple[int, ...]:
+        order: list[int] = []
+
+        async def note(number: int) -> None:
+            await checkpoint()
+            order.append(number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(4):
+                nursery.start_soon(note, number)
+        return tuple(order)
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(1), 12))
+    assert report.verdict is sim.PASS
+    assert len(report.outcomes) > 5

@@ -20,6 +20,7 @@ from toolrt.sim.exploring._repeats import Repeats, another_outcome
 from toolrt.sim.exploring._tally import FAILURES_KEPT, outcome_key
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Choices
+from toolrt.sim.policies._choices import NamelessChoices
 from toolrt.sim.strategies import Redundant, Search, Shared
 
 __all__ = ["exploration"]
@@ -80,7 +81,9 @@ def exploration(
         kept = judgement.failed and len(seen.failures) < FAILURES_KEPT
         if repeats.is_due(seen.executions - 1) or (kept and (not reports or not seen.failures)):
             # A failure that is kept reports what its steps touched.
-            again = yield Job(program, Choices(choices), step_limit, execution.index, alone, reports or kept)
+            # Where the first run had no names to decide by, the second needs none.
+            repeated = (NamelessChoices if hasattr(policy, "pick_any") else Choices)(choices)
+            again = yield Job(program, repeated, step_limit, execution.index, alone, reports or kept)
             repeats.compare(execution, again, touched=reports)
             if kept and again.choices == choices and another_outcome(execution.outcome, again.outcome) is None:
                 execution = again

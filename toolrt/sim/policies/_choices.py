@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.policies._policy import RunInfo
 
-__all__ = ["Choices"]
+__all__ = ["Choices", "NamelessChoices"]
 
 
 class Choices:
@@ -48,3 +48,18 @@ class Choices:
 
     def __repr__(self) -> str:
         return f"Choices({list(self._choices)})"
+
+
+class NamelessChoices(Choices):
+    """Makes choices without asking for the names of the tasks that can run, which costs a step as many as there are."""
+
+    def start(self, info: RunInfo) -> None:
+        """Keep the steps: how many there are is the place in the list."""
+        self._steps = info.steps
+
+    def pick_any(self, count: int) -> int:
+        """Make the choice at the step's place among `count`."""
+        step = len(self._steps)
+        if step >= len(self._choices):
+            return 0
+        return max(0, min(int(self._choices[step]), count - 1))
