@@ -305,9 +305,9 @@ def print_explained(rows: Rows) -> None:
     """Print how long one failure takes to its shrunk explanation, in programs of about a hundred steps."""
     rows.begin("explained", {"one failure, explained": "<32", "steps": ">8,", "seconds": ">8.2f"})
     for name, (program, check) in (
-        ("lost update 8x5", programs.lost_update(8, 5)),
-        ("reorder 20", programs.reorder(20)),
-        ("two stages 20", programs.twostage(20)),
+        ("lost update 8x11", programs.lost_update(8, 11)),
+        ("reorder 48", programs.reorder(48)),
+        ("dining 24", programs.dining(24)),
     ):
         spent, steps = [], 0
         for _ in range(3):
