@@ -52,7 +52,20 @@ from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
 from toolrt.sim.programs.tracking._tracking import tracked
-from toolrt.sim.strategies import DPOR, Bounded, Exhaustive, Hybrid, Portfolio, Random, Redundant, Search, Strategy
+from toolrt.sim.strategies import (
+    DPOR,
+    Bounded,
+    Exhaustive,
+    Guided,
+    Hybrid,
+    PairCoverage,
+    Portfolio,
+    RacingPair,
+    Random,
+    Redundant,
+    Search,
+    Strategy,
+)
 
 #: Nothing failed, as far as the report's claim goes.
 PASS = Verdict.PASS
@@ -80,15 +93,18 @@ __all__ = [
     "Failure",
     "Fifo",
     "Follow",
+    "Guided",
     "History",
     "HistoryJudgement",
     "Hybrid",
     "Operation",
     "OperationEnd",
     "OutcomeComparison",
+    "PairCoverage",
     "Policy",
     "Portfolio",
     "Progress",
+    "RacingPair",
     "Random",
     "RandomWalk",
     "Redundant",

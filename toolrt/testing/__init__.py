@@ -36,6 +36,7 @@ from toolrt.testing._parallel import (
     run_parallel,
 )
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
+from toolrt.testing._target import interleaving_features, target_interleaving
 
 __all__ = [
     "BrokenPromise",
@@ -56,6 +57,7 @@ __all__ = [
     "command",
     "completion_orders",
     "explored",
+    "interleaving_features",
     "mutation_score",
     "parallel_commands",
     "run_parallel",
@@ -64,5 +66,6 @@ __all__ = [
     "scripted_calls",
     "shipped_examples",
     "simulate",
+    "target_interleaving",
     "tool_mixes",
 ]

@@ -140,4 +140,5 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         leaves_out=tuple(getattr(task.check, "leaves_out", ())),
         missing=missing,
         order=task.order,
+        pairs=getattr(search, "pairs", None),
     )

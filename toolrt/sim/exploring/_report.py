@@ -24,6 +24,7 @@ from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._shrink import fewer_preemptions
 from toolrt.sim.policies._choices import Choices
 from toolrt.sim.policies._policy import Policy
+from toolrt.sim.strategies._pairs import PairCoverage
 from toolrt.sim.strategies._simplify import shrink
 from toolrt.trace import Trace, stable_text
 
@@ -288,6 +289,8 @@ class Report:
     missing: tuple[Any, ...] = ()
     #: In which orders tasks stepped: "any", or "trio".
     order: str = "any"
+    #: Which racing pairs were seen in which orders; None unless the strategy counts them, as `Guided` does.
+    pairs: PairCoverage | None = None
 
     @property
     def summary(self) -> str:
@@ -305,6 +308,8 @@ class Report:
             lines.append("Only one schedule came up: nothing was explored.")
         lines += [f"  {count:>7}  {stable_text(value)}" for value, count in self.outcomes.items()]
         lines += [f"  {'never':>7}  {stable_text(value)}, which is expected" for value in self.missing]
+        if self.pairs is not None:
+            lines.append(f"Pairs: {self.pairs}.".replace("Pairs: racing", "Racing", 1))
         if self.failed:
             lines.append(f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one.")
         if self.undecided:
