@@ -15,7 +15,7 @@ def interleaving_features(execution: Execution) -> dict[str, int]:
     Returns:
         ``preemptions``: how often a step was given to another task although the one before could go on.  ``overlaps``:
         how many pairs of tasks had a step of one between two steps of the other.  ``races``: how many racing pairs of
-        accesses there were.  ``both_orders``: on how many resources two tasks raced in both orders, counted by two tasks.
+        accesses there were.  ``both_orders``: how often two tasks raced for one resource in both orders.
 
     Checkpoint: never (it is not async).
     """
