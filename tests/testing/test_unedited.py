@@ -81,8 +81,12 @@ def test_unedited_suite_is_explored_and_counted(inner: Inner) -> None:
     }  # fmt: skip
     assert re.search(r"^FAILED test_it.py::test_first_comes_first", output, re.M)
     assert re.search(r"^     1  use a socket$", output, re.M), "a refusal is counted by its cause"
-    assert "test_it.py::test_first_comes_first --explore-replay" in output, "a failure says how to run it again"
     assert re.search(r"SKIPPED .*not explored: a simulated program cannot use a socket", output)
+    again = re.search(r"pytest (test_it\.py::test_first_comes_first) --explore --explore-replay '(.*)'", output)
+    assert again, "a failure says how to run it again"
+    code, output = inner(None, again[1], "--explore", "--explore-replay", again[2])
+    assert code == 1
+    assert table(output)["executions"] == 0, "what is replayed is not explored"
 
 
 def test_unedited_suite_without_the_option_is_what_it_was(inner: Inner) -> None:
@@ -201,6 +205,13 @@ def test_unedited_seconds_end_it_early(inner: Inner) -> None:
     code, output = inner(_SUITE, "--explore", "--explore-seconds=1e-9", "-k", "test_first")
     assert code == 0
     assert table(output)["undecided"] == 1
+
+
+@pytest.mark.parametrize(("arguments", "order"), [([], " with order=trio"), (["--explore-order=any"], "")])
+def test_unedited_order_is_trios_unless_named(inner: Inner, arguments: list[str], order: str) -> None:
+    """A suite is explored in the orders that Trio makes; the option has the others explored."""
+    _, output = inner(_SUITE, "--explore", "--explore-strategy=exhaustive", "-k", "test_one", *arguments)
+    assert re.search(rf"^PASS: exhaustive\(\w+=\d+\){order}$", output, re.M)
 
 
 def test_unedited_strategy_by_name(inner: Inner) -> None:

@@ -189,14 +189,14 @@ def _plan(marker: pytest.Mark, config: pytest.Config, module: str) -> Exploratio
     executions = config.getoption("explore_executions")
     if executions is None:
         executions = checked_number(config.getoption("explore") or "")
-    order = config.getoption("explore_order")
+    order, whole_suite = config.getoption("explore_order"), config.getoption("explore") is not None
     return attrs.evolve(
         plan,
         executions=plan.executions if executions is None else executions,
         seed=plan.seed if seed is None else seed,
         strategy=strategy if plan.strategy is None else plan.strategy,
         seconds=plan.seconds if seconds is None else seconds,
-        order=plan.order if order is None else order,
+        order=order or (plan.order if "order" in marker.kwargs or not whole_suite else "trio"),
         track=[*names_tracked(plan.track, module), *named],
     )
 
@@ -339,4 +339,5 @@ class _Explored:
             with_path = Path(config.rootpath, path)
             here = config.invocation_params.dir
             name = f"{with_path.relative_to(here) if with_path.is_relative_to(here) else with_path}{colons}{rest}"
-        return f"pytest {shlex.quote(name)} --explore-replay {shlex.quote(schedule)}"
+        explore = " --explore" if self._item.stash.get(unmarked_key, False) else ""
+        return f"pytest {shlex.quote(name)}{explore} --explore-replay {shlex.quote(schedule)}"
