@@ -107,7 +107,8 @@ class Operation:
 class OperationHistory:
     """The operations on one object, in the order they were called; ``toolrt.sim.History``.
 
-    Make one for each execution, call the object through it, and return it: judges take it as it is.
+    Make one for each execution, call the object through it, and return it: judges take it as it is.  In its text "then"
+    stands before an operation that was called when all before it had returned, and ";" before one that overlaps.
 
     Example:
         >>> import trio
@@ -118,7 +119,7 @@ class OperationHistory:
         ...     history.now(lock.release)
         ...     return history
         >>> print(sim.run(program).value)
-        main: acquire() -> None; main: release() -> None
+        main: acquire() -> None then main: release() -> None
     """
 
     def __init__(self) -> None:
@@ -259,7 +260,15 @@ class OperationHistory:
         return iter(self.operations)
 
     def __str__(self) -> str:
-        return "; ".join(f"{operation.task}: {operation}" for operation in self._operations)
+        parts = []
+        # The last return so far: what is called later comes after all before it.
+        last = -1.0
+        for operation in self._operations:
+            if parts:
+                parts.append(" then " if last < operation.called else "; ")
+            parts.append(f"{operation.task}: {operation}")
+            last = max(last, inf if operation.returned is None else operation.returned)
+        return "".join(parts)
 
     def __repr__(self) -> str:
         return f"<History {self}>"

@@ -24,6 +24,7 @@ from toolrt.teaching.litmus._cancelled_in_line import CANCELLED_IN_LINE
 from toolrt.teaching.litmus._cancelling import CANCELLING
 from toolrt.teaching.litmus._cells import CELLS
 from toolrt.teaching.litmus._channels import CHANNELS
+from toolrt.teaching.litmus._histories import HISTORIES, SlotModel, TicketModel
 from toolrt.teaching.litmus._laws import LAWS
 from toolrt.teaching.litmus._litmus import Count, Litmus
 from toolrt.teaching.litmus._locks import LOCKS
@@ -37,6 +38,8 @@ __all__ = [
     "THEMES",
     "Count",
     "Litmus",
+    "SlotModel",
+    "TicketModel",
     "Verified",
     "in_order",
     "method_of",
@@ -51,6 +54,7 @@ THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
         "waiting": WAITING,
         "channels and nurseries": CHANNELS,
         "cancellation": (*CANCELLING, *CANCELLED_IN_LINE),
+        "histories": HISTORIES,
         "many schedules": SPACES,
         "the laws": LAWS,
     }
