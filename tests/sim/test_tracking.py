@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import heapq
 import linecache
+import re
 import sys
 import types
 from collections import Counter, deque
@@ -310,7 +311,13 @@ def test_a_failure_is_replayed_with_what_was_tracked() -> None:
     assert report.verdict is sim.FAIL
     failure = report.failures[0]
     assert failure.reproduced
-    assert "track=True" in failure.explain()
+    story = failure.explain()
+    assert "track=True" in story
+    assert re.search(
+        r"    box\.n (read|written) at test_tracking\.py:\d+ \(add of main\.[01]\), "
+        r"(read|written) at test_tracking\.py:\d+ \(add of main\.[01]\)\n",
+        story,
+    )
     again = sim.replay(attribute, failure.schedule, track=True)
     assert again.value == 1
 

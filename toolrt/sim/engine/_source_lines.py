@@ -48,6 +48,9 @@ class SourceLine:
     line: int
     #: What is written there, without indentation; "" when unknown.
     text: str
+    #: The function it is in, and the file's whole path.
+    function: str = ""
+    path: str = attrs.field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -150,7 +153,8 @@ def _value_in(frame: FrameType, write: bool) -> Any:
 
 def _place(frame: FrameType, line: int) -> SourceLine:
     file = frame.f_code.co_filename
-    return SourceLine(_name_of(file), line, linecache.getline(file, line, frame.f_globals).strip())
+    text = linecache.getline(file, line, frame.f_globals).strip()
+    return SourceLine(_name_of(file), line, text, frame.f_code.co_name, file)
 
 
 def _name_of(file: str) -> str:

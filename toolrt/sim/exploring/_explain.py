@@ -17,6 +17,7 @@ from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLines
+from toolrt.sim.programs.tracking._guard import variable_at
 from toolrt.trace import Race, Step, parting_of, race_between, stable_text
 
 __all__ = ["FailureStory", "about", "explain"]
@@ -223,7 +224,7 @@ def _circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
 def _why(story: FailureStory, passing: Execution) -> list[str]:
     race = race_between(story.execution.schedule.steps, passing.schedule.steps)
     lines = (
-        _race(race, story.places)
+        _race(race, story.places, ", track=" in story.arguments)
         if race is not None
         else ["No access that was reported decides it (sim.Cell and sim.watch report more).", ""]
     )
@@ -237,7 +238,7 @@ def _why(story: FailureStory, passing: Execution) -> list[str]:
     return lines
 
 
-def _race(race: Race, places: SourceLines | None) -> list[str]:
+def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]:
     (first, _), (second, _) = race.first, race.second
     rows = []
     for step, access in (race.first, race.second):
@@ -246,11 +247,25 @@ def _race(race: Race, places: SourceLines | None) -> list[str]:
         rows.append((f"step {step.index}", step.task, str(access), where))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [f"The race: {first.task} came before {second.task}; the other way round it passes."]
+    if is_tracked and (said := _variable(race, places)):
+        lines.append(f"    {said}")
     lines += [
         "    " + "  ".join((*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[3]))
         for row in rows
     ]
     return [*lines, ""]
+
+
+def _variable(race: Race, places: SourceLines | None) -> str:
+    """Say which variable of the source it is, who touches it, and where; "" when that is not known."""
+    name, said = "", []
+    for step, access in (race.first, race.second):
+        place = None if places is None else places.of_access(step.index, access.resource, access.write)
+        if place is None:
+            return ""
+        name = name or variable_at(place.path, place.line, access.resource) or ""
+        said.append(f"{'written' if access.write else 'read'} at {place} ({place.function} of {step.task})")
+    return f"{name} {', '.join(said)}" if name else ""
 
 
 def _marked(tasks: Sequence[str], before: int, after: int) -> str:
