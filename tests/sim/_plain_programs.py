@@ -208,7 +208,10 @@ log.append(f"{items}")
 log.append(me in items)
 items[:] = [me, 9]
 items.extend(seen)
-items += (t,)
+held = items; held += (me,)
+held = items; held += await wait([me]); log.append(held[:])
+held = seen; held |= {7 + me}
+held = box.items; held *= 2
 del items[0]
 log.append(items.pop())
 items.reverse()
@@ -232,7 +235,6 @@ seen.add(me + 2)
 seen.discard(1)
 log.append(sorted(seen))
 log.append(2 in seen)
-seen |= {7 + me}
 log.append(len(seen & {1, 2}))
 queue.append(me)
 queue.appendleft(me)
@@ -329,6 +331,9 @@ log.append(box is alias and box.n == alias.n)
 for x in items: log.append(x)
 for x in list(items):\n    await trio.lowlevel.checkpoint()\n    log.append(x)\n    break
 for x in items:\n    log.append(x)\n    await trio.lowlevel.checkpoint()\n    if len(log) > 2: break
+items.append(me)
+items.insert(0, t)
+for x in items:\n    await trio.lowlevel.checkpoint()\n    log.append(x)
 for k in table:\n    log.append(k)
 box.n = await wait(box.n)
 box.n += await wait(1)
