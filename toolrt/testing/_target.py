@@ -53,8 +53,7 @@ def target_interleaving(execution: Execution, label: str = "") -> dict[str, int]
     Returns:
         The features.
 
-    Raises:
-        InvalidArgument: Hypothesis's: it was called with one label twice in an example, or outside of one.
+    Hypothesis refuses (`hypothesis.errors.InvalidArgument`) one label twice in an example, and a call outside of one.
 
     Checkpoint: never (it is not async).
 
