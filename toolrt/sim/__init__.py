@@ -42,6 +42,7 @@ from toolrt.sim.exploring._estimate import Estimate, estimate
 from toolrt.sim.exploring._explore import explore, replay, run
 from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._report import Failure, Report, Verdict
+from toolrt.sim.exploring._temporal import always, eventually, reachable, sometimes
 from toolrt.sim.judging._history import Operation, OperationEnd, recorded
 from toolrt.sim.judging._history import OperationHistory as History
 from toolrt.sim.judging._judges import HistoryJudgement, linearizable, serializable
@@ -117,18 +118,22 @@ __all__ = [
     "Strategy",
     "Strayed",
     "Verdict",
+    "always",
     "choose",
     "compare",
     "estimate",
+    "eventually",
     "explore",
     "faults",
     "leave_real",
     "linearizable",
+    "reachable",
     "recorded",
     "replay",
     "run",
     "scope",
     "serializable",
+    "sometimes",
     "tracked",
     "watch",
 ]

@@ -38,7 +38,7 @@ class _Round:
 
     __slots__ = ("begin", "limit", "saw_time", "steps")
 
-    def __init__(self, begin: _State) -> None:
+    def __init__(self, begin: _Standing) -> None:
         self.begin = begin
         self.steps: list[int] = []
         self.saw_time = False
@@ -87,12 +87,12 @@ class Fairness:
         if not actor.is_watched:
             # Not again before so many more checkpoints.
             actor.passed = -2
-            if _may_come_back(actor.task.coro) and (now := _State.of(actor.task.coro)) is not None:
+            if _may_come_back(actor.task.coro) and (now := _Standing.of(actor.task.coro)) is not None:
                 self._rounds[actor] = _Round(now)
                 actor.is_watched = True
                 actor.passed = 0
             return False
-        now = _State.of(actor.task.coro)
+        now = _Standing.of(actor.task.coro)
         going_on = self._rounds[actor]
         going_on.steps.append(index)
         if now is not None and now.equals(going_on.begin):
@@ -151,7 +151,7 @@ def _may_come_back(coroutine: Any) -> bool:
     return False
 
 
-class _State:
+class _Standing:
     """Where a task stands, with what values."""
 
     __slots__ = ("places", "values")
@@ -161,9 +161,9 @@ class _State:
         self.values: list[Any] = []
 
     @staticmethod
-    def of(coroutine: Any) -> _State | None:
+    def of(coroutine: Any) -> _Standing | None:
         """Give the state of a task; None when it stands in something that does not show its state."""
-        state = _State()
+        state = _Standing()
         frame: Any
         while coroutine is not None:
             if type(coroutine) is CoroutineType:
@@ -185,7 +185,7 @@ class _State:
             coroutine = inner
         return state
 
-    def equals(self, other: _State) -> bool:
+    def equals(self, other: _Standing) -> bool:
         """Say whether the task will do the same from here."""
         return (
             self.places == other.places

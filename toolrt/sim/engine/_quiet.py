@@ -76,6 +76,7 @@ _LOOKING_METHODS: dict[type, frozenset[str]] = {
     set: frozenset(("issubset", "issuperset", "isdisjoint", "copy", "__contains__", "__len__", "__iter__")),
     deque: frozenset(("index", "count", "copy", "__contains__", "__getitem__", "__len__", "__iter__")),
 }
+_DECIDED = str(PurePath("_trio_internals") / "_decided.py")
 _CURRENT_TIME = VirtualClock.current_time.__code__
 _VALUES = (str, bytes, int, float, complex, tuple, frozenset, range, type(None))
 
@@ -239,14 +240,14 @@ class StepWatch:
         self._calling = None
         if frame is self._outermost:
             self._is_inside = True
-            if code.co_filename.startswith(_PASSED_OVER):
+            if _is_passed_over(code):
                 frame.f_trace_lines = frame.f_trace_opcodes = False
                 return self._left
         if not self._is_inside:
             return None
-        if code is _CURRENT_TIME:
+        if code is _CURRENT_TIME or (code.co_name == "_looked" and code.co_filename.endswith(_DECIDED)):
             self.saw_time = True
-        if self.wrote or code in CHECKPOINTS or code.co_filename.startswith(_PASSED_OVER):
+        if self.wrote or code in CHECKPOINTS or _is_passed_over(code):
             return None
         if id(frame) not in self._resumed:
             if frame.f_lasti > _facts_of(code).start and frame not in self._made:
@@ -287,8 +288,13 @@ class StepWatch:
         if event != "c_call" or not self._is_inside:
             return
         self._calling = None
-        if not (self.wrote or _only_looks(function) or frame.f_code.co_filename.startswith(_PASSED_OVER)):
+        if not (self.wrote or _only_looks(function) or _is_passed_over(frame.f_code)):
             self.wrote = frame.f_code not in CHECKPOINTS
+
+
+def _is_passed_over(code: CodeType) -> bool:
+    # Draws of random numbers, and a sleep that moves the clock, are writes like any other.
+    return code.co_filename.startswith(_PASSED_OVER) and not code.co_filename.endswith(_DECIDED)
 
 
 def _only_looks(function: Any) -> bool:

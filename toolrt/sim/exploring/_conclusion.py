@@ -18,6 +18,7 @@ from toolrt.sim.exploring._judge import Judgement, judge
 from toolrt.sim.exploring._outcomes import never_made
 from toolrt.sim.exploring._report import Failure, Report, Verdict
 from toolrt.sim.exploring._tally import outcome_key
+from toolrt.sim.exploring._temporal import shown, unmet
 from toolrt.sim.exploring._unseen import unseen_state
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Policy
@@ -115,6 +116,9 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     if missing and verdict is Verdict.PASS:
         verdict = Verdict.FAIL if complete else Verdict.INCONCLUSIVE
         why = None if complete else "expected outcomes were not seen; more executions may make them"
+    if (wanted := unmet(task.check)) is not None and verdict is Verdict.PASS:
+        verdict, why = (Verdict.FAIL if complete else Verdict.INCONCLUSIVE), wanted
+    claim += shown(task.check)
     extra = (task.cancel_at, task.clock, task.clock_moves, task.order)
     actors = named_actors(*extra)
     if task.tracking is not None:

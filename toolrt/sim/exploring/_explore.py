@@ -23,6 +23,7 @@ from toolrt.sim.exploring._progress import ExplorationProgress as Progress
 from toolrt.sim.exploring._repeats import step_in_words, told_by
 from toolrt.sim.exploring._report import Report
 from toolrt.sim.exploring._sequence import exploration
+from toolrt.sim.exploring._temporal import needs_one_process, observing, together
 from toolrt.sim.exploring._workers import ExploredProgram
 from toolrt.sim.policies import Fifo, Policy, Replay
 from toolrt.sim.programs._actors import DEFAULT_CLOCK_MOVES, with_actors, with_clock, with_order
@@ -239,6 +240,7 @@ def explore(
         not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1
     ):
         raise DefinitionRefused("max_executions", "a number of executions, 1 or more, or None", max_executions)
+    check = together(check)
     if check is not None and not callable(check):
         raise DefinitionRefused("check", "a function of an execution, or None", check)
     leaves_out = getattr(check, "leaves_out", ())
@@ -254,6 +256,9 @@ def explore(
     checked_job(program, Fifo(), step_limit)
     # Refuse what may not happen beside it, too.
     check = with_outcomes(check, outcomes)
+    program = observing(program, check)
+    if needs_one_process(check) and not (jobs == 1 and checkpoint is None):
+        raise DefinitionRefused("jobs with sim.always and the like", "1, without a checkpoint", jobs)
     tracking = tracking_of(program, track)
     task = ExploredProgram(program, check, step_limit, cancel_at, clock, clock_moves, order, tracking)
     task.bound()
