@@ -19,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanation" / "mutation.md"
 KEPT = ROOT / "docs" / "explanation" / "mutation.json"
+REASONS = ROOT / "tests" / "mutation" / "equivalent.json"
 BY_MACHINE = ROOT / "docs" / "explanation" / "mutation-by-machine.json"
 
 
@@ -60,13 +61,17 @@ def score_table(score: dict[str, Any]) -> str:
 
 def machine_table(found: dict[str, Any]) -> str:
     """Give a row for each module."""
+    reasons = json.loads(REASONS.read_text(encoding="utf-8"))
     rows = {module: row for module, row in found["modules"].items() if row["tried"]}
-    tried, killed, equal = (sum(row[key] for row in rows.values()) for key in ("tried", "killed", "equivalent"))
+    alike = reasons.keys() & set(found["survivors"])
+    equal = {module: sum(name.startswith(f"{module} ") for name in alike) for module in rows}
+    tried, killed = (sum(row[key] for row in rows.values()) for key in ("tried", "killed"))
+    others = max(1, tried - sum(equal.values()))
     sample = "Every mutant" if tried == found["mutants"] else f"{tried} of {found['mutants']:,} mutants, drawn evenly"
     killers = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in found["killers"].items())
     lines = [
-        f"{sample}, at commit `{found['commit']}`: {killed} of {tried} killed, {equal} equivalent; "
-        f"{killed / max(1, tried - equal):.0%} of those that are not. "
+        f"{sample}, at commit `{found['commit']}`: {killed} of {tried} killed, {sum(equal.values())} equivalent; "
+        f"{killed / others:.0%} of those that are not. "
         f"Besides the other properties each met those of {found['examples']} shipped examples that run its function.",
         "",
         f"Who killed how many: {killers}.",
@@ -75,8 +80,8 @@ def machine_table(found: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for module, row in rows.items():
-        left = row["tried"] - row["killed"] - row["equivalent"]
-        lines.append(f"| `{module}` | {row['tried']} | {row['killed']} | {row['equivalent']} | {left} |")
+        left = row["tried"] - row["killed"] - equal[module]
+        lines.append(f"| `{module}` | {row['tried']} | {row['killed']} | {equal[module]} | {left} |")
     return "\n".join(lines)
 
 

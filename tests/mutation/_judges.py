@@ -25,6 +25,7 @@ from tests.order.test_merge import test_modifiers_apply_in_call_order_and_refuse
 from tests.order.test_merge import test_value_has_changed_where_it_is_not_the_same as values
 from tests.order.test_slots import test_free_slots_go_to_the_outermost_lane_first_and_then_by_places as free_slots
 from tests.order.test_slots import test_slots_are_counted as slots
+from tests.order.test_tickets import test_tables_belong_to_one_run_of_an_event_loop_at_a_time as tenure
 from tests.order.test_tickets import test_tickets_wait_for_earlier_conflicts_and_nothing_else as tickets
 from tests.properties.test_concurrent_batches import test_laws_hold_for_batches_that_share_a_workspace as two_batches
 from tests.properties.test_proof import refused
@@ -88,6 +89,7 @@ JUDGES = (
     _of(stale, 200),
     _of(lanes, 100),
     _of(circles, 200),
+    _of(tenure, 100),
     _of(tickets, 500),
     _of(machine, 500),
     Judge("long_lane", long_lane),

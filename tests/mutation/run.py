@@ -5,6 +5,7 @@
     python -m tests.mutation.run --seconds 600      as many as that allows, drawn evenly
     python -m tests.mutation.run --write            keep the result in docs/explanation/mutation-by-machine.json, too
     python -m tests.mutation.run --only _slots      modules whose name ends so
+    python -m tests.mutation.run --only _run --add  the same, added to what is kept of other modules
     python -m tests.mutation.run --survivors        those alone that survived the run that is kept
 
 One process runs each property test and the shipped examples once, on the code as it is, and notes which functions they
@@ -27,7 +28,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.mutation._judges import EXAMPLES, Bench, bench
+from tests.mutation._judges import EXAMPLES, JUDGES, Bench, bench
 from tests.mutation._mutants import CodeMutant, applied_code, mutants_of
 
 __all__ = ["KEPT", "MODULES", "REASONS", "judged"]
@@ -107,6 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append")
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--add", action="store_true")
     asked = parser.parse_args(arguments)
     modules = [one for one in MODULES if asked.only is None or one.endswith(tuple(asked.only))]
     began = time.perf_counter()
@@ -116,10 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         again = set(_kept()["survivors"])
         chosen = [one for one in mutants if one.name in again]
     Random(asked.seed).shuffle(chosen)  # so that a run that ends early is an even sample
-    judges = bench(asked.seed, asked.examples)
+    early = JUDGES if any(".order." in module for module in modules) else ()
+    judges = bench(asked.seed, asked.examples, early)
     print(f"{len(chosen)} of {len(mutants)} mutants, {len(judges.examples)} examples", flush=True)
     reasons: dict[str, str] = json.loads(REASONS.read_text(encoding="utf-8"))
-    rows: dict[str, dict[str, int]] = {one: {"tried": 0, "killed": 0, "equivalent": 0} for one in modules}
+    rows: dict[str, dict[str, int]] = {one: {"tried": 0, "killed": 0} for one in modules}
     survivors: list[str] = []
     killers: Counter[str] = Counter()
     for mutant, answer in judged(chosen, judges, asked.jobs):
@@ -135,29 +138,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             killers[answer[1]] += 1
             if mutant.name in reasons:
                 print(f"killed, and said to be equivalent: {mutant.name}", flush=True)
-        elif mutant.name in reasons:
-            row["equivalent"] += 1
         else:
             survivors.append(mutant.name)
-            print(f"survived: {mutant.name}  [line {mutant.line}]", flush=True)
-    tried, killed, equivalent = (sum(row[key] for row in rows.values()) for key in ("tried", "killed", "equivalent"))
+            if mutant.name not in reasons:
+                print(f"survived: {mutant.name}  [line {mutant.line}]", flush=True)
+    tried, killed = (sum(row[key] for row in rows.values()) for key in ("tried", "killed"))
+    equivalent = len(reasons.keys() & set(survivors))
     seconds = time.perf_counter() - began
     score = killed / max(1, tried - equivalent)
     print(f"{killed} of {tried} killed, {equivalent} equivalent: {score:.1%} of the others, in {seconds:,.0f} s")
-    if asked.write:
+    if asked.write or asked.add:
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+        before = _kept() if asked.add else {"mutants": 0, "seconds": 0, "modules": {}, "killers": {}, "survivors": []}
         kept = {
             "commit": commit.stdout.strip(),
-            "mutants": len(mutants),
+            "mutants": before["mutants"] + len(mutants),
             "examples": len(judges.examples),
             "seed": asked.seed,
-            "seconds": round(seconds),
-            "modules": rows,
-            "killers": dict(killers.most_common()),
-            "survivors": sorted(survivors),
+            "seconds": before["seconds"] + round(seconds),
+            "modules": {**before["modules"], **rows},
+            "killers": dict((Counter(before["killers"]) + killers).most_common()),
+            "survivors": sorted([*before["survivors"], *survivors]),
         }
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    return 1 if survivors else 0
+    return 1 if len(survivors) > equivalent else 0
 
 
 if __name__ == "__main__":

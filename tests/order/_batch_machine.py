@@ -112,6 +112,7 @@ class Shell(Recording):
             assert not (earlier.tickets and changes(earlier, call)), "what its claims look at may still change"
         claims = self.batch.some_claims() if lane.shared else (Claim((), WRITE, subtree=True),)
         if call.asked is not None:
+            assert self.batch.asked_in[call.call_index] is lane, "its claims follow from the state of another lane"
             claims, call.asked, call.asks_again = call.asked, None, True
             self.batch.waited.add(call.call_index)
         refusal = "refused" if self.batch.choices.one_in(8) else None
@@ -119,6 +120,7 @@ class Shell(Recording):
 
     def ask_early(self, lane: LaneRecord, call: CallRecord) -> None:
         super().ask_early(lane, call)
+        self.batch.asked_in[call.call_index] = lane
         call.asked = self.batch.some_claims()
 
     def ask_late(self, lane: LaneRecord, call: CallRecord) -> None:
@@ -231,6 +233,8 @@ class BatchMachine:
         self.failures: list[int] = []
         self.waited: set[int] = set()
         self.asked_again: set[int] = set()
+        #: The lanes in which calls were asked early.
+        self.asked_in: dict[int, LaneRecord] = {}
 
     def step(self, event: str, *values: Any) -> list[Instruction]:
         """Let it happen, and look at what the shell would be told of it."""

@@ -180,7 +180,15 @@ def test_call_is_stale_where_a_modifier_sets_from_an_old_value(choices: Choices)
             gone = part in looked and part not in found.looked and (part in seen) != (part in before)
             if gone or (part in read and changed(part, seen, before)):
                 stale.add(part)
-    part = stale_part(applied(map(modifier, every), before, None), reads, seen)
+    merge = applied(map(modifier, every), before, None)
+    for one in merge.modifiers:
+        kinds = {"value": {key: one.after[key] for key in one.after}, "field": {BUDGET[1]: one.after.context_budget}}
+        for kind, name, *value in one.sets_json():
+            there = name in kinds[kind]
+            assert len(value) == there or kind == "field"
+            assert not there or value[0] is kinds[kind][name] or kinds[kind][name] is ODD
+        assert len(one.sets_json()) == len(one.sets)
+    part = stale_part(merge, reads, seen)
     assert (part is None) == (not stale)
     assert part is None or part in stale
 

@@ -9,7 +9,7 @@ from tests.order._choices import Choices, choices
 from tests.order._table_model import Beside
 from toolrt.errors import InternalError
 from toolrt.model import EVERYTHING, READ, WRITE, Claim
-from toolrt.order import ClaimTable
+from toolrt.order import ClaimTable, enter_tables, leave_tables, next_batch
 
 CLEAN = {"groups": 0, "waiting": 0, "ghosts": 0, "nodes": 0}
 
@@ -30,6 +30,40 @@ def test_tickets_wait_for_earlier_conflicts_and_nothing_else(choices: Choices) -
         tables.close(choices)
         tables.look()
     assert [table.statistics() for table, _ in tables.pairs] == [CLEAN] * len(tables.pairs)
+
+
+@settings(max_examples=2 * settings.default.max_examples)
+@given(choices=choices(80))
+def test_tables_belong_to_one_run_of_an_event_loop_at_a_time(choices: Choices) -> None:
+    """Until its last batch has left, or the run is over; then what it left in them is thrown away."""
+    tables = [ClaimTable(str(number)) for number in range(3)]
+    runs, over = [object() for _ in range(3)], set[int]()
+    held: dict[ClaimTable, list[object]] = {table: [] for table in tables}
+    numbers = dict.fromkeys(tables, 0)
+    while choices.more:
+        run, some = choices.one_of(runs), choices.some_of(tables, 3)
+        if choices.one_in(6):
+            over.add(id(run))
+        if choices.one_in(3):
+            leave_tables(some, run)
+            for table in some:
+                held[table] = held[table][1:] if held[table][:1] == [run] else held[table]
+            continue
+        taken = [
+            table for table in some if held[table] and held[table][0] is not run and id(held[table][0]) not in over
+        ]
+        assert enter_tables(some, run, lambda one: id(one) in over) is (taken[0] if taken else None)
+        for table in some if not taken else ():
+            gone = bool(held[table]) and held[table][0] is not run
+            held[table] = [run] if gone else [*held[table], run]
+            assert not (gone and table.busy), "it holds what another run has left"
+            if choices.one_in(3):
+                table.take([Claim("a", WRITE)])
+        if not taken:
+            number = next_batch(some)
+            assert number == 1 + max(numbers[table] for table in some)
+            numbers.update(dict.fromkeys(some, number))
+        assert [table.tenure for table in tables] == [(held[t][0], len(held[t])) if held[t] else None for t in tables]
 
 
 def test_ticket_release_tells_in_the_order_of_asking() -> None:
