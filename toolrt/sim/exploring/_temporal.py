@@ -213,10 +213,10 @@ def eventually(p: Callable[..., Any]) -> TemporalCheck:
 
 
 def sometimes(p: Callable[..., Any]) -> TemporalCheck:
-    """Give the check that `p` holds at the end of an execution; if of none: FAIL when all were run, else INCONCLUSIVE."""
+    """Give the check that `p` holds at the end of some execution; no execution fails it alone."""
     return TemporalCheck("sometimes", p)
 
 
 def reachable(p: Callable[..., Any]) -> TemporalCheck:
-    """Give the check that `p` holds after a step of an execution; if after none: FAIL when all were run, else INCONCLUSIVE."""
+    """Give the check that `p` holds after some step of some execution; no execution fails it alone."""
     return TemporalCheck("reachable", p)
