@@ -234,7 +234,7 @@ table["a"] = table.get("a", 0) + 1
 seen.add(me + 2)
 seen.discard(1)
 log.append(sorted(seen))
-log.append(2 in seen)
+log.append(1 in seen)
 log.append(len(seen & {1, 2}))
 queue.append(me)
 queue.appendleft(me)
