@@ -260,7 +260,7 @@ class OperationHistory:
         return iter(self.operations)
 
     def __str__(self) -> str:
-        parts = []
+        parts: list[str] = []
         # The last return so far: what is called later comes after all before it.
         last = -1.0
         for operation in self._operations:
