@@ -289,7 +289,7 @@ def program_of(make: Callable[[], Any], script: Script) -> Callable[[], Awaitabl
     return program
 
 
-async def _cancel(scope: trio.CancelScope) -> None:
+async def _cancel(scope: trio.CancelScope) -> None:  # noqa: ASYNC124  a task is one step
     scope.cancel()
 
 

@@ -77,7 +77,7 @@ def test_how_operations_end() -> None:
             with trio.move_on_after(1):
                 await history.call(event.wait)
 
-        async def raising() -> None:
+        async def raising() -> None:  # noqa: ASYNC124  a task is one step
             with pytest.raises(trio.ClosedResourceError):
                 history.now(channel.send_nowait, 3)
 

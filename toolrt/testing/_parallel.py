@@ -122,7 +122,7 @@ async def _answered(answer: Any) -> None:
         await answer
 
 
-async def _cancel(scope: trio.CancelScope) -> None:
+async def _cancel(scope: trio.CancelScope) -> None:  # noqa: ASYNC124  a task is one step
     scope.cancel()
 
 

@@ -89,7 +89,7 @@ def _slot(loses: bool) -> Callable[[], Any]:
 
         with trio.CancelScope() as scope:
 
-            async def cancel() -> None:
+            async def cancel() -> None:  # noqa: ASYNC124  a task is one step
                 scope.cancel()
 
             await history.call(put, 1)
