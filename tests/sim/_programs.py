@@ -216,6 +216,20 @@ async def _idle(world: World, log: list[Any], me: int, which: int) -> None:
     log.append(world.cells[which].get())
 
 
+def _called(world: World, me: int, which: int) -> None:
+    world.cells[which].set(2 * world.cells[which].get() + me)
+
+
+async def _soon(world: World, log: list[Any], me: int, which: int) -> None:
+    """Give Trio's loop a callback."""
+    trio.lowlevel.current_trio_token().run_sync_soon(_called, world, me, which)
+
+
+async def _system(world: World, log: list[Any], me: int, which: int) -> None:
+    """Spawn a task that the program does not wait for."""
+    trio.lowlevel.spawn_system_task(_add, world, [], me, which)
+
+
 OPERATIONS: dict[str, Callable[[World, list[Any], int, int], Awaitable[None]]] = {
     function.__name__[1:]: function
     for function in (
@@ -251,6 +265,8 @@ OPERATIONS: dict[str, Callable[[World, list[Any], int, int], Awaitable[None]]] =
         _now,
         _hurry,
         _idle,
+        _soon,
+        _system,
     )
 }
 

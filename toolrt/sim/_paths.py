@@ -6,12 +6,13 @@ comes before ``main.10``.
 
 Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
 first such scope that ``main`` has entered, ``cancel.2.0`` that of ``main.2``, and ``clock`` moves time.
-These two come after all tasks.
+These two come after all tasks.  Just before them comes ``callbacks``, Trio's task that calls what was given to
+``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``.
 """
 
 from __future__ import annotations
 
-__all__ = ["CANCEL", "CLOCK", "ROOT", "TaskPath", "key_of_path", "task_of"]
+__all__ = ["CALLBACKS", "CANCEL", "CLOCK", "ROOT", "TaskPath", "key_of_path", "task_of"]
 
 ROOT = "main"
 
@@ -21,6 +22,9 @@ CLOCK = "clock"
 #: The name of the step that cancels a scope: this, the numbers of the task that entered it, and the scope's number
 #: among those that this task has entered.
 CANCEL = "cancel"
+
+#: The path of Trio's task that calls what was given to ``run_sync_soon``.
+CALLBACKS = "callbacks"
 
 # Higher than any number of tasks.
 _LAST = 1 << 60
@@ -37,11 +41,14 @@ def key_of_path(path: str) -> tuple[int, ...]:
     task, chosen, choice = path.partition("=")
     root, *numbers = task.split(".")
     scope = root == CANCEL and bool(numbers) and not chosen
-    if (root != ROOT and not scope) or not all(map(_is_number, (*numbers, choice) if chosen else numbers)):
+    soon = root == CALLBACKS
+    if (root != ROOT and not scope and not soon) or not all(map(_is_number, (*numbers, choice) if chosen else numbers)):
         raise ValueError(f"{path!r} is not a task path such as {ROOT} or {ROOT}.0.2")
     key = tuple(map(int, numbers))
     if scope:
         return (_LAST, 0, *key)
+    if soon:
+        key = (*CALLBACKS_KEY, *key)
     return (*key, -1, int(choice)) if chosen else key
 
 
@@ -52,6 +59,10 @@ def task_of(path: str) -> str:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
+
+
+#: Where that task stands among all.
+CALLBACKS_KEY = (_LAST, -1)
 
 
 class TaskPath:

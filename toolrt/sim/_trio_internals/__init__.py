@@ -20,7 +20,7 @@ from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
-from toolrt.sim._trio_internals._things import TIME, Primitives, begun_under, cancels, reads
+from toolrt.sim._trio_internals._things import SOON, TIME, Primitives, begun_under, cancels, reads
 
 __all__ = [
     "CLOCKS",
@@ -29,6 +29,7 @@ __all__ = [
     "GOES_ON",
     "PARKED",
     "RANDOM",
+    "SOON",
     "TIME",
     "Decided",
     "Primitives",

@@ -125,6 +125,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         if is_known():
             replace(_run.Runner, "spawn_impl", slim_spawn())
             replace(_run.CancelScope, "_might_change_registered_deadline", slim_deadline())
+        replace(_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine))
         replace(_run.Runner, "current_statistics", _statistics_of_the_program(mine))
         thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
         refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
@@ -141,9 +142,14 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         refuse(_subprocess, "_open_process", "start a subprocess", outside)
         if "open_process" in trio.lowlevel.__dict__:
             refuse(trio.lowlevel, "open_process", "start a subprocess", outside)
+
+        def calls_callbacks(_: object, waits_for: object, *__: object) -> bool:
+            current = mine()
+            return current is not None and waits_for is current.runner.entry_queue.wakeup.wakeup_sock
+
         for name in _IO_WAITS:
             if name in _run.TheIOManager.__dict__:
-                refuse(_run.TheIOManager, name, "wait for real input or output", outside)
+                refuse(_run.TheIOManager, name, "wait for real input or output", outside, stays=calls_callbacks)
         for refusal in refusals():
             remedy = thread if refusal.action.startswith("start a thread") else outside
             refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=refusal.stays)
@@ -170,6 +176,26 @@ def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any
         return attrs.evolve(statistics, tasks_living=statistics.tasks_living - 1, tasks_runnable=runnable)
 
     return current_statistics
+
+
+def _soon_in_turn(mine: Callable[[], Seam | None]) -> Callable[..., None]:
+    """Make what gives Trio's loop a callback wake the task that calls it at once, where a step of the program does."""
+    real = _run.EntryQueue.run_sync_soon
+
+    @wraps(real)
+    def run_sync_soon(queue: Any, function: Callable[..., object], *args: Any, idempotent: bool = False) -> None:
+        seam = mine()
+        if seam is None or queue.done or not seam.owns(seam.current_task()) or seam.runner.entry_queue is not queue:
+            real(queue, function, *args, idempotent=idempotent)
+            return
+        if idempotent:
+            queue.idempotent_queue[function, args] = None
+        else:
+            queue.queue.append((function, args))
+        if not seam.call_soon():
+            queue.wakeup.wakeup_thread_and_signal_safe()
+
+    return run_sync_soon
 
 
 def outside_run(seam: Seam, call: Callable[[], None]) -> None:

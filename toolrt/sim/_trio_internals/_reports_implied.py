@@ -17,7 +17,7 @@ from typing import Any
 import trio
 
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._things import ANYTHING, TIME, Primitives, imply, is_inside
+from toolrt.sim._trio_internals._things import TIME, Primitives, imply, is_inside
 
 __all__ = ["report_implied"]
 
@@ -76,8 +76,9 @@ def report_implied(reporter: Reporter) -> None:
 
     def spawned(things: Primitives, runner: Any, function: Any, args: Any, into: Any, *_: Any, **more: Any) -> None:
         if more.get("system_task"):
-            things.implied.append((ANYTHING, True))
-        elif is_inside(context.task, into):
+            # Their nursery is open as long as the run lasts, and another run's has another name.
+            return
+        if is_inside(context.task, into):
             imply(things, things.name(into))
         else:
             things.implied.append((things.name(into), True))

@@ -19,7 +19,7 @@ from typing import Any
 import trio
 
 from toolrt.sim._trio_internals._reporter import Reporter
-from toolrt.sim._trio_internals._things import Primitives, reads, touch, writes
+from toolrt.sim._trio_internals._things import SOON, Primitives, reads, touch, writes
 
 __all__ = ["report_channels", "report_run_variables", "report_streams", "report_sync"]
 
@@ -139,7 +139,12 @@ def report_streams(reporter: Reporter) -> None:
 
 
 def report_run_variables(reporter: Reporter) -> None:
-    """Let run variables report."""
+    """Let run variables report, and what gives Trio's loop a callback."""
+
+    def gives(things: Primitives, queue: Any, *_: Any, **__: Any) -> None:
+        things.touched.append((SOON, True))
+
+    reporter.before(_run.EntryQueue, "run_sync_soon", gives)
     for name, write in (("get", False), ("set", True), ("reset", True)):
 
         def note(things: Primitives, self: Any, *_: Any, write: bool = write) -> None:

@@ -11,7 +11,7 @@ import outcome
 import trio
 from trio.lowlevel import Task
 
-from toolrt.sim._paths import ROOT, TaskPath
+from toolrt.sim._paths import CALLBACKS, CALLBACKS_KEY, ROOT, TaskPath
 from toolrt.sim._trio_internals._leftovers import Leftovers
 from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, stepper
 
@@ -53,8 +53,14 @@ class Seam:
         self.refused: Callable[[BaseException], None] = lambda refusal: None
         #: True: deadlines expire when `expire` is called, and not when Trio's loop looks at them.
         self.holds_deadlines = False
-        #: The path of every execution's first task.
+        #: Takes Trio's task that calls callbacks for one of the program's; set by the host for each execution.
+        self.adopts: Callable[[Task], None] = lambda task: None
+        #: The paths of every execution's first task, and of the one that calls callbacks.
         self.root_path = TaskPath((), ROOT)
+        self.callbacks_path = TaskPath(CALLBACKS_KEY, CALLBACKS)
+        # Trio's task that calls callbacks.
+        named = {task.name: task for task in runner.tasks}
+        self._caller = named.get("<TrioToken.run_sync_soon task>")
         #: What executions leave in it.
         self.leftovers = Leftovers(runner)
 
@@ -121,6 +127,26 @@ class Seam:
     def is_main(self, task: Task) -> bool:
         """Say whether `task` is the run's main task: the harness."""
         return task is self.runner.main_task
+
+    def has_system_nursery(self, nursery: Any) -> bool:
+        """Say whether `nursery` is the one that system tasks are in."""
+        return nursery is self.runner.system_nursery
+
+    def call_soon(self) -> bool:
+        """Wake Trio's task that calls callbacks, which is then one of the program's; say whether it could be woken.
+
+        It waits for a socket that another thread, or a signal, would write to; the program is neither.
+        """
+        caller: Any = self._caller
+        if caller is None:
+            return False
+        self.adopts(caller)
+        abort = caller._abort_func
+        if abort is not None:
+            if abort(None) is not trio.lowlevel.Abort.SUCCEEDED:
+                return False
+            self.runner.reschedule(caller)
+        return True
 
     def wake(self, task: Task) -> None:
         """Make a parked task runnable."""

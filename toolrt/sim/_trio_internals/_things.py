@@ -18,6 +18,7 @@ from toolrt.probe import ANYTHING, Resource
 
 __all__ = [
     "ANYTHING",
+    "SOON",
     "TIME",
     "Primitives",
     "begun_under",
@@ -41,6 +42,9 @@ Access = tuple[Resource, bool]
 #: Written when the clock moves beside tasks that can run; read by a step that asks for the time, changes what the clock
 #: can move to, or stops being able to run.
 TIME: Resource = ("time",)
+
+#: Written by a step that gives Trio's loop a callback, and by the one that calls all there are.
+SOON: Resource = ("run_sync_soon",)
 
 # The second part of the name of what was made outside an execution, as `Cell` has it.
 _OUTSIDE = "outside"

@@ -57,6 +57,8 @@ class ExecutionRecord:
             for contents in WATCHED_OUTSIDE:
                 contents.look()
             self.watched += WATCHED_OUTSIDE
+        #: True when the program's first task has ended, and did not have to wait for all others.
+        self.cut = False
         #: In which orders tasks step: "any", or "trio" (`_passes`).
         self.order = "any"
         #: The choices that no task's step makes, or None.
@@ -151,6 +153,13 @@ class ExecutionRecord:
         """Keep a step of a task, with what it has reported up to now."""
         self.take_implied()
         self.steps.append((actor, enabled, choice, self.take_touched(), self._clock.now, causes))
+
+    def end_with(self, step: int, cut: bool) -> None:
+        """Note that `step` has ended the program; `cut`: it did not wait for all, and what was left never happens."""
+        if not cut:
+            return
+        self.cut = True
+        self.implied[step] = (*self.implied.get(step, ()), (ANYTHING, True))
 
     def add_other(self, name: str, enabled: tuple[str, ...], choice: int, causes: tuple[int, ...] = ()) -> None:
         """Keep a step that no task makes, with what it has reported."""

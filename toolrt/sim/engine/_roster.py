@@ -19,7 +19,7 @@ from trio.lowlevel import Task
 
 from toolrt.probe import Resource
 from toolrt.sim._paths import TaskPath, key_of_path
-from toolrt.sim._trio_internals import Primitives, Seam, nursery_of
+from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
 __all__ = ["Actor", "RawStep", "Roster"]
@@ -84,7 +84,9 @@ class Roster:
         "_seam",
         "_steps",
         "actors",
+        "callbacks",
         "foreign",
+        "has_beside",
         "keys",
         "last",
         "last_ready",
@@ -112,6 +114,10 @@ class Roster:
         self.later: list[Actor] = []
         #: Foreign tasks from Trio's run queue.
         self.foreign: list[Task] = []
+        #: Trio's task that calls callbacks, once the program has given one; and whether the program has tasks that its
+        #: first task does not wait for.
+        self.callbacks: Actor | None = None
+        self.has_beside = False
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
         self.origin = -1
         self.spawner: Actor | None = None
@@ -123,6 +129,7 @@ class Roster:
         things.actors, things.actor_of = self.actors, self.actors.__getitem__
         self._seam.owns, self._seam.key_of = self.actors.__contains__, self.key_of
         self._seam.count_runnable, self._seam.refused = self.ready.__len__, refuse
+        self._seam.adopts = self.adopt_callbacks
 
     def pop_first(self) -> Actor:
         """Take the first of the enabled tasks; it becomes the one that stepped last."""
@@ -155,7 +162,8 @@ class Roster:
         self.yielded.clear()
 
     def clear_runnable(self) -> None:
-        """Forget which tasks can run."""
+        """Forget which tasks can run; the one that calls callbacks is Trio's again."""
+        self.release_callbacks()
         self.later.clear()
         self.yielded.clear()
         self.clear_ready()
@@ -166,14 +174,6 @@ class Roster:
         self.ready.clear()
         self.names.clear()
         self.last_ready = False
-
-    def with_joined(self, actor: Actor, causes: tuple[int, ...]) -> tuple[int, ...]:
-        """Add to `causes` the last steps of the children whose nursery `actor` has just left."""
-        joined = set(causes)
-        for nursery in [*actor.exits]:
-            if self._seam.is_closed(nursery):
-                joined.update(actor.exits.pop(nursery))
-        return tuple(sorted(joined))
 
     def take(self, task: Task) -> None:
         """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
@@ -215,7 +215,9 @@ class Roster:
         else:
             parent = self.actors.get(nursery.parent_task)
             if parent is None and nursery is not self._nursery:
-                return None
+                if self.spawner is None or not self._seam.has_system_nursery(nursery):
+                    return None
+                self.has_beside = True
             # The caller of start_soon is the parent, not the owner of the nursery: a name then depends on what one task
             # did, not on the order in which several tasks used the same nursery.
             parent = self.spawner or parent
@@ -225,6 +227,44 @@ class Roster:
             parent.spawned += 1
         actor = self.actors[task] = Actor(task, path, self.origin)
         return actor
+
+    def adopt_callbacks(self, task: Task) -> None:
+        """Take Trio's task that calls callbacks for one of the program's."""
+        if self.callbacks is None:
+            self.has_beside = True
+            self.callbacks = self.actors[task] = Actor(task, self._seam.callbacks_path, -1)
+            # So that its steps are looked at before they begin.
+            self.callbacks.exits[None] = []  # type: ignore[index]
+
+    def release_callbacks(self) -> None:
+        """Give that task back to Trio."""
+        actor, self.callbacks = self.callbacks, None
+        if actor is None:
+            return
+        del self.actors[actor.task]
+        if self.last_ready and self.last is actor:
+            self.last_ready = False
+        elif actor in self.ready:
+            self.remove(actor)
+        elif actor in self.later:
+            self.later.remove(actor)
+        else:
+            return
+        self.foreign.append(actor.task)
+
+    def with_joined(
+        self, actor: Actor, causes: tuple[int, ...], implied: list[tuple[Resource, bool]]
+    ) -> tuple[int, ...]:
+        """Add the last steps of the children whose nursery `actor` has just left."""
+        if actor is self.callbacks:
+            # It takes all callbacks there are.
+            implied.append((SOON, True))
+            return causes
+        joined = set(causes)
+        for nursery in [*actor.exits]:
+            if self._seam.is_closed(nursery):
+                joined.update(actor.exits.pop(nursery))
+        return tuple(sorted(joined))
 
     def key_of(self, task: Task) -> tuple[int, ...]:
         """Give a task's sort key; foreign tasks come first, by age."""
@@ -242,7 +282,9 @@ class Roster:
     def waiting(self, waits_on: list[tuple[str, tuple[str, ...]]] | None = None) -> list[tuple[str, str]]:
         """Say in words what each living task waits for, by path; add to `waits_on` the tasks it waits for."""
         waiting = []
-        living = [actor for actor in self.actors.values() if actor.task in self._seam.tasks]
+        living = [
+            actor for actor in self.actors.values() if actor.task in self._seam.tasks and actor is not self.callbacks
+        ]
         for actor in sorted(living, key=attrgetter("key")):
             asked: dict[str, None] = {}
 

@@ -211,9 +211,9 @@ class Scheduler:
                 if not last_ready and not ready:
                     if passes is not None and passes.begin():
                         continue
-                    if extra is None or not extra.open or self.given_up or self._ended:
-                        if self._ended:
-                            return
+                    if self._ended:
+                        return
+                    if extra is None or not extra.open or self.given_up:
                         self._rest()
                         continue
                 # 5. unwind
@@ -293,7 +293,7 @@ class Scheduler:
                         causes = (actor.cause,)
                     actor.cause = -1
                 if actor.exits:
-                    causes = roster.with_joined(actor, causes)
+                    causes = roster.with_joined(actor, causes, implied)
                 task = actor.task
                 record.running = roster.spawner = actor
                 if statuses is not None:
@@ -364,6 +364,7 @@ class Scheduler:
                 if owner is not None:
                     owner.exits.setdefault(nursery, []).append(index)
                 elif self._ended and not self._harness_woken:
+                    record.end_with(index, roster.has_beside)
                     if foreign or self.given_up or not seam.leftovers.are_none(self._nursery):
                         self._wake_harness()
                     else:
@@ -398,7 +399,6 @@ class Scheduler:
         name, record = enabled[choice], self.record
         if self._passes is not None:
             self._passes.reopen()
-        # It is the cause of what it wakes.
         self.roster.origin = len(record.steps)
         record.add_other(name, enabled, choice, extra.announce(name))
         self.roster.wake_yielded()
@@ -514,6 +514,7 @@ class Scheduler:
 
     def _wake_harness(self) -> None:
         self._ended = True
+        self.roster.release_callbacks()
         if not self._harness_woken:
             self._harness_woken = True
             self._seam.wake(self._harness)

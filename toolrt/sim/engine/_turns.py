@@ -1,9 +1,9 @@
-"""Gives turns to *foreign* tasks beside the program: the harness, system tasks, and Trio's own.
+"""Gives turns to *foreign* tasks beside the program: the harness, and what no task of the program has begun.
 
 Rules.  Foreign tasks are no choice.  They run straight away, in Trio's loop, in the order they were spawned, together
-with the callbacks given to `run_sync_soon`.  Those that never stop take turns with the program: after a while a step of
-the program comes first whenever there is one.  Passes in which foreign tasks run and no task of the program steps are
-counted, and the step limit ends them too.
+with the callbacks that a thread or a signal gives to `run_sync_soon`.  Those that never stop take turns with the
+program: after a while a step of the program comes first whenever there is one.  Passes in which foreign tasks run and
+no task of the program steps are counted, and the step limit ends them too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,12 @@ class Turns:
     def is_programs(self, ended: bool) -> bool:
         """Say whether the program steps next although foreign tasks can run: these have had their turn."""
         roster = self._roster
-        if ended or not (roster.last_ready or roster.ready) or self._passes < self._patience:
+        if ended or not (roster.last_ready or roster.ready or roster.later):
+            return False
+        if not self._foreign and roster.callbacks is not None:
+            # The callbacks that wait are called by a task of the program's.
+            return True
+        if self._passes < self._patience:
             return False
         self._patience = 1
         self._passes = 0
@@ -76,7 +81,7 @@ class Turns:
         The harness ends tasks, which must not be in its own pass.
         """
         roster, record, foreign = self._roster, self._record, self._foreign
-        if record.beside is None:
+        if record.beside is None and not ended:
             record.beside = self._seam.foreign_among(foreign)
         # What Trio does before it asks again has no step for a cause.
         roster.origin = -1

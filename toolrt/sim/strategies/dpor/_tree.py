@@ -103,6 +103,8 @@ class ExecutionTree:
                 if node.races and (second >= kept or ever[node.key] is not node.footprint):
                     for first in node.races:
                         self._reverse(first, second)
+        if record.cut and not redundant:
+            self._let_others_step_before_the_end()
         if self.current.chooses:
             self._let_others_begin(kept + 1)
         if record.extra is not None or record.canceller is not None:
@@ -171,6 +173,17 @@ class ExecutionTree:
                 for name in node.enabled:
                     if name != node.name and name not in self.current.may and name not in node.sleep:
                         node.tree.setdefault(name, any_step() if self.careful else (WILD, {}, ()))
+
+    def _let_others_step_before_the_end(self) -> None:
+        """Try each task that the end of the program has kept from its step, in the place of the step that ended it."""
+        index = len(self.current.nodes) - 1
+        node = self.current.nodes[index]
+        names = [name for name in node.enabled if name != node.name and name not in node.sleep]
+        if index < self._base:
+            self.found += [(index, [Move(name, WILD, (), True, False)]) for name in names]
+            return
+        for name in names:
+            node.tree.setdefault(name, any_step() if self.careful else (WILD, {}, ()))
 
     def _let_others_step(self, events: Events, kept: int, offered: tuple[str, ...]) -> None:
         """Try each optional step that did not happen, where it was enabled last; between passes everywhere."""
