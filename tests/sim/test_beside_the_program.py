@@ -174,7 +174,7 @@ for line in sys.stdin.read().splitlines():
 
 @pytest.mark.process
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_replays_are_the_same_in_another_process(root: pathlib.Path) -> None:
+def test_replays_are_the_same_in_another_process() -> None:
     """Byte for byte, in both orders."""
     lines, traces = [], []
     for program, _, _ in LISTED.values():
@@ -186,7 +186,7 @@ def test_replays_are_the_same_in_another_process(root: pathlib.Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _REPLAY],
         input="\n".join(lines),
-        cwd=root,
+        cwd=pathlib.Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,
