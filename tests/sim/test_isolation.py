@@ -478,7 +478,9 @@ def test_both_ways_of_stepping_deadlock_and_unwind(monkeypatch: pytest.MonkeyPat
                 continue
 
     async def spin() -> None:
+        rounds = sim.Cell(0, name="rounds")
         while True:
+            rounds.set(rounds.get() + 1)
             await checkpoint()
 
     assert isinstance(sim.run(stubborn).error, Deadlock)

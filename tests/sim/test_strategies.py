@@ -351,14 +351,37 @@ async def _polls() -> bool:
     return ready.get()
 
 
+async def _counts_and_polls() -> bool:
+    """One task polls for what another sets, and counts its rounds: none of its steps is a yield."""
+    ready, rounds = sim.Cell(False, name="ready"), sim.Cell(0, name="rounds")
+
+    async def poll() -> None:
+        while not ready.get():
+            rounds.set(rounds.get() + 1)
+            await checkpoint()
+
+    async def tell() -> None:
+        ready.set(True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poll)
+        nursery.start_soon(tell)
+    return ready.get()
+
+
 def test_starved_task_makes_a_livelock_undecided() -> None:
     """A schedule that never gives a task its turn shows no livelock: no scheduler of Trio's makes it."""
-    execution = sim.run(_polls, sim.Choices(), step_limit=100)
+    execution = sim.run(_counts_and_polls, sim.Choices(), step_limit=100)
     assert isinstance(execution.error, StepLimit)
     assert execution.error.starved == ("main.1",)
     assert "main.1 never had a turn" in str(execution.error)
-    report = sim.explore(_polls, sim.Random(sim.Choices(), 1), step_limit=100)
+    report = sim.explore(_counts_and_polls, sim.Random(sim.Choices(), 1), step_limit=100)
     assert (report.verdict, report.undecided) == (sim.INCONCLUSIVE, 1)
+
+
+def test_polling_task_gives_way_under_every_schedule() -> None:
+    """A round of polling that finds nothing changed is a yield: the other task has its turn."""
+    assert sim.run(_polls, sim.Choices(), step_limit=100).value is True
 
 
 def test_polling_program_passes_a_fair_sample() -> None:
@@ -499,14 +522,15 @@ def test_estimate_has_the_logarithm_of_what_it_says(programs) -> None:
 def test_estimate_of_a_program_that_never_ends_says_so() -> None:
     """Where the step limit ended the samples the number is too low, and beyond a float it is infinite."""
 
-    async def spin() -> None:
+    async def spin(rounds: sim.Cell[int]) -> None:
         while True:
+            rounds.set(rounds.get() + 1)
             await checkpoint()
 
     async def program() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(spin)
-            nursery.start_soon(spin)
+            nursery.start_soon(spin, sim.Cell(0, name="a"))
+            nursery.start_soon(spin, sim.Cell(0, name="b"))
 
     estimate = sim.estimate(program, samples=3, step_limit=5_000)
     assert estimate.schedules == float("inf")
