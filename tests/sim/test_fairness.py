@@ -390,3 +390,33 @@ def test_cancel_in_trios_orders() -> None:
     """A cancel at any step comes into a circle too."""
     report = sim.explore(stuck, sim.Exhaustive(), lambda execution: True, cancel_at="any", order="trio", step_limit=100)
     assert report.outcomes.keys() == {sim.CANCELLED, "Livelock"}
+
+
+@pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.DPOR()], ids=repr)
+def test_tracked_code_polls(strategy) -> None:
+    """What tracked code reports of reads is no write; what it reports of writes is."""
+
+    async def program() -> Any:
+        box: dict[str, Any] = {"x": None}
+        items = [1]
+        seen: list[int] = []
+
+        async def spin() -> None:
+            while box["x"] is None:
+                await checkpoint()
+            seen.append(len(items))
+
+        async def pops() -> None:
+            while items:
+                items.pop()
+                await checkpoint()
+
+        async def put() -> None:
+            await checkpoint()
+            box["x"] = 1
+
+        await beside(spin, pops, put)
+        return tuple(seen)
+
+    report = sim.explore(program, strategy, lambda execution: True, 3000, track=True, step_limit=60)
+    assert report.outcomes.keys() == {(0,), (1,)}, report

@@ -76,6 +76,15 @@ _LOOKING_METHODS: dict[type, frozenset[str]] = {
     set: frozenset(("issubset", "issuperset", "isdisjoint", "copy", "__contains__", "__len__", "__iter__")),
     deque: frozenset(("index", "count", "copy", "__contains__", "__getitem__", "__len__", "__iter__")),
 }
+# What tracked code calls to say that it reads; a report of a write is none.
+_TRACKING = str(_HERE / "programs" / "tracking")
+_TRACKED_READS = frozenset(
+    (
+        *("load", "item", "load_item", "load_cell", "load_global", "read_attribute", "read_item"),
+        *("report", "name_of", "_name_it", "kind_of", "touch_key", "plain_key", "key_is_plain", "in_class"),
+        *("_own", "_is_ours", "_class_attribute", "_module_attribute", "_cell_name"),
+    )
+)
 _DECIDED = str(PurePath("_trio_internals") / "_decided.py")
 _CURRENT_TIME = VirtualClock.current_time.__code__
 _VALUES = (str, bytes, int, float, complex, tuple, frozenset, range, type(None))
@@ -245,6 +254,11 @@ class StepWatch:
                 return self._left
         if not self._is_inside:
             return None
+        if code.co_name == "report" and code.co_filename.startswith(_TRACKING):
+            self.wrote |= bool(frame.f_locals["write"])
+        if code.co_filename.startswith(_TRACKING) and code.co_filename.endswith("_calls.py"):
+            # What it calls is looked at, and a call that cannot be seen is reported as a write of anything.
+            return None
         if code is _CURRENT_TIME or (code.co_name == "_looked" and code.co_filename.endswith(_DECIDED)):
             self.saw_time = True
         if self.wrote or code in CHECKPOINTS or _is_passed_over(code):
@@ -293,6 +307,8 @@ class StepWatch:
 
 
 def _is_passed_over(code: CodeType) -> bool:
+    if code.co_name in _TRACKED_READS and code.co_filename.startswith(_TRACKING):
+        return True
     # Draws of random numbers, and a sleep that moves the clock, are writes like any other.
     return code.co_filename.startswith(_PASSED_OVER) and not code.co_filename.endswith(_DECIDED)
 
