@@ -78,7 +78,7 @@ class TemporalCheck:
         own = len(touched)
         try:
             self._held.append(bool(self.predicate()))
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103  it is sync, and raised when the execution is judged
             self._error = self._error or error
             self._held.append(False)
         self._reads.update(resource for resource, _ in touched[own:])

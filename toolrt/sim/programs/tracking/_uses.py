@@ -137,7 +137,7 @@ class _ForeignAsyncManager:
     async def __aexit__(self, *error: Any) -> Any:
         wild()
         try:
-            return await self._manager.__aexit__(*error)
+            return await self._manager.__aexit__(*error)  # noqa: ASYNC102  what the program's own manager does
         finally:
             wild()
 
