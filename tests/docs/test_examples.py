@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import linecache
 import pkgutil
 import shutil
 from pathlib import Path
@@ -20,9 +21,22 @@ def test_python_blocks_of_page_run(page: Path, root: Path, tmp_path: Path, monke
     shutil.copytree(root / "docs" / "examples", tmp_path / "docs" / "examples", symlinks=True)
     (tmp_path / "toolrt").symlink_to(root / "toolrt")
     monkeypatch.chdir(tmp_path)  # what a page writes is not written into the checkout
+    # What reads the source of a function finds it, in the lines where it stands on the page.
+    source = _python_alone(page.read_text(encoding="utf-8"))
+    monkeypatch.setitem(linecache.cache, str(page), (len(source), None, source.splitlines(keepends=True), str(page)))
     document = Sybil(parsers=[PythonCodeBlockParser()]).parse(page)
     for example in document.examples():
         example.evaluate()
+
+
+def _python_alone(text: str) -> str:
+    """Give a page with nothing but empty lines outside of its blocks of Python."""
+    lines, inside = list[str](), False
+    for line in text.splitlines():
+        fence = line.startswith("```")
+        lines.append(line if inside and not fence else "")
+        inside = line.startswith("```python") if fence else inside
+    return "\n".join(lines) + "\n"
 
 
 def _modules_with_doctests() -> list[str]:

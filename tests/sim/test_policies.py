@@ -154,13 +154,14 @@ def test_pct_of_a_single_run_knows_no_length(step_limit: int, latest: int) -> No
     """A change comes early or late alike, up to the step limit, because nobody knows how long the program is."""
 
     async def program() -> None:
-        async def go_on() -> None:
+        async def go_on(rounds: sim.Cell[int]) -> None:
             while True:
+                rounds.set(rounds.get() + 1)
                 await checkpoint()
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(go_on)
-            nursery.start_soon(go_on)
+            for name in "ab":
+                nursery.start_soon(go_on, sim.Cell(0, name=name))
 
     changes: set[int] = set()
     for seed in range(150):

@@ -402,3 +402,14 @@ async def ordered_by_an_event() -> int:
 def test_state_that_an_event_orders_is_no_doubt() -> None:
     report = sim.explore(ordered_by_an_event, sim.DPOR())
     assert (report.verdict, set(report.outcomes)) == (sim.PASS, {7})
+
+
+def test_tracked_function_of_a_cell_that_awaits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook's cell may await outside of any function; its functions are rewritten all the same."""
+    function = "async def add(numbers):\n    await trio.lowlevel.checkpoint()\n    numbers.append(len(numbers))\n"
+    cell = function + "print(await add([]))\n"
+    monkeypatch.setitem(linecache.cache, "<cell>", (len(cell), None, cell.splitlines(keepends=True), "<cell>"))
+    names: dict[str, Any] = {"trio": trio, "__name__": "cell"}
+    exec(compile(function, "<cell>", "exec"), names)
+    before = names["add"].__code__
+    assert sim.tracked(names["add"]).__code__ is not before

@@ -154,6 +154,9 @@ def command(
         args: a strategy for each argument.
         cancellable: True: some calls are cancelled at any time.
         kwargs: a strategy for each argument by name.
+
+    Returns:
+        What the class body keeps under the method's name.
     """
     return ParallelCommand(args, kwargs, cancellable)
 
@@ -214,7 +217,7 @@ class ParallelMachine:
 
     @classmethod
     def judge(cls, execution: sim.Execution) -> sim.HistoryJudgement:
-        """Judge one execution of a `ParallelCommands.program`."""
+        """Give the judgement of one execution of a `ParallelCommands.program`."""
         return sim.linearizable(execution, _factory(cls, "model"), cancelled=cls.cancelled)
 
     @classmethod

@@ -141,7 +141,9 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
     assert job is not None
     error = record.error
     fault = record.fault or (None if error is None else _interrupt_in(error))
-    if fault is None and (finish := getattr(job.policy, "finish", None)) is not None:
+    # What a sampler measures is how long the program is, of which a circle says nothing.
+    measures = not (isinstance(error, Livelock) and hasattr(job.policy, "sample"))
+    if fault is None and measures and (finish := getattr(job.policy, "finish", None)) is not None:
         try:
             finish(len(record.steps))
         except BaseException as raised:  # noqa: ASYNC103

@@ -29,13 +29,21 @@ class SlotModel:
     item: int | None = None
 
     def put(self, item: int) -> None:
-        """Put an item into the empty place."""
+        """Put an item into the empty place.
+
+        Raises:
+            Blocked: an item is there.
+        """
         if self.item is not None:
             raise sim.Blocked
         self.item = item
 
     def get(self) -> int:
-        """Take the item."""
+        """Take the item.
+
+        Raises:
+            Blocked: there is none.
+        """
         if self.item is None:
             raise sim.Blocked
         item, self.item = self.item, None

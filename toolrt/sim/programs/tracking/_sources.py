@@ -87,7 +87,8 @@ def _compile(
         rewrite: Any = sys.modules["_pytest.assertion.rewrite"]
         rewrite.rewrite_asserts(tree, source.encode(), file)
     _touch.declared.setdefault(module, set()).update(rewritten(tree, module))
-    flags = function.__code__.co_flags & _FUTURES
+    # A notebook's cell may await outside of any function.
+    flags = function.__code__.co_flags & _FUTURES | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     with warnings.catch_warnings():
         # A placeholder is a text that is called.
         warnings.simplefilter("ignore")

@@ -67,11 +67,13 @@ def tracked(function: T) -> T:
     inner = getattr(inner, "__func__", inner)
     if not isinstance(inner, FunctionType | type):
         raise DefinitionRefused("tracked(function)", "a function or a class", function)
-    own = inner.__module__
-    found = reach([((inner.__qualname__,), inner)], lambda module: module == own)
+    # Where there is no module's name at hand, a class and its methods say two different ones.
+    methods = vars(inner).values() if isinstance(inner, type) else ()
+    own = {inner.__module__, *(method.__module__ for method in methods if isinstance(method, FunctionType))}
+    found = reach([((inner.__qualname__,), inner)], lambda module: module in own)
     done = 0
     for each in found.functions:
-        if each.__module__ == own or each is inner:
+        if each.__module__ in own:
             code = new_code(each)
             if code is not None:
                 each.__code__ = code
