@@ -563,7 +563,9 @@ def test_explore_stops_an_execution_at_the_step_limit(toolrt: Any, response: Pat
 def test_explore_offers_all_that_sim_explore_takes() -> None:
     """Every parameter has its option, or is what the command is for."""
     taken = {"program", "check"}  # the response, and the laws
-    renamed = {"max_executions": "executions", "progress": "seconds", "made_from": None}
+    renamed: dict[str, str | None] = {"max_executions": "executions", "progress": "seconds", "made_from": None}
+    # The runtime says what a batch touches, and the laws say what may come out of it.
+    renamed |= {"track": None, "outcomes": None}
     offered = set(inspect.signature(explore).parameters)
     for name in inspect.signature(sim.explore).parameters:
         option = renamed.get(name, name)
