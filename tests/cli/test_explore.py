@@ -352,8 +352,10 @@ def test_explore_that_shows_nothing_is_inconclusive(
     """Exit 3: an execution that was stopped while the clock stood still decides nothing."""
 
     async def busy(self: Experiment) -> None:
+        rounds = sim.Cell(0, name="rounds")
         with trio.move_on_after(1):
             while True:
+                rounds.set(rounds.get() + 1)
                 await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(Experiment, "program", busy)

@@ -159,7 +159,9 @@ def test_replay_of_a_stopped_execution_stops(form: str) -> None:
     """A schedule that the step limit ended carries that with it."""
 
     async def spin() -> None:
+        rounds = sim.Cell(0, name="rounds")
         while True:
+            rounds.set(rounds.get() + 1)
             await checkpoint()
 
     schedule = sim.run(spin, step_limit=50).schedule

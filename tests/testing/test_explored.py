@@ -217,8 +217,10 @@ def test_nothing_shown_is_no_pass() -> None:
 
     @testing.explored(executions=3, step_limit=5)
     async def spins() -> None:
+        rounds = sim.Cell(0, name="rounds")
         with trio.move_on_after(1):
             while True:
+                rounds.set(rounds.get() + 1)
                 await trio.lowlevel.checkpoint()
 
     with pytest.raises(testing.NotShown, match="INCONCLUSIVE"):

@@ -71,7 +71,9 @@ def test_row_of_an_execution_counts_preemptions_and_tells_of_the_step_limit() ->
     """What is counted is what the schedule counts; a schedule that the step limit ended replays as one."""
 
     async def forever() -> None:
+        rounds = sim.Cell(0, name="rounds")
         while True:
+            rounds.set(rounds.get() + 1)
             await trio.lowlevel.checkpoint()
 
     executions = [sim.run(traces.lost_update, sim.RandomWalk(seed=seed)) for seed in range(8)]

@@ -166,6 +166,8 @@ def _of_now(real: Callable[..., Any], seam: Seam, seconds: float | None = None) 
 def _sleep(seam: Seam, seconds: float) -> None:
     if not isinstance(seconds, int | float) or seconds < 0:
         raise (ValueError if isinstance(seconds, int | float) else TypeError)("sleep length must be non-negative")
+    # As the real one tells: who listens for calls that block a loop hears of this one.
+    sys.audit("time.sleep", seconds)
     if probe.implied is not None:
         probe.implied(TIME, True)
     seam.runner.clock.now += seconds

@@ -158,7 +158,8 @@ class DPORSearch(Shared):
         self._continuation = continuation
         self._samples = samples
         # Who wants no samples gets what the traces alone say.
-        self.reduces = samples != 0
+        # With "declared" it is the caller who says that what is not reported does not matter.
+        self.reduces = samples != 0 and not declared
         self._tree = ExecutionTree(declared)
         #: How many traces were run; in a pass after the first, at most.
         self.traces = 0
