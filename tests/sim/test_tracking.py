@@ -12,8 +12,11 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 import trio
+from tricycle import RWLock
 
 from tests._profile import FULL
 from tests.sim._plain_programs import module_of, source_of
@@ -413,3 +416,49 @@ def test_tracked_function_of_a_cell_that_awaits(monkeypatch: pytest.MonkeyPatch)
     exec(compile(function, "<cell>", "exec"), names)
     before = names["add"].__code__
     assert sim.tracked(names["add"]).__code__ is not before
+
+
+async def tricycles_lock() -> tuple[str, ...]:
+    lock, log = RWLock(), list[str]()
+
+    async def read() -> None:
+        async with lock.read_locked():
+            log.append("read")
+            await trio.lowlevel.checkpoint()
+
+    async def write() -> None:
+        async with lock.write_locked():
+            log.append("write")
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        nursery.start_soon(write)
+    return tuple(log)
+
+
+async def anyios_lock() -> tuple[int, ...]:
+    lock, log = anyio.Lock(), list[int]()
+
+    async def add(number: int) -> None:
+        async with lock:
+            log.append(number)
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(add, 1)
+        group.start_soon(add, 2)
+    return tuple(log)
+
+
+@pytest.mark.parametrize(("program", "package"), [(tricycles_lock, "tricycle"), (anyios_lock, "anyio")])
+def test_package_of_others_is_tracked(program: Program, package: str) -> None:
+    """Code that this project did not write is rewritten by the package's name, and is itself again afterwards."""
+    before = RWLock.acquire_read.__code__, anyio.Lock.acquire.__code__
+    every = sim.explore(program, sim.Exhaustive())
+    reduced = sim.explore(program, sim.DPOR(), track=[__name__, package])
+    assert set(reduced.outcomes) == set(every.outcomes)
+    assert reduced.verdict is sim.PASS
+    assert reduced.executions <= every.executions
+    assert f"track={__name__}, {package}" in reduced.claim
+    assert (RWLock.acquire_read.__code__, anyio.Lock.acquire.__code__) == before
