@@ -42,7 +42,7 @@ class Choices:
         return self.below(count) == count - 1
 
     def one_of(self, options: Sequence[T]) -> T:
-        """Give one of the options, of which there is one or more."""
+        """Give one of the options; there is at least one."""
         return options[self.below(len(options))]
 
     def some_of(self, options: Sequence[T], most: int) -> list[T]:

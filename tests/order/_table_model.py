@@ -219,5 +219,5 @@ class Beside:
         before, told = self._ready(), len(self.told)
         yield
         now = self.told[told:]
-        assert [owner for owner, _ in now] == sorted(owner for owner, _ in now), "they are told in another order"
+        assert [owner for owner, _ in now] == sorted(owner for owner, _ in now), "the table tells them in another order"
         assert sorted(now) == (sorted(self._ready() - before) if changed else [])

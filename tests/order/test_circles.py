@@ -33,7 +33,7 @@ class OpenBatch:
 
 
 class World:
-    """Some batches, of which calls have opened others, and the tables in which they wait."""
+    """Some batches, others that their calls have opened, and the tables in which they wait."""
 
     def __init__(self, choices: Choices) -> None:
         self.batches: list[Siblings] = []
@@ -64,7 +64,7 @@ class World:
                     call.state = CallState.READY
 
     def needs(self, call: CallRecord) -> tuple[list[CallRecord], list[CallRecord]]:
-        """The calls that must all end before it can, and those of which one must."""
+        """The calls that must all end before it can, and those among which one must."""
         every, one_of = list[CallRecord](), list[CallRecord]()
         if call.status is Status.EXECUTING:
             every = [one for batch in call.opened for one in batch.records]
@@ -97,7 +97,7 @@ class World:
 @settings(max_examples=8 * settings.default.max_examples)
 @given(choices=choices(70))
 def test_call_is_refused_where_it_would_never_start(choices: Choices) -> None:
-    """What it says names a way of calls of which each waits for the next, and that comes back to where it was."""
+    """What it says names a way of calls where each waits for the next, and that comes back to where it was."""
     world = World(choices)
     call = world.batches[-1][-1]
     why = circle_through(call)

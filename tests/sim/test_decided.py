@@ -46,7 +46,7 @@ ASKED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", ASKED)
 def test_decided_alike_in_every_execution(name: str) -> None:
-    """Two executions, and two simulations, are told the same; an answer changes within an execution as it would."""
+    """Two executions, and two simulations, get the same answers; an answer changes within an execution as it would."""
 
     async def program() -> tuple[str, str]:
         told = str(ASKED[name]())

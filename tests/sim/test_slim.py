@@ -133,7 +133,7 @@ def test_trio_has_its_own_functions_again() -> None:
 
 
 def test_a_breaker_of_a_parking_lot_breaks_it_when_it_ends() -> None:
-    """A task that is said to break a lot does so also when it ends in the short way."""
+    """A task that breaks a parking lot does so also when it ends in the short way."""
 
     async def program() -> str:
         lot = trio.lowlevel.ParkingLot()
@@ -215,7 +215,7 @@ def test_the_observer_before_a_simulation_sees_nothing_of_it() -> None:
 
 
 def test_the_second_run_of_a_walk_makes_the_choices_of_the_first() -> None:
-    """A walk that nobody sees has no names of tasks; its second run makes the same choices without them."""
+    """A walk that no report shows has no names of tasks; its second run makes the same choices without them."""
 
     async def program() -> tuple[int, ...]:
         order: list[int] = []

@@ -5,7 +5,7 @@ Rules.
        the Trio variants of anyio's, those that a plugin of the suite's own runs, and those that are marked.  Tests of
        asyncio are left to their own plugins, and counted.
     2. A test that cannot be explored (a real socket, a fixture of a wider scope that is async) is skipped, and so is
-       one of which nothing was shown; the reason says which.  A test fails when an execution of it fails.
+       one whose exploration showed nothing; the reason says which.  A test fails when an execution of it fails.
     3. The summary counts all of them, also where pytest-xdist spreads them over processes.
 """
 
@@ -59,7 +59,7 @@ class Explored:
 
 outcome_key = pytest.StashKey[Explored]()
 
-#: True for a test that nobody has marked: what cannot be shown of it is skipped.
+#: True for a test without a marker: what cannot be shown of it is skipped.
 unmarked_key = pytest.StashKey[bool]()
 
 #: The fixtures that all executions of a test share, by name.
@@ -67,7 +67,7 @@ shared_key = pytest.StashKey[list[str]]()
 
 
 def refuse(item: pytest.Item, why: str, text: str) -> NoReturn:
-    """End a test that cannot be explored: skip one that nobody has marked, fail one that is.
+    """End a test that cannot be explored: skip an unmarked one, fail a marked one.
 
     Args:
         item: the test.

@@ -141,7 +141,7 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
     assert job is not None
     error = record.error
     fault = record.fault or (None if error is None else _interrupt_in(error))
-    # What a sampler measures is how long the program is, of which a circle says nothing.
+    # What a sampler measures is how long the program is; a circle does not tell that.
     measures = not (isinstance(error, Livelock) and hasattr(job.policy, "sample"))
     if fault is None and measures and (finish := getattr(job.policy, "finish", None)) is not None:
         try:

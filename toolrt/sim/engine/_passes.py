@@ -78,7 +78,7 @@ class Passes:
         return True
 
     def reopen(self) -> None:
-        """Take back a pass of which no task has stepped: something happens before it."""
+        """Take back a pass in which no task has stepped: something happens before it."""
         roster = self._roster
         self._record.passes.append(len(self._record.steps))
         roster.later += roster.ready

@@ -211,7 +211,7 @@ class StepWatch:
         #: True once the step has looked at the clock.
         self.saw_time = False
         self._before: tuple[Any, Any] = (None, None)
-        # The frames that the step goes on with, those that it made, and those of which nothing was seen yet.
+        # The frames that the step goes on with, those that it made, and those that this watch has not seen yet.
         self._resumed: frozenset[int] = frozenset()
         self._outermost: FrameType | None = None
         # True while the outermost runs: what Trio's loop does around it is no part of the step.

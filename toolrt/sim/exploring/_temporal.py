@@ -108,7 +108,7 @@ class TemporalCheck:
 
 
 class _Together:
-    """Several checks, all of which have to be content."""
+    """Several checks; all have to be content."""
 
     def __init__(self, parts: list[Any]) -> None:
         self.parts = parts

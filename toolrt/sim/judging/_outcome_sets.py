@@ -2,8 +2,8 @@
 
 Rules.  Both programs are explored in the same way.  An outcome is *gained* when only the repair makes it, and *lost*
 when only the original does.  The *bug* is what the caller names, and every outcome of an execution of the original that
-the check complains of.  A repair fails when it still makes the bug, or gains an outcome that the original, of which
-every schedule was run, does not make.  It may lose outcomes: a repair that allows less is a repair.
+the check complains of.  A repair fails when it still makes the bug, or gains an outcome although every schedule
+of the original was run.  It may lose outcomes: a repair that allows less is a repair.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Looks for shared state that a reduction was not told of.
 
 Rules.  A few random executions are run with the program's own module rewritten.  What that touches of plain objects is
-kept aside: it is no part of what the steps report.  Two steps that touch one variable, one of which writes it, have to
+kept aside: it is no part of what the steps report.  Two steps that touch one variable, where one writes it, have to
 be ordered by what is reported.  Where they are not, the reduction has taken them to be independent.
 
 Limits.  Only what the program's own module does is seen.

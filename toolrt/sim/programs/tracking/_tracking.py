@@ -325,7 +325,7 @@ class _Voucher:
         return self
 
     def look(self) -> bool:
-        """Vouch for the step that has just run, or say that it may have done anything."""
+        """Say that the step that has just run reported all it did, or that it may have done anything."""
         actor = self._roster.spawner
         if actor is None:
             return True

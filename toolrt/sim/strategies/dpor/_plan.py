@@ -23,7 +23,7 @@ class Plan:
         indices: which of its steps, in order.
         second: the one that is the second of a race, or -1.
         guess: what that one is taken to touch.
-        finally_: the task of a step that comes last, of which nothing is known; "": none.
+        finally_: the task of a step that comes last and is unknown otherwise; "": none.
     """
 
     __slots__ = ("_guess", "_indices", "_nodes", "_second")

@@ -84,7 +84,7 @@ class Footprints:
         return found
 
     def of_all(self, record: ExecutionRecord, steps: Iterable[int]) -> Footprint:
-        """Give what several steps touched, none of which choices have divided."""
+        """Give what several steps touched between two choices."""
         return reduce(self.joint, (self.of(record, step, step + 1) for step in steps))
 
     def _one(self, pairs: dict[Resource, bool], anything: bool) -> Footprint:
