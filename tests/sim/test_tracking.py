@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import heapq
+import importlib
 import linecache
 import re
 import sys
 import types
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -462,3 +464,24 @@ def test_package_of_others_is_tracked(program: Program, package: str) -> None:
     assert reduced.executions <= every.executions
     assert f"track={__name__}, {package}" in reduced.claim
     assert (RWLock.acquire_read.__code__, anyio.Lock.acquire.__code__) == before
+
+
+def test_guard_names_a_file_that_was_edited_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that no longer stands in its file cannot be looked at: that is no PASS, and the report says why."""
+    file = tmp_path / "edited_meanwhile.py"
+    text = (
+        "import trio\nfrom toolrt import sim\n\n"
+        "async def add(cell):\n    await trio.lowlevel.checkpoint()\n    cell.set(1)\n\n"
+        "async def program():\n    async with trio.open_nursery() as nursery:\n"
+        "        for name in 'ab':\n            nursery.start_soon(add, sim.Cell(0, name=name))\n"
+    )
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("edited_meanwhile")
+    assert sim.explore(module.program, sim.DPOR()).verdict is sim.PASS
+    file.write_text("# a line\n" + text)
+    linecache.checkcache(str(file))
+    report = sim.explore(module.program, sim.DPOR())
+    assert report.verdict is sim.INCONCLUSIVE
+    assert "edited_meanwhile.py:" in str(report.unfinished)
+    assert "was edited since it was imported" in str(report.unfinished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import attrs
@@ -35,6 +36,11 @@ def unseen_state(task: ExploredProgram, search: Search, executions: int) -> Driv
         return None
     program = attrs.evolve(task, tracking=guard).bound()
     with guard.active():
+        if guard.stale is not None:
+            code = guard.stale.__code__
+            place = f"{code.co_qualname} ({PurePath(code.co_filename).name}:{code.co_firstlineno})"
+            edited = f"the file of {place} was edited since it was imported"
+            return f"{edited}, so what its steps touch was not looked at: run it anew"
         for seed in range(1, 1 + min(_MOST, _LEAST + executions // _EVERY)):
             walk = RecordedWalk(seed)
             kept.clear()

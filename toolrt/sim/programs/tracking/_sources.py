@@ -46,6 +46,13 @@ def new_code(function: FunctionType) -> CodeType | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
+def is_stale(function: FunctionType) -> bool:
+    """Say whether the file of its module has no such code any more: it was edited since it was imported."""
+    code = function.__code__
+    is_of_module = code.co_filename == function.__globals__.get("__file__")
+    return is_of_module and bool(source_of(code.co_filename)) and _key(code) not in _codes_of(function)
+
+
 def expressions_of(file: str, line: int) -> list[str]:
     """Give the attributes, items and variables that stand in a line of what was rewritten."""
     return _expressions.get((file, line), [])

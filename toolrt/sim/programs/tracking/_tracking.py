@@ -25,7 +25,7 @@ from toolrt.sim.programs.tracking import _touch
 from toolrt.sim.programs.tracking._births import Reached, reach
 from toolrt.sim.programs.tracking._guard import KeptAside
 from toolrt.sim.programs.tracking._kinds import code_reports, is_tracked
-from toolrt.sim.programs.tracking._sources import new_code
+from toolrt.sim.programs.tracking._sources import is_stale, new_code
 
 __all__ = ["Track", "Tracking", "active", "guard_of", "tracked", "tracking_of", "with_tracking"]
 
@@ -108,6 +108,8 @@ class Tracking:
         self._own = own
         #: Is given what keeps the accesses of each execution aside; None: they are reported.
         self.aside: Callable[[KeptAside], None] | None = None
+        #: A function whose file was edited since its module was imported, so it is not rewritten; None: there is none.
+        self.stale: FunctionType | None = None
         self._inside = 0
         self._before: list[tuple[FunctionType, CodeType]] = []
         self._base: Reached | None = None
@@ -147,6 +149,8 @@ class Tracking:
         for function in found.functions:
             if self._is_mine(function):
                 code = new_code(function)
+                if code is None and self.stale is None and is_stale(function):
+                    self.stale = function
                 if code is not None and code is not function.__code__:
                     self._before.append((function, function.__code__))
                     function.__code__ = code
