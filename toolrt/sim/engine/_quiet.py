@@ -64,6 +64,8 @@ _WRITES = (
     "DELETE_DEREF",
     "IMPORT_",
 )
+# Where a frame that awaits stands: at YIELD_VALUE, and since Python 3.13 at the instruction after it.
+_AWAITS_AFTER = int(sys.version_info >= (3, 13))
 _GOES_NOWHERE = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 
 # Functions in C that only look.
@@ -172,7 +174,7 @@ def _read(code: CodeType) -> _Code:
         frozenset(),
     )
     loops = (
-        instructions[place].offset
+        instructions[place + _AWAITS_AFTER].offset
         for place, name in enumerate(names)
         if name == "YIELD_VALUE" and _comes_round(place, after, [each.offset for each in instructions], place_of, facts)
     )
@@ -221,6 +223,8 @@ class StepWatch:
         self._iterators: set[tuple[int, int]] = set()
         # The frame whose call has not been seen to call anything.
         self._calling: FrameType | None = None
+        # Python 3.12 shows instructions only where some frame had asked for them before `sys.settrace`.
+        sys._getframe().f_trace_opcodes = True
 
     def begin(self, frames: Sequence[FrameType]) -> None:
         """Look from now on; `frames` are those that the step goes on with, the outermost first."""
@@ -270,6 +274,8 @@ class StepWatch:
                 return None
             self._made.append(frame)
         self._unseen.add(id(frame))
+        # Python 3.13 shows the instructions of this very run only where `f_trace` is there first.
+        frame.f_trace = self._ran
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         return self._ran
