@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import attrs
 import pytest
 import trio
 from tricycle import RWLock
@@ -485,3 +486,17 @@ def test_guard_names_a_file_that_was_edited_meanwhile(tmp_path: Path, monkeypatc
     assert report.verdict is sim.INCONCLUSIVE
     assert "edited_meanwhile.py:" in str(report.unfinished)
     assert "was edited since it was imported" in str(report.unfinished)
+
+
+def test_function_of_another_module_that_bears_this_ones_name_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So does attrs itself with its own `evolve`, on Python 3.13.
+    monkeypatch.setattr(attrs.evolve, "__module__", __name__)
+    monkeypatch.setattr(_Box, "replace", attrs.evolve, raising=False)
+    before = attrs.evolve.__code__
+    during = []
+
+    async def look() -> None:
+        during.append(attrs.evolve.__code__)
+
+    sim.explore(look, sim.DPOR(), track=True)
+    assert set(during) == {before}

@@ -156,7 +156,10 @@ class Tracking:
                     function.__code__ = code
 
     def _is_mine(self, function: FunctionType) -> bool:
-        return self.wants(function.__module__ or "") or self.wants(function.__globals__.get("__name__", ""))
+        if self.wants(function.__globals__.get("__name__", "")):
+            return True
+        # A wrapper bears the module's name of what it wraps, and on Python 3.13 so does `attrs.evolve` itself.
+        return self.wants(function.__module__ or "") and not code_reports(function.__code__)
 
     def _end(self) -> None:
         for function, code in self._before:
