@@ -1,10 +1,11 @@
 """The tasks of one execution: their names, and which of them can run.
 
 Rules.  A task's name is its path: its parent's path, and how many tasks that parent had spawned before it.  The parent
-is the task that called ``start_soon``.  The tasks that can run are kept sorted by path, except the one that stepped
-last: choice 0 continues with that one.  Tasks that do not belong to the program are *foreign* and are kept apart.
+is the task that called ``start_soon``.  The tasks that can run are kept sorted by path; choice 0 continues with the one
+that stepped last, wherever it is.  Tasks that do not belong to the program are *foreign* and are kept apart.
 
-Theory.  The list is sorted and searched by bisection, so a step costs the same with 3 tasks and with 3,000.
+Theory.  A task that merely passes a checkpoint keeps its place in the list, and the list is searched by bisection, so a
+step costs the same with 3 tasks and with 3,000.
 """
 
 from __future__ import annotations
@@ -89,10 +90,10 @@ class Roster:
         "has_beside",
         "keys",
         "last",
-        "last_ready",
         "later",
         "names",
         "origin",
+        "place",
         "ready",
         "spawner",
         "yielded",
@@ -103,13 +104,14 @@ class Roster:
         self._nursery = nursery
         self._steps = steps
         self.actors: dict[Task, Actor] = {}
-        #: The runnable actors except `last`, by path: keys, actors and names in step.
+        #: The runnable actors by path: keys, actors and names in step.
         self.keys: list[tuple[int, ...]] = []
         self.ready: list[Actor] = []
         self.names: list[str] = []
-        #: The actor that stepped last, and whether it can still run.
+        #: The actor that steps, or stepped last; and its place among the runnable ones, or -1 when it is not the one to
+        #: go on.
         self.last: Actor | None = None
-        self.last_ready = False
+        self.place = -1
         #: Those that can run in the next pass, where there are passes (`_passes`).
         self.later: list[Actor] = []
         #: Foreign tasks from Trio's run queue.
@@ -128,29 +130,41 @@ class Roster:
         """Let the Trio run, and what reports, ask for the tasks of this execution, and refuse what leaves it."""
         things.actors, things.actor_of = self.actors, self.actors.__getitem__
         self._seam.owns, self._seam.key_of = self.actors.__contains__, self.key_of
-        self._seam.count_runnable, self._seam.refused = self.ready.__len__, refuse
+        self._seam.count_runnable, self._seam.refused = self._count_others, refuse
         self._seam.adopts = self.adopt_callbacks
 
-    def pop_first(self) -> Actor:
-        """Take the first of the enabled tasks; it becomes the one that stepped last."""
-        if self.last_ready:
-            self.last_ready = False
-        else:
-            self.last = self.ready.pop(0)
-            del self.keys[0], self.names[0]
+    def _count_others(self) -> int:
+        """Give how many tasks can run beside the one that steps."""
+        return len(self.ready) - (self.place >= 0)
+
+    def begin_first(self) -> Actor:
+        """Let the first of the enabled tasks step."""
+        if self.place < 0:
+            self.place = 0
+            self.last = self.ready[0]
         return self.last  # type: ignore[return-value]
 
-    def insert(self, actor: Actor) -> None:
-        """Put an actor among those that can run."""
+    def leave(self) -> None:
+        """Take the one that stepped last out of those that can run."""
+        place, self.place = self.place, -1
+        del self.keys[place], self.ready[place], self.names[place]
+
+    def insert(self, actor: Actor) -> int:
+        """Put an actor among those that can run, and give its place."""
         place = bisect_left(self.keys, actor.key)
         self.keys.insert(place, actor.key)
         self.ready.insert(place, actor)
         self.names.insert(place, actor.name)
+        if place <= self.place:
+            self.place += 1
+        return place
 
     def remove(self, actor: Actor) -> None:
         """Take an actor out of those that can run."""
         place = self.ready.index(actor)
         del self.keys[place], self.ready[place], self.names[place]
+        if place <= self.place:
+            self.place = -1 if place == self.place else self.place - 1
 
     def wake_yielded(self) -> None:
         """Let the actors that have yielded run again."""
@@ -173,7 +187,7 @@ class Roster:
         self.keys.clear()
         self.ready.clear()
         self.names.clear()
-        self.last_ready = False
+        self.place = -1
 
     def take(self, task: Task) -> None:
         """Take a task from Trio's run queue: it was spawned or woken since the last step began."""
@@ -188,7 +202,8 @@ class Roster:
             actor.cause = self.origin
             actor.since = len(self._steps)
             if actor is self.last:
-                self.last_ready = True
+                if self.place < 0:
+                    self.place = self.insert(actor)
                 return
         self.insert(actor)
 
@@ -242,9 +257,7 @@ class Roster:
         if actor is None:
             return
         del self.actors[actor.task]
-        if self.last_ready and self.last is actor:
-            self.last_ready = False
-        elif actor in self.ready:
+        if actor in self.ready:
             self.remove(actor)
         elif actor in self.later:
             self.later.remove(actor)
@@ -296,7 +309,7 @@ class Roster:
                 asked[other.name] = None
                 return other.name  # type: ignore[no-any-return]
 
-            runnable = actor in (*self.ready, *self.later, *self.yielded) or (self.last_ready and actor is self.last)
+            runnable = actor in (*self.ready, *self.later, *self.yielded)
             waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
             if asked and waits_on is not None:
                 waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))

@@ -26,7 +26,6 @@ Limits.  The interleavings are those of whole steps: a task that does not checkp
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from math import inf
 from typing import Any
@@ -180,7 +179,7 @@ class Scheduler:
         inside, step_inside = can_step_inside(), seam.step if passes is None else passes.step
         steps, touched, foreign, actors = record.steps, record.touched, roster.foreign, roster.actors
         statuses, implied, watched = self._statuses, record.things.implied, record.watched
-        ready, keys, names = roster.ready, roster.keys, roster.names
+        ready, names = roster.ready, roster.names
         take = roster.take if passes is None else roster.take_later
         fairness, yielded, quiet = self._fairness, roster.yielded, record.quiet
         pick, pick_any = self._policy.choose, self._pick_any
@@ -206,9 +205,8 @@ class Scheduler:
                         continue
                     look_for_due = False
                 # 4. rest
-                last_ready = roster.last_ready
                 extra = record.extra
-                if not last_ready and not ready:
+                if not ready:
                     if passes is not None and passes.begin():
                         continue
                     if self._ended:
@@ -229,22 +227,23 @@ class Scheduler:
                         continue
                     return
                 # 7. choose
-                last: Any = roster.last
                 actor: Actor
                 enabled: tuple[str, ...] = ()
+                # That of the task to go on, or -1.
+                place = roster.place
                 if pick_any is not None and extra is None and self.idle_only is None:
                     # The list of names costs a step in proportion to the number of tasks, and no caller wants it.
-                    count = len(names) + last_ready
+                    count = len(ready)
                     choice = pick_any(count) if count > 1 else 0
                 else:
-                    if not last_ready:
+                    if place < 0:
                         enabled = tuple(names)
                         if self.idle_only is not None and enabled == self.idle_only and not self._ended:
                             enabled = (CLOCK, *enabled)
-                    elif names:
-                        enabled = (last.name, *names)
+                    elif len(names) > 1:
+                        enabled = (names[place], *names[:place], *names[place + 1 :])
                     else:
-                        enabled = last.alone
+                        enabled = ready[0].alone
                     if (
                         extra is not None
                         and not self._ended
@@ -269,24 +268,16 @@ class Scheduler:
                         self._take_extra(extra, enabled, choice)
                         continue
                 # 9. begin
-                if enabled and enabled[0] is CLOCK:
-                    actor = roster.pop_first()
-                elif not last_ready:
-                    actor = ready.pop(choice)
-                    del keys[choice], names[choice]
-                    roster.last = actor
-                elif choice == 0:
-                    roster.last_ready = False
-                    actor = last
+                if choice <= place:
+                    place = choice - 1 if choice else place
+                elif enabled and enabled[0] is CLOCK:
+                    place = 0
                 else:
-                    actor = ready.pop(choice - 1)
-                    del keys[choice - 1], names[choice - 1]
-                    place = bisect_left(keys, last.key)
-                    keys.insert(place, last.key)
-                    ready.insert(place, last)
-                    names.insert(place, last.name)
-                    roster.last_ready = False
-                    roster.last = actor
+                    place = choice
+                roster.last = actor = ready[place]
+                roster.place = place
+                if passes is not None:
+                    roster.leave()
                 causes: tuple[int, ...] = ()
                 if actor.cause >= 0:
                     if steps[actor.cause][0] is not actor:
@@ -346,12 +337,15 @@ class Scheduler:
                 roster.wake_yielded()
             if how == GOES_ON:
                 actor.passed += 1
-                goes_on = actor.passed <= 0 or self._ended or not fairness.yields(actor, index)
+                yields = actor.passed > 0 and not self._ended and fairness.yields(actor, index)
                 if passes is None:
-                    roster.last_ready = goes_on
+                    if yields:
+                        roster.leave()
                     continue
                 roster.later.append(actor)
             else:
+                if passes is None:
+                    roster.leave()
                 actor.passed = 0
                 if actor.is_watched:
                     fairness.forget(actor)
@@ -544,13 +538,15 @@ class Scheduler:
         if not self._may_unwind():
             return False
         roster, record = self.roster, self.record
-        actor = roster.pop_first()
+        actor = roster.begin_first()
         record.running = roster.spawner = actor
         roster.origin = -1
         if not inside:
+            roster.leave()
             batch.append(actor.task)
             return True
-        roster.last_ready = self._seam.step(actor.task) % DUE == GOES_ON
+        if self._seam.step(actor.task) % DUE != GOES_ON:
+            roster.leave()
         record.running = None
         if self._ended:
             self._wake_harness()

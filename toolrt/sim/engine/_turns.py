@@ -55,7 +55,7 @@ class Turns:
     def is_programs(self, ended: bool) -> bool:
         """Say whether the program steps next although foreign tasks can run: these have had their turn."""
         roster = self._roster
-        if ended or not (roster.last_ready or roster.ready or roster.later):
+        if ended or not (roster.ready or roster.later):
             return False
         if not self._foreign and roster.callbacks is not None:
             # The callbacks that wait are called by a task of the program's.
