@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -420,3 +421,40 @@ def test_tracked_code_polls(strategy) -> None:
 
     report = sim.explore(program, strategy, lambda execution: True, 3000, track=True, step_limit=60)
     assert report.outcomes.keys() == {(0,), (1,)}, report
+
+
+def test_a_tracer_sees_the_lines_of_a_step_that_is_looked_at() -> None:
+    lines: set[int] = set()
+
+    async def program() -> None:
+        box: list[int] = []
+
+        async def spin() -> None:
+            while not box:
+                await checkpoint()
+            await checkpoint()
+            box.clear()
+
+        async def put() -> None:
+            for _ in range(9):
+                await checkpoint()
+            box.append(1)
+
+        await beside(spin, put)
+
+    def tracer(frame: Any, event: str, _: Any) -> Any:
+        if event == "call":
+            # As that of coverage does.
+            sys.settrace(tracer)
+        if frame.f_code.co_name == "spin" and event == "line":
+            lines.add(frame.f_lineno - frame.f_code.co_firstlineno)
+        return tracer
+
+    before = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        report = sim.explore(program, sim.Random(sim.RandomWalk(1), 2))
+    finally:
+        sys.settrace(before)
+    assert report.verdict == "PASS"
+    assert lines == {1, 2, 3, 4}

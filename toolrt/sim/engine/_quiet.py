@@ -213,6 +213,8 @@ class StepWatch:
         #: True once the step has looked at the clock.
         self.saw_time = False
         self._before: tuple[Any, Any] = (None, None)
+        # How each frame was traced before.
+        self._traced: list[tuple[FrameType, Any, bool, bool]] = []
         # The frames that the step goes on with, those that it made, and those that this watch has not seen yet.
         self._resumed: frozenset[int] = frozenset()
         self._outermost: FrameType | None = None
@@ -242,6 +244,9 @@ class StepWatch:
         trace, profile = self._before
         sys.settrace(trace)
         sys.setprofile(profile)
+        for frame, own, lines, opcodes in reversed(self._traced):
+            frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = own, lines, opcodes
+        self._traced.clear()
         if self._unseen:
             # This Python does not show each instruction.
             self.wrote = True
@@ -249,6 +254,19 @@ class StepWatch:
         self._outermost = None
 
     def _entered(self, frame: FrameType, event: str, _: object) -> Any:
+        self._traced.append((frame, frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes))
+        own = self._begun(frame)
+        if self._before[0] is None:
+            return own
+        beside = self._before[0](frame, event, None)
+        # Coverage's tracer has put itself in the place of this one.
+        sys.settrace(self._entered)
+        if beside is None:
+            return own
+        frame.f_trace_lines = True
+        return _Both(own, beside)
+
+    def _begun(self, frame: FrameType) -> Any:
         code = frame.f_code
         self._calling = None
         if frame is self._outermost:
@@ -310,6 +328,22 @@ class StepWatch:
         self._calling = None
         if not (self.wrote or _only_looks(function) or _is_passed_over(frame.f_code)):
             self.wrote = frame.f_code not in CHECKPOINTS
+
+
+class _Both:
+    """What looks at a frame, and the tracer that was there before: a debugger's, or coverage's."""
+
+    __slots__ = ("_beside", "_own")
+
+    def __init__(self, own: Any, beside: Any) -> None:
+        self._own, self._beside = own, beside
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        if event != "opcode" and self._beside is not None:
+            self._beside = self._beside(frame, event, argument)
+        if event != "line" and self._own is not None:
+            self._own = self._own(frame, event, argument)
+        return self
 
 
 def _is_passed_over(code: CodeType) -> bool:
