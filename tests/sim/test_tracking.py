@@ -6,11 +6,13 @@ import functools
 import heapq
 import importlib
 import linecache
+import operator
 import re
+import struct
 import sys
 import types
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +145,66 @@ async def in_memory() -> bytes:
     return bytes(data)
 
 
+async def in_a_field() -> list[str]:
+    box, template = _Box(), "{0.n}"
+    texts: list[str] = []
+
+    async def put(me: int) -> None:
+        texts.append(template.format(box))
+        await trio.lowlevel.checkpoint()
+        box.n = me
+
+    await _two(put)
+    return sorted(texts)
+
+
+async def by_operators() -> list[int]:
+    items = [0, 0]
+
+    async def put(me: int) -> None:
+        before = items[0]
+        await trio.lowlevel.checkpoint()
+        operator.setitem(items, 0, before + 1)
+
+    await _two(put)
+    return items
+
+
+async def packed() -> bytes:
+    data = bytearray(1)
+
+    async def put(me: int) -> None:
+        before = b"".join([data])
+        await trio.lowlevel.checkpoint()
+        struct.pack_into("B", data, 0, before[0] + 1)
+
+    await _two(put)
+    return bytes(data)
+
+
+async def of_an_async_generator() -> list[int | str]:
+    seen: list[int | str] = [0, 0]
+
+    async def count() -> AsyncGenerator[int, None]:
+        number = 0
+        while True:
+            number += 1
+            await trio.lowlevel.checkpoint()
+            yield number
+
+    numbers = count()
+
+    async def take(me: int) -> None:
+        try:
+            seen[me - 1] = await anext(numbers)
+        except RuntimeError:
+            seen[me - 1] = "running"
+
+    await _two(take)
+    await numbers.aclose()
+    return seen
+
+
 async def of_children() -> tuple[int, ...]:
     seen: list[int] = []
 
@@ -177,6 +239,10 @@ async def nested() -> int:
         in_a_counter,
         by_vars,
         in_memory,
+        in_a_field,
+        by_operators,
+        packed,
+        of_an_async_generator,
         of_children,
         nested,
     ],

@@ -9,6 +9,8 @@ import heapq
 import itertools
 import math
 import operator
+import re
+import struct
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
@@ -38,6 +40,7 @@ from toolrt.sim.programs.tracking._touch import (
     wild,
     write_attribute,
 )
+from toolrt.sim.programs.tracking._uses import advances
 
 __all__ = ["CLASSES", "FUNCTIONS", "Model", "builtin", "container_method", "foreign", "reads_deeply"]
 
@@ -52,10 +55,17 @@ def foreign(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def reads_deeply(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if function.__name__ in ("format", "format_map") and _FIELD_WITHIN.search(getattr(function, "__self__", "")):
+        # What a field leads to is loaded by no code of the program's.
+        wild()
     for value in (*args, *kwargs.values()):
         use(value, "iter")
         use(value, "str")
     return function(*args, **kwargs)
+
+
+# A field of a text that is formatted, with an attribute or an item: "{0.name}", "{[key]}".
+_FIELD_WITHIN = re.compile(r"\{[^{}:!]*[.\[]")
 
 
 # ---------------------------------------------------------------------- methods of containers
@@ -299,6 +309,23 @@ def _keeps_lists(function: Any) -> Model:
     return model
 
 
+def _writes(function: Any, place: int) -> Model:
+    """A builtin that changes the argument at `place`."""
+
+    def model(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= place or kind_of(type(args[place])) != CONTAINER:
+            wild()
+        else:
+            whole(args[place], True)
+        return _pure(function, *args, **kwargs)
+
+    return model
+
+
+def _anext(iterator: Any, *default: Any) -> Any:
+    return advances(iterator, anext(iterator, *default))
+
+
 def _getattr(thing: Any, name: str, *default: Any) -> Any:
     read_attribute(thing, name)
     return getattr(thing, name, *default)
@@ -395,14 +422,17 @@ _PURE_MODULES = (
     "cmath",
     "_operator",
     "builtins",
-    "_bisect",
-    "_heapq",
     "itertools",
     "time",
     "_struct",
     "binascii",
     "zlib",
 )
+
+_IN_PLACE_TEXT = (
+    "setitem delitem iadd iand iconcat ifloordiv ilshift imatmul imod imul ior ipow irshift isub itruediv ixor"
+)
+_IN_PLACE = _IN_PLACE_TEXT.split()
 
 FUNCTIONS: dict[Any, Model] = {
     len: _with(len, "len"),
@@ -450,5 +480,8 @@ FUNCTIONS: dict[Any, Model] = {
     heapq.nsmallest: _elementwise(heapq.nsmallest, "order"),
     heapq.nlargest: _elementwise(heapq.nlargest, "order"),
     functools.reduce: _reduce,
+    **{getattr(operator, name): _writes(getattr(operator, name), 0) for name in _IN_PLACE},
+    struct.pack_into: _writes(struct.pack_into, 1),
+    anext: _anext,
 }
 _PURE = frozenset((len, repr, abs, hash, str, int, min, max, sum, id, math.floor, math.ceil))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import types
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import AsyncGeneratorType, BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from toolrt.sim.programs.tracking import _touch
@@ -40,6 +41,7 @@ from toolrt.sim.programs.tracking._touch import (
     use,
     wild,
 )
+from toolrt.sim.programs.tracking._uses import advances
 
 __all__ = ["call", "method"]
 
@@ -52,7 +54,7 @@ def call(function: Any) -> Any:
     if kind is FunctionType:
         code = function.__code__
         if is_tracked(code):
-            return functools.partial(_generator, function) if code.co_flags & 0x20 else function
+            return functools.partial(_generator, function) if code.co_flags & _MAKES_GENERATOR else function
         if function in FUNCTIONS:
             return FUNCTIONS[function]
         return functools.partial(_neutral if code_reports(code) else foreign, function)
@@ -60,7 +62,9 @@ def call(function: Any) -> Any:
         inner = function.__func__
         if isinstance(inner, FunctionType):
             if is_tracked(inner.__code__):
-                return functools.partial(_generator, function) if inner.__code__.co_flags & 0x20 else function
+                return (
+                    functools.partial(_generator, function) if inner.__code__.co_flags & _MAKES_GENERATOR else function
+                )
             if kind_of(type(function.__self__)) == CONTAINER:
                 return functools.partial(container_method, function.__self__, function.__name__)
             if code_reports(inner.__code__):
@@ -92,25 +96,31 @@ def method(thing: Any, name: str) -> Any:
     if kind == CONTAINER:
         return functools.partial(container_method, thing, name)
     if kind == ATOM:
-        found = getattr(thing, name)
-        if cls is str and name in ("join", "format", "format_map", "translate"):
-            return functools.partial(reads_deeply, found)
-        return found if type(found) is BuiltinFunctionType else functools.partial(reads_deeply, found)
+        return functools.partial(reads_deeply, getattr(thing, name))
     if kind == TUPLE:
         use(thing, "eq")
         return getattr(thing, name)
     if kind == LAZY:
         use(thing, "iter")
         return getattr(thing, name)
+    if cls is AsyncGeneratorType:
+        return functools.partial(_advanced, thing, name)
     read_attribute(thing, name)
     return call(getattr(thing, name))
 
 
 # ---------------------------------------------------------------------- kinds of calls
 
+_MAKES_GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
 
 def _generator(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     return made(function(*args, **kwargs))
+
+
+def _advanced(generator: Any, name: str, /, *args: Any) -> Any:
+    result = getattr(generator, name)(*args)
+    return advances(generator, result) if name in ("__anext__", "asend", "athrow", "aclose") else result
 
 
 def _neutral(function: Any, /, *args: Any, **kwargs: Any) -> Any:

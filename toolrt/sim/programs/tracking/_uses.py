@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator
-from types import GeneratorType
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from toolrt.probe import ANYTHING
@@ -22,9 +22,10 @@ from toolrt.sim.programs.tracking._kinds import (
     function_reports,
     kind_of,
 )
-from toolrt.sim.programs.tracking._touch import born, items_of, now, report, touch_key, use, whole, wild
+from toolrt.sim.programs.tracking._touch import born, items_of, name_of, now, report, touch_key, use, whole, wild
 
 __all__ = [
+    "advances",
     "augmented",
     "awaits",
     "begins",
@@ -160,11 +161,38 @@ def iterates_async(thing: Any) -> Any:
         return thing
     code = getattr(thing, "ag_code", None)
     if code is not None:
-        return thing if code_reports(code) else _foreign_async(thing)
+        return _Advancing(thing) if code_reports(code) else _foreign_async(thing)
     cls = type(thing)
     if kind_of(cls) == NEUTRAL or function_reports(getattr(cls, "__aiter__", None)):
         return thing
     return _foreign_async(thing)
+
+
+async def _advances(generator: Any, awaitable: Any) -> Any:
+    report(name_of(generator), True)
+    try:
+        return await awaitable
+    finally:
+        report(name_of(generator), True)
+
+
+def advances(generator: Any, awaitable: Any) -> Any:
+    """Report that an async generator runs on when `awaitable` is awaited, and that it stops then."""
+    is_tracked = now.names is not None and type(generator) is AsyncGeneratorType
+    return _advances(generator, awaitable) if is_tracked else awaitable
+
+
+class _Advancing:
+    """Goes through an async generator, which other tasks may share, and reports it."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __aiter__(self) -> _Advancing:
+        return self
+
+    def __anext__(self) -> Any:
+        return advances(self._generator, self._generator.__anext__())
 
 
 async def _foreign_async(thing: Any) -> Any:
