@@ -119,6 +119,7 @@ __all__ = [
 #: The rooms that `__all__` comes from, from the ground up: each imports those before it in any case.
 _SOURCES = ("model", "order", "runtime", "workspace", "interop")
 _ROOMS = (
+    "aio",
     "interop",
     "invariants",
     "lab",

@@ -17,6 +17,7 @@ Rules.
 from __future__ import annotations
 
 import ast
+import asyncio
 import builtins
 import enum
 import functools
@@ -216,7 +217,8 @@ def _waits(function: Callable[..., Any]) -> bool:
 
 def _exists(name: str) -> bool:
     last = name.rpartition(".")[2]
-    return hasattr(builtins, last) or hasattr(trio, last) or last in {path.rpartition(".")[2] for path in NAMES}
+    known = any(hasattr(module, last) for module in (builtins, trio, asyncio))
+    return known or last in {path.rpartition(".")[2] for path in NAMES}
 
 
 def complaints_of_function(path: str, function: Callable[..., Any]) -> Iterator[str]:

@@ -74,7 +74,7 @@ class _Paths:
         self._children: weakref.WeakKeyDictionary[trio.lowlevel.Task, int] = weakref.WeakKeyDictionary()
 
     def current(self) -> str:
-        if not trio.lowlevel.in_trio_run():
+        if not trio.lowlevel.in_trio_task():  # also in an asyncio task beside a guest Trio run
             return "outside"
         return self._path(trio.lowlevel.current_task())
 

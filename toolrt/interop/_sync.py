@@ -1,4 +1,4 @@
-"""A way in for sync code, and for asyncio through a thread.
+"""A way in for code without an event loop.
 
 Rules.  Who already runs on Trio awaits the runtime itself and is refused here, also from a worker thread that
 Trio started: a second Trio run inside the first would stall it, or wait for what only the first can give back.
@@ -11,6 +11,7 @@ program in another thread has a batch open on the same table, it is refused.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import weakref
 from collections.abc import Sequence
@@ -31,8 +32,7 @@ _registered = 0
 def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
     """Run `calls` as one batch on a Trio run of their own, and give one result each and the state they leave.
 
-    From asyncio, use ``await asyncio.to_thread(toolrt.run_sync, runtime, calls)``: called directly it would hold up
-    the event loop until the batch is over.
+    From asyncio, use ``await toolrt.aio.run(runtime, calls)``.
 
     Args:
         runtime: whose tools, lanes and limit are used.
@@ -40,7 +40,8 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
         state: the state the first lane starts from; the empty one by default.
 
     Raises:
-        MisuseError: called from a Trio program, where it is ``await runtime.run(calls, state)``; nothing was run.
+        MisuseError: called from a Trio program, where it is ``await runtime.run(calls, state)``, or in a running
+            asyncio loop; nothing was run.
         BatchClosed: a Trio program in another thread has a batch open on the same claim table; nothing was run.
         DefinitionRefused: something in `calls` is no `ToolCall`, or `state` no `State`; nothing was run.
         KeyboardInterrupt: Ctrl-C; the calls that ran were cancelled, and their effects may have landed.
@@ -53,6 +54,11 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
 
         done = toolrt.run_sync(toolrt.Runtime(registry), calls)
     """
+    if asyncio._get_running_loop() is not None:
+        raise MisuseError(
+            "run_sync was called inside a running asyncio loop, which it would hold up: use "
+            "`await toolrt.aio.run(runtime, calls, state)` there"
+        )
     if trio.lowlevel.in_trio_run():
         raise MisuseError("run_sync was called inside a running Trio loop: use `await runtime.run(calls, state)` there")
     if _is_trio_worker_thread():

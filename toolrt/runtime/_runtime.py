@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from toolrt.errors import DefinitionRefused
@@ -231,6 +232,18 @@ class Runtime:
         return Batch(
             runtime._new_batch(state, batch_id, count, events is not None, False if events is None else events, lease)
         )
+
+    def awaiting(self, adapted: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Runtime:
+        """The same runtime, where `adapted` stands between the batch and the approval check and hooks.
+
+        A door from another event loop uses it.
+        """
+        if self.approve is None and not self._hooks:
+            return self
+        other = copy.copy(self)
+        other.approve = None if self.approve is None else adapted(self.approve)
+        other._hooks = tuple((owner, adapted(hook)) for owner, hook in self._hooks)
+        return other
 
     def _with_registry(self, registry: Registry) -> Runtime:
         """The same runtime with other tools; those that have no owner are ordered as this one orders them."""

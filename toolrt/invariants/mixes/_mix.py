@@ -285,10 +285,7 @@ class Mix(Brief):
                         nursery.start_soon(_cancel, batch, scope, self.cancel_after, self.cancel_outside)
                     read_to_the_end = await self._run(batch, world)
                 nursery.cancel_scope.cancel()
-            outcomes = tuple(result.outcome.value for result in batch.outcome.results)
-            twin = world.twin
-            files, left = (world.files, 0) if twin is None else ({**world.files, **twin.files}, twin.claims_left)
-            return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left)
+            return ending(world, batch, read_to_the_end)
 
         return run
 
@@ -407,6 +404,14 @@ class MixCheck:
 
 #: What the oracle said of mixes that are still alive.
 _oracles: dict[int, tuple[dict[str, Any], dict[str, Any] | None]] = {}
+
+
+def ending(world: World, batch: Batch, read_to_the_end: bool) -> MixEnding:
+    """How the `batch`, which is over, has left its `world`."""
+    outcomes = tuple(result.outcome.value for result in batch.outcome.results)
+    twin = world.twin
+    files, left = (world.files, 0) if twin is None else ({**world.files, **twin.files}, twin.claims_left)
+    return MixEnding(outcomes, tuple(sorted(files.items())), read_to_the_end, left)
 
 
 async def _cancel(batch: Batch, scope: trio.CancelScope, after: float, outside: bool) -> None:

@@ -1,0 +1,220 @@
+"""Trio tasks that await asyncio: tools, approvals and hooks that are written for asyncio.
+
+Rules.
+    1. The asyncio function runs as a task of the caller's loop, in the context of the Trio task that awaits it.
+    2. A cancel of the Trio task, also by a timeout, cancels the asyncio task, and the Trio task waits for its end.  One
+       that returns all the same has returned.
+    3. What it raises comes out as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import coroutine
+from typing import Any, TypeVar
+
+import outcome
+import trio
+
+from toolrt.aio._guest import Guest, here
+from toolrt.errors import DefinitionRefused, MisuseError
+from toolrt.model import Tool
+from toolrt.model import tool as trio_tool
+from toolrt.runtime import Runtime
+
+__all__ = ["either", "for_asyncio", "on_loop", "tool"]
+
+T = TypeVar("T")
+
+
+def on_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+    """Make a Trio function of an asyncio one: awaited in a batch, it runs on the event loop that awaits the batch.
+
+    Raises:
+        DefinitionRefused: `function` is no ``async def`` function.
+
+    Example::
+
+        @toolrt.aio.on_loop
+        async def ask_person(request): ...
+    """
+    if not inspect.iscoroutinefunction(function):
+        raise DefinitionRefused("toolrt.aio.on_loop", "an async def function", function)
+
+    @functools.wraps(function)
+    async def bridged(*args: Any, **named: Any) -> T:
+        guest = _guest_of_batch()
+        return await _task_ended(guest, guest.loop.create_task(function(*args, **named), context=_context()))
+
+    return bridged
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a tool of an ``async def`` function that awaits asyncio: see `toolrt.tool`, which takes the same options.
+
+    It runs as a task of the event loop that awaits the batch.  A timeout or a cancel of its call cancels that task.
+
+    Raises:
+        DefinitionRefused: `function` is no ``async def`` function.
+
+    Example::
+
+        @toolrt.aio.tool(safe=True)
+        async def fetch(ctx, url: str) -> str:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                return await answer.text()
+    """
+
+    def made(function: Callable[..., Any]) -> Tool:
+        if not inspect.iscoroutinefunction(function):
+            raise DefinitionRefused(
+                "toolrt.aio.tool", "an async def function; for a plain def use toolrt.tool", function
+            )
+        found: Tool = trio_tool(**options)(on_loop(function))
+        return found
+
+    return made if function is None else made(function)
+
+
+def for_asyncio(runtime: Runtime) -> Runtime:
+    """The same runtime, whose approval check and hooks may await Trio or asyncio."""
+    return runtime.awaiting(either)
+
+
+def either(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What `function` gives; an awaitable in it may await Trio or asyncio."""
+
+    @functools.wraps(function)
+    def asked(*args: Any) -> Any:
+        answer = function(*args)
+        return _either(_wrapped(answer)) if inspect.isawaitable(answer) else answer
+
+    of_lane = getattr(function, "for_lane", None)
+    if of_lane is not None:
+        asked.for_lane = lambda: either(of_lane())  # type: ignore[attr-defined]
+    return asked
+
+
+def _guest_of_batch() -> Guest:
+    """The guest in which the running Trio task runs."""
+    try:
+        return here()
+    except MisuseError:
+        raise MisuseError(
+            "an asyncio tool runs only in a batch that asyncio awaits: use `await toolrt.aio.run(runtime, calls)`"
+        ) from None
+
+
+def _context() -> contextvars.Context:
+    return contextvars.copy_context()
+
+
+@trio.lowlevel.enable_ki_protection
+async def _task_ended(guest: Guest, task: asyncio.Task[T]) -> T:
+    """Wait, in Trio, for the asyncio `task`, and give what it gives.
+
+    Raises:
+        trio.Cancelled: the Trio task was cancelled, and the asyncio task has ended by it.
+        MisuseError: the loop was closed while the task ran.
+
+    Checkpoint: always.
+    """
+    waits = trio.lowlevel.current_task()
+    cancel: list[Callable[[], Any]] = []
+
+    def go_on(result: outcome.Outcome[None]) -> None:
+        if let_go in guest.bridges:
+            guest.bridges.remove(let_go)
+            trio.lowlevel.reschedule(waits, result)
+
+    def let_go() -> None:
+        go_on(outcome.Error(MisuseError("the asyncio event loop was closed while this tool ran on it")))
+
+    def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
+        if guest.is_orphan:  # the asyncio task can end no more
+            guest.bridges.discard(let_go)
+            return trio.lowlevel.Abort.SUCCEEDED
+        cancel.append(raise_cancel)
+        task.cancel()
+        return trio.lowlevel.Abort.FAILED
+
+    guest.bridges.add(let_go)
+    task.add_done_callback(lambda _: go_on(outcome.Value(None)))
+    await trio.lowlevel.wait_task_rescheduled(abort)
+    if task.cancelled() and cancel:
+        cancel[0]()
+    return task.result()
+
+
+class _Rest(Coroutine[Any, Any, Any]):
+    """The rest of a coroutine, for an asyncio task; its first step was made in a Trio task."""
+
+    def __init__(self, inner: Coroutine[Any, Any, Any]) -> None:
+        self._inner = inner
+        #: What the first step waits for.
+        self.first: list[Any] = []
+        self.is_trio = False
+
+    def send(self, value: Any) -> Any:
+        if self.is_trio:
+            raise StopIteration
+        return self.first.pop() if self.first else self._inner.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        if self.is_trio:
+            raise StopIteration
+        self.first.clear()
+        return self._inner.throw(*error)
+
+    def close(self) -> None:
+        if not self.is_trio:
+            self._inner.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        raise NotImplementedError
+
+
+async def _either(inner: Coroutine[Any, Any, Any]) -> Any:
+    """Await `inner` in a Trio task; what its first step waits for tells whether it awaits Trio or asyncio."""
+    guest = _guest_of_batch()
+    rest = _Rest(inner)
+    task = asyncio.Task(rest, loop=guest.loop, context=_context())
+    asyncio._enter_task(guest.loop, task)
+    try:
+        first = inner.send(None)
+    except StopIteration as stop:
+        rest.is_trio = True
+        return stop.value
+    except BaseException:
+        rest.is_trio = True
+        raise
+    finally:
+        asyncio._leave_task(guest.loop, task)
+    if first is None or hasattr(first, "_asyncio_future_blocking"):
+        rest.first.append(first)
+        return await _task_ended(guest, task)
+    rest.is_trio = True
+    return await _go_on(inner, first)
+
+
+@coroutine
+def _go_on(inner: Coroutine[Any, Any, Any], trap: Any) -> Generator[Any, Any, Any]:
+    """Await the rest of a coroutine that waits for Trio's `trap`."""
+    while True:
+        try:
+            try:
+                value = yield trap
+            except BaseException as error:  # noqa: ASYNC103  it goes into the coroutine
+                trap = inner.throw(error)
+            else:
+                trap = inner.send(value)
+        except StopIteration as stop:
+            return stop.value
+
+
+async def _wrapped(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
