@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import asyncio
 import multiprocessing
 import os
@@ -25,6 +26,7 @@ from toolrt import sim
 from toolrt.errors import NotSimulated
 
 _ONE_THREAD = "call the function directly, or give the program a stand-in for it"
+_SAY_WHICH = "with sim.Network(hosts=[...])"
 _NOTHING_OUTSIDE = "give it a memory stream or a stand-in"
 _ITS_OWN_RUN = "await the function itself; a simulation already is its Trio run"
 
@@ -32,18 +34,6 @@ _ITS_OWN_RUN = "await the function itself; a simulation already is its Trio run"
 async def _pool() -> None:
     with ThreadPoolExecutor() as pool:
         pool.submit(int)
-
-
-async def _socket_pair() -> None:
-    trio.socket.socketpair()
-
-
-async def _listeners() -> None:
-    await trio.open_tcp_listeners(0, host="127.0.0.1")
-
-
-async def _name_lookup() -> None:
-    await trio.socket.getaddrinfo("localhost", 80)
 
 
 async def _path() -> None:
@@ -71,9 +61,6 @@ def _now(function: Callable[..., object]) -> None:
     [
         (_pool, "start a thread", _ONE_THREAD),
         (_path, "use a worker thread", _ONE_THREAD),
-        (_name_lookup, "use a worker thread", _ONE_THREAD),
-        (_socket_pair, "use a socket", _NOTHING_OUTSIDE),
-        (_listeners, "use a socket", _NOTHING_OUTSIDE),
         (_process, "start a subprocess", _NOTHING_OUTSIDE),
         (_nested_run, "start a Trio run of its own", _ITS_OWN_RUN),
         (_guest_run, "start a Trio run of its own", _ITS_OWN_RUN),
@@ -104,6 +91,12 @@ def _coroutine() -> None:
     asyncio.Runner().__enter__()
 
 
+def _blocking_read() -> None:
+    first, second = socket.socketpair()
+    with first, second:
+        first.recv(1)
+
+
 _TRUE = shutil.which("true") or ""
 
 
@@ -114,11 +107,11 @@ def _system() -> int:
 @pytest.mark.parametrize(
     ("call", "action", "remedy"),
     [
-        (socket.socket, "use a socket", _NOTHING_OUTSIDE),
-        (socket.socketpair, "use a socket", _NOTHING_OUTSIDE),
-        (lambda: socket.create_connection(("127.0.0.1", 1)), "look up a host", _NOTHING_OUTSIDE),
-        (lambda: socket.getaddrinfo("localhost", 80), "look up a host", _NOTHING_OUTSIDE),
-        (lambda: socket.gethostbyname("localhost"), "look up a host", _NOTHING_OUTSIDE),
+        (lambda: _socket.socketpair(), "use a socket", _NOTHING_OUTSIDE),
+        (lambda: socket.create_connection(("python.org", 80)), "look up a host (python.org)", _SAY_WHICH),
+        (lambda: socket.create_connection(("192.0.2.1", 80)), "reach 192.0.2.1", _SAY_WHICH),
+        (lambda: socket.gethostbyname("python.org"), "look up a host (python.org)", _SAY_WHICH),
+        (_blocking_read, "block on a socket", "no other task could run meanwhile"),
         (lambda: subprocess.run([_TRUE], check=False), "start a subprocess", _NOTHING_OUTSIDE),
         (_system, "start a subprocess", _NOTHING_OUTSIDE),
         (lambda: os.popen(_TRUE), "start a subprocess", _NOTHING_OUTSIDE),
@@ -130,11 +123,11 @@ def _system() -> int:
         (_coroutine, "start an event loop of its own", _NOTHING_OUTSIDE),
     ],
     ids=[
-        "socket",
         "socketpair",
         "create_connection",
-        "getaddrinfo",
+        "connect",
         "gethostbyname",
+        "recv",
         "subprocess",
         "system",
         "popen",

@@ -23,7 +23,8 @@ be drawn, enumerated, replayed and shrunk.
     >>> report.failures[0].minimal.switches
     1
 
-Rules.  Call it from sync code.  A program may use all of Trio but threads, sockets and subprocesses; a sync tool
+Rules.  Call it from sync code.  A program may use all of Trio but threads and subprocesses; sockets are of a
+network in memory (`Network`); a sync tool
 of toolrt's own runs in place, as one step.  Time is virtual, starts at 0, and moves only when nothing can run.
 Nothing runnable and no deadline is a deadlock, reported with what each task waits for.
 
@@ -52,6 +53,7 @@ from toolrt.sim.programs._actors import CANCELLED
 from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
+from toolrt.sim.programs.network import Network
 from toolrt.sim.programs.tracking._tracking import tracked
 from toolrt.sim.strategies import (
     DPOR,
@@ -98,6 +100,7 @@ __all__ = [
     "History",
     "HistoryJudgement",
     "Hybrid",
+    "Network",
     "Operation",
     "OperationEnd",
     "OutcomeComparison",

@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any
 
@@ -30,13 +30,13 @@ from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._slim import is_known, slim_deadline, slim_spawn
+from toolrt.sim._trio_internals._stand_ins import STAND_INS
 
 __all__ = ["controlled", "outside_run"]
 
 _core: Any = trio._core
 _run: Any = _core._run
 _socket: Any = sys.modules["trio._socket"]
-_socket_names: Any = sys.modules["trio.socket"]
 _subprocess: Any = sys.modules["trio._subprocess"]
 _threads: Any = sys.modules["trio._threads"]
 _thread_cache: Any = sys.modules["trio._core._thread_cache"]
@@ -91,7 +91,6 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         name: str,
         action: str,
         remedy: str,
-        first: Callable[..., object] | None = None,
         stays: Callable[..., bool] | None = None,
     ) -> None:
         real = holder.__dict__[name]
@@ -105,8 +104,6 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
                 and current.owns(current.current_task())
                 and not (stays is not None and stays(*args, **kwargs))
             ):
-                if first is not None:
-                    first(*args)
                 refusal = NotSimulated(action, remedy)
                 # The program may swallow what is raised here: the execution ends all the same.
                 current.refused(refusal)
@@ -135,10 +132,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         own_run = "await the function itself; a simulation already is its Trio run"
         refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
-        # The operating system's socket is already open, and no other code owns it.
-        refuse(_socket._SocketType, "__init__", "use a socket", outside, lambda _, sock: sock.close())
-        # It would open two of the operating system's, and only one of them would get as far as the line above.
-        refuse(_socket_names, "socketpair", "use a socket", outside)
+        # Made outside the program: a socket of the network in memory does not get here.
+        refuse(_socket._SocketType, "__init__", "use a socket of the operating system", outside)
         refuse(_subprocess, "_open_process", "start a subprocess", outside)
         if "open_process" in trio.lowlevel.__dict__:
             refuse(trio.lowlevel, "open_process", "start a subprocess", outside)
@@ -152,8 +147,10 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
                 refuse(_run.TheIOManager, name, "wait for real input or output", outside, stays=calls_callbacks)
         for refusal in refusals():
             remedy = thread if refusal.action.startswith("start a thread") else outside
-            refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=refusal.stays)
-        with decided.installed(mine):
+            refuse(refusal.holder, refusal.name, refusal.action, remedy)
+        with ExitStack() as stack:
+            for stand_in in (decided, *STAND_INS):
+                stack.enter_context(stand_in.installed(mine))
             yield
     finally:
         replacements.put_back()

@@ -1,10 +1,10 @@
-"""Refuses library calls that would leave a simulation: sockets, subprocesses, other event loops.
+"""Refuses library calls that would leave a simulation: subprocesses, other event loops, the operating system's sockets.
 
 Rules.  Only what is the library's own is refused: a stand-in in its place is what a refusal asks
-for.  What stays in the process (files, a database in one, an address that is a number) is not refused.
+for.  What stays in the process (files, a database in one) is not refused.
 
-Limits.  A function that was imported from its module beforehand is met where it needs another one: that which connects
-makes a socket.  Code in C that asks the operating system itself is not met.
+Limits.  A function that was imported from its module beforehand is met where it needs another one.  Code in C that
+asks the operating system itself is not met.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 import _socket
 import _thread
 import os
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 __all__ = ["Refusal", "refusals"]
@@ -31,45 +30,28 @@ class Refusal(NamedTuple):
     name: str
     #: What a program does that calls it.
     action: str
-    #: Says of a call's arguments that it stays in the process; None: no call does.
-    stays: Callable[..., bool] | None = None
-
-
-def _is_number(host: object, port: object = None, *others: int, flags: int = 0, **_: object) -> bool:
-    """Say whether an address is not looked up; of what may follow it by position the fourth are the flags."""
-    return host is None or bool((others[3] if len(others) > 3 else flags) & socket.AI_NUMERICHOST)
 
 
 _THREAD = "start a thread"
 _PROCESS = "start a subprocess"
-_LOOKUP = "look up a host"
 _LOOP = "start an event loop of its own"
 
-# `socket.socketpair` has opened both of the operating system's before it makes the first socket of one.
-_NAMES: tuple[tuple[Any, str, str, str, Callable[..., bool] | None], ...] = (
-    (socket.socket, "__init__", "use a socket", "", None),
-    (_socket, "socketpair", "use a socket", "", None),
-    (socket, "getaddrinfo", _LOOKUP, "socket.getaddrinfo", _is_number),
-    (socket, "gethostbyname", _LOOKUP, "socket.gethostbyname", None),
-    (socket, "gethostbyname_ex", _LOOKUP, "socket.gethostbyname_ex", None),
-    (socket, "gethostbyaddr", _LOOKUP, "socket.gethostbyaddr", None),
+_NAMES: tuple[tuple[Any, str, str, str], ...] = (
+    (_socket, "socketpair", "use a socket", ""),
     *(
-        (holder, name, _THREAD, f"_thread.{name.removeprefix('_')}", None)
+        (holder, name, _THREAD, f"_thread.{name.removeprefix('_')}")
         for holder in (_thread, threading)
         for name in ("start_new_thread", "start_new", "start_joinable_thread")
         for name in ((name,) if holder is _thread else (f"_{name}",))
     ),
-    (subprocess.Popen, "__init__", _PROCESS, "subprocess.Popen", None),
-    *(
-        (os, name, _PROCESS, f"os.{name}", None)
-        for name in ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp")
-    ),
+    (subprocess.Popen, "__init__", _PROCESS, "subprocess.Popen"),
+    *((os, name, _PROCESS, f"os.{name}") for name in ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp")),
 )
 
 # A platform need not have all of them.
 _REFUSALS = tuple(
-    (Refusal(holder, name, f"{action} ({called})" if called else action, stays), vars(holder)[name])
-    for holder, name, action, called, stays in _NAMES
+    (Refusal(holder, name, f"{action} ({called})" if called else action), vars(holder)[name])
+    for holder, name, action, called in _NAMES
     if name in vars(holder)
 )
 

@@ -15,6 +15,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.probe import ANYTHING, Resource
+from toolrt.sim._trio_internals._sockets import Arrivals
 
 __all__ = [
     "ANYTHING",
@@ -153,6 +154,9 @@ def imply(things: Primitives, name: Resource | None) -> None:
 
 
 def cancels(things: Primitives, scope: Any) -> None:
+    if isinstance(scope, Arrivals):
+        things.touched += ((resource, True) for resource in scope.written_when_due())
+        return
     touch(things, scope, True)
     if scope._cancel_status is not None:
         changes(things, scope._cancel_status, True)
@@ -184,6 +188,8 @@ def _leaves(things: Primitives, task: Any) -> None:
         touch(things, place, True)
     elif isinstance(place, _channel.MemorySendChannel | _channel.MemoryReceiveChannel):
         touch(things, place._state, True)
+    elif (resource := getattr(place, "left_by_cancelling", None)) is not None:
+        things.touched.append((resource, True))
     elif getattr(task._abort_func, "__qualname__", "").startswith("Event.wait"):
         # Two waits commute, and so do two that end early: only a step that counts them sees a difference.
         for cell in task._abort_func.__closure__ or ():

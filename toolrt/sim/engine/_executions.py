@@ -18,7 +18,16 @@ import trio
 from trio.lowlevel import Abort, Task
 
 from toolrt import probe
-from toolrt.sim._trio_internals import Decided, Primitives, Reports, Seam, controlled, outside_run, seam_of_this_run
+from toolrt.sim._trio_internals import (
+    STAND_INS,
+    Decided,
+    Primitives,
+    Reports,
+    Seam,
+    controlled,
+    outside_run,
+    seam_of_this_run,
+)
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._closing import Closing
 from toolrt.sim.engine._execution import Execution
@@ -178,6 +187,8 @@ class Executions:
             assert job is not None
             self._clock.now = 0.0
             self.decided.begin()
+            for stand_in in STAND_INS:
+                stand_in.begin()
             steps: list[RawStep] = []
             info = RunInfo(job.index, job.step_limit, steps, job.order)
             things = self._reports.new_things() if job.reports else Primitives({}, [])

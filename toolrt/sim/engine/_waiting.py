@@ -23,8 +23,8 @@ _SIM_HOME = PurePath(__file__).parent
 
 # Frames of Trio's that say nothing about what is waited for.
 _NO_WORDS = ("__aenter__", "__aexit__", "wait_task_rescheduled", "_async_yield", "_real_async_yield")
-# Frames of what reports stand between Trio's own.
-_INTERNALS_HOME = PurePath(_trio_internals.__file__).parent
+# Frames of what reports, and of the network, stand between Trio's own.
+_HIDDEN = (PurePath(_trio_internals.__file__).parent, _SIM_HOME.parent / "programs" / "network")
 
 
 def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: bool) -> str:
@@ -33,7 +33,7 @@ def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: boo
     trios: list[FrameType] = []
     for frame, line in task.iter_await_frames():
         home = PurePath(frame.f_code.co_filename)
-        if home.is_relative_to(_INTERNALS_HOME) or (home.is_relative_to(_SIM_HOME) and not own):
+        if any(map(home.is_relative_to, _HIDDEN)) or (home.is_relative_to(_SIM_HOME) and not own):
             continue
         if home.is_relative_to(_TRIO_HOME):
             trios.append(frame)
@@ -91,6 +91,9 @@ def _known(
                 f"a memory channel to send to (buffer full: {counts_of.current_buffer_used} of "
                 f"{counts_of.max_buffer_size})"
             )
+        case trio.socket.SocketType():
+            # Most of its methods have one body.
+            return f"a socket to {getattr(frame.f_locals.get('fn'), '__name__', name)}"
         case trio.Nursery() if name == "start":
             return "a child to call task_status.started()"
         case trio.Nursery() if name == "_nested_child_finished":

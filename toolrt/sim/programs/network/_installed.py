@@ -1,0 +1,137 @@
+"""Puts the network in the place of the operating system's, for the steps of simulated programs."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from toolrt.sim._trio_internals import STAND_INS, Replacements, Seam, replace_sockets
+from toolrt.sim.programs.network._datagrams import Datagrams
+from toolrt.sim.programs.network._endpoints import failed
+from toolrt.sim.programs.network._resolver import Resolver, addresses_of, names_of
+from toolrt.sim.programs.network._sockets import SimulatedSocket, become_simulated, endpoint_of, opened
+from toolrt.sim.programs.network._state import HOST, NETWORKS
+from toolrt.sim.programs.network._streams import Stream, connect_pair
+from toolrt.sim.programs.network._waiting import close_waits, wait_until_ready
+
+__all__ = ["NetworkStandIn"]
+
+
+class NetworkStandIn:
+    """Stands under every simulation."""
+
+    def __init__(self) -> None:
+        #: Looks names up for Trio.
+        self.resolver = Resolver(NETWORKS.current)
+
+    def begin(self) -> None:
+        """Begin another execution."""
+        NETWORKS.begin()
+
+    @contextmanager
+    def installed(self, mine: Callable[[], Seam | None]) -> Iterator[None]:
+        """Stand under `socket` and `trio.socket` inside the block, in the steps of the program's tasks."""
+
+        def is_mine() -> bool:
+            seam = mine()
+            return seam is not None and seam.owns(seam.current_task())
+
+        replacements = Replacements()
+
+        def replace(holder: Any, name: str, stand_in: Callable[..., Any]) -> None:
+            """Let a step of the program call `stand_in`, and all else the real one."""
+            real = holder.__dict__[name]
+
+            @functools.wraps(real)
+            def either(*args: Any, **kwargs: Any) -> Any:
+                return (stand_in if is_mine() else real)(*args, **kwargs)
+
+            replacements.replace(holder, name, either)
+
+        try:
+            _replace_library(replace)
+            replace_sockets(replacements, self, is_mine)
+            yield
+        finally:
+            replacements.put_back()
+            self.begin()
+
+    # ------------------------------------------------------------------ what Trio asks
+
+    def has(self, sock: object) -> bool:
+        """Say whether a socket is of the network."""
+        return type(sock) is SimulatedSocket
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """Give the method of this name, unbound."""
+        method: Callable[..., Any] = getattr(SimulatedSocket, name)
+        return method
+
+    def is_readable(self, sock: Any) -> bool:
+        """Say whether a read would not block."""
+        return endpoint_of(sock).is_ready("r")
+
+    def waits_for(self, fd: int, what: str) -> Awaitable[None] | None:
+        """Give an awaitable that waits for a descriptor; None: it is not of the network."""
+        endpoint = NETWORKS.fds.get(fd)
+        return None if endpoint is None else wait_until_ready(endpoint, fd, what)
+
+    def closes(self, fd: int) -> bool:
+        """Wake the tasks that wait for a descriptor; False: it is not of the network."""
+        endpoint = NETWORKS.fds.get(fd)
+        if endpoint is not None:
+            close_waits(endpoint, fd)
+        return endpoint is not None
+
+
+def _replace_library(replace: Callable[..., None]) -> None:
+    """Replace what the standard library has."""
+    real_init, real_dup, real_gethostname = socket.socket.__init__, socket.dup, socket.gethostname
+
+    def init(made: Any, family: Any = -1, type: Any = -1, proto: Any = -1, fileno: Any = None) -> None:
+        if fileno is not None and fileno not in NETWORKS.fds:
+            real_init(made, family, type, proto, fileno)
+        else:
+            become_simulated(made, NETWORKS.current(), family, type, proto, fileno)
+
+    def dup(fd: int) -> int:
+        endpoint = NETWORKS.fds.get(fd)
+        if endpoint is None:
+            return real_dup(fd)
+        endpoint.sockets += 1
+        return endpoint.net.descriptor(endpoint)
+
+    def by_name(name: Any) -> str:
+        return str(addresses_of(NETWORKS.current(), name, 0, socket.AF_INET)[0][4][0])
+
+    def by_address(address: str) -> tuple[str, list[str], list[str]]:
+        return names_of(NETWORKS.current(), (address, 0), socket.NI_NAMEREQD)[0], [], [address]
+
+    replace(socket.socket, "__init__", init)
+    replace(socket, "dup", dup)
+    replace(socket, "socketpair", _pair)
+    replace(socket, "getaddrinfo", lambda *args, **kwargs: addresses_of(NETWORKS.current(), *args, **kwargs))
+    replace(socket, "getnameinfo", lambda address, flags: names_of(NETWORKS.current(), address, flags))
+    replace(socket, "gethostbyname", by_name)
+    replace(socket, "gethostbyname_ex", lambda name: (name, [], [by_name(name)]))
+    replace(socket, "gethostbyaddr", by_address)
+    replace(socket, "gethostname", lambda: HOST.get() or real_gethostname())
+
+
+def _pair(family: Any = None, type: Any = socket.SOCK_STREAM, proto: int = 0) -> tuple[socket.socket, socket.socket]:
+    net = NETWORKS.current()
+    first, second = (net.open(int(socket.AF_UNIX if family is None else family), int(type), proto) for _ in range(2))
+    if first.family != socket.AF_UNIX:
+        raise failed(errno.EOPNOTSUPP)
+    if isinstance(first, Stream) and isinstance(second, Stream):
+        connect_pair(first, second)
+    elif isinstance(first, Datagrams) and isinstance(second, Datagrams):
+        first.pair, second.pair = second, first
+    return opened(net, first), opened(net, second)
+
+
+STAND_INS.append(NetworkStandIn())
