@@ -56,6 +56,48 @@ def test_explored_test_that_holds_passes() -> None:
     holds()
 
 
+async def _counted_or_lost() -> int:
+    counted = await count(2)
+    if counted == 1:
+        raise LookupError
+    return counted
+
+
+def test_explored_test_has_the_outcomes_that_it_names() -> None:
+    """A value and an error that is expected, and no other."""
+    testing.explored(strategy="dpor", outcomes=[2, LookupError])(_counted_or_lost)()
+    testing.explored(strategy="dpor", outcomes=[2, LookupError], jobs=2)(_counted_or_lost)()
+
+
+def test_outcome_that_is_not_named_ends_the_exploration() -> None:
+    """It is raised where it is an error, after the first execution that has it."""
+    ran = 0
+
+    async def counts() -> int:
+        nonlocal ran
+        ran += 1
+        return await count(3)
+
+    with pytest.raises(LookupError):
+        testing.explored(strategy="dpor", outcomes={2})(_counted_or_lost)()
+    with pytest.raises(AssertionError, match="the outcome 3 is none of"):
+        testing.explored(strategy="exhaustive", outcomes={1})(counts)()
+    # The first execution, the shrinker's and the explainer's: not all 90.
+    assert ran < 45
+
+
+@pytest.mark.parametrize(("strategy", "words"), [("dpor", "FAIL"), ("random", "INCONCLUSIVE")])
+def test_outcome_that_never_comes_is_no_pass(strategy: str, words: str) -> None:
+    """It fails a search that ran everything, and a sample shows nothing."""
+
+    @testing.explored(strategy=strategy, executions=30, outcomes={1, 2, 3})
+    async def counts() -> int:
+        return await count(2)
+
+    with pytest.raises(AssertionError, match=rf"{words}(?s:.*)never  3, which is expected"):
+        counts()
+
+
 def test_explored_test_raises_what_it_raised_with_the_minimal_schedule() -> None:
     """The exception is the program's own; the rest is a note."""
 

@@ -59,9 +59,14 @@ from toolrt import sim
 @pytest.mark.explore(strategy=sim.Random(sim.Fifo(), 3), check=lambda execution: execution.value == 1)
 async def test_value():
     return 2
+
+@pytest.mark.explore(strategy="dpor", outcomes={2})
+async def test_outcome():
+    return 2
 """
     code, output = inner(text)
     assert code == 1, output
+    assert "1 failed, 1 passed" in output
     assert "FAIL: sampled(n=1" in output
     assert "the check returned False" in output
 

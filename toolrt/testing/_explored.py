@@ -25,6 +25,8 @@ import pytest
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused, SimulationStopped
+from toolrt.sim.exploring._outcomes import named_outcomes
+from toolrt.sim.exploring._tally import outcome_key
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
@@ -62,6 +64,8 @@ class ExplorationPlan:
     seed: int = 0
     #: What is asked about every execution; None: it fails when it raises.
     check: Check | None = None
+    #: Every outcome that the test must have, and no other, as `sim.explore` takes them; None: they are not compared.
+    outcomes: Collection[Any] | None = None
     #: The number of steps after which an execution is stopped; None: what `sim.explore` has.
     step_limit: int | None = None
     #: "any": the test is cancelled at any of its steps, too; a name: a `sim.scope` of that name is; None: neither.
@@ -85,7 +89,7 @@ class ExplorationPlan:
     def how(self) -> dict[str, Any]:
         """The other arguments of `sim.explore`."""
         limit = {} if self.step_limit is None else {"step_limit": self.step_limit}
-        return {**self.actors, **limit}
+        return {**self.actors, **limit, "outcomes": self.outcomes}
 
     @property
     def actors(self) -> dict[str, Any]:
@@ -195,7 +199,7 @@ def _explore(
     if plan.jobs > 1:
         report = sim.explore(program, strategy, plan.check, most, plan.jobs, seconds=plan.seconds, **plan.how)
     else:
-        search = _UntilFailure(strategy, plan.check)
+        search = _UntilFailure(strategy, plan.check, plan.outcomes)
         began = time.perf_counter()
         report = sim.explore(program, search, search.check, most, seconds=plan.seconds, **plan.how)
         if example is not None:
@@ -203,6 +207,9 @@ def _explore(
     found(report)
     if report.failures:
         _fail(program, plan, report, saved, again, example)
+    if report.verdict is sim.FAIL:
+        # An outcome that is expected never came.
+        raise Wrong(str(report))
     if report.verdict is not sim.PASS:
         why = report.unfinished or "executions that decide nothing"
         nothing = NotShown(f"{report}\n\nAn exploration that shows nothing is no pass. {_advice(why)}")
@@ -262,10 +269,11 @@ def _replayed(program: Program, plan: ExplorationPlan, schedule: str) -> sim.Rep
 class _UntilFailure:
     """A strategy that ends with the first execution that fails."""
 
-    def __init__(self, strategy: sim.Strategy, check: Check | None) -> None:
+    def __init__(self, strategy: sim.Strategy, check: Check | None, outcomes: Collection[Any] | None) -> None:
         self._strategy = strategy
         self._asked = check
         self.check = None if check is None else self._noting
+        self._expected = None if outcomes is None else named_outcomes(outcomes)
         self.failed = False
         #: Wall seconds of the slowest execution.
         self.slowest = 0.0
@@ -282,8 +290,19 @@ class _UntilFailure:
             self.failed = True
             raise
         self.failed |= answer is False or (bool(answer) and answer is not True)
-        self.failed |= answer is not True and execution.error is not None
+        if self._expected is None:
+            self.failed |= answer is not True and execution.error is not None
         return answer
+
+    def note(self, execution: sim.Execution) -> None:
+        """Note an error, or another outcome than those that are expected."""
+        error = execution.error
+        if error is not None and _special(error) is not None:
+            self.failed = True
+        elif self._expected is not None:
+            self.failed |= outcome_key(execution.outcome) not in self._expected
+        elif error is not None and self.check is None:
+            self.failed |= not (isinstance(error, SimulationStopped) and getattr(error, "time_stood_still", False))
 
     def begin(self) -> sim.Search:
         """Begin the other strategy's exploration."""
@@ -307,10 +326,7 @@ class _WatchedSearch(sim.Search):
     def learn(self, execution: sim.Execution) -> None:
         self._until.slowest = max(self._until.slowest, time.perf_counter() - self._began)
         self._search.learn(execution)
-        error = execution.error
-        if error is not None and (self._until.check is None or _special(error) is not None):
-            undecided = isinstance(error, SimulationStopped) and getattr(error, "time_stood_still", False)
-            self._until.failed |= not undecided
+        self._until.note(execution)
 
     def claim(self, executions: int, distinct: int) -> str:
         return self._search.claim(executions, distinct)
@@ -410,6 +426,7 @@ def explored(
     executions: int | None = ...,
     seed: int = ...,
     check: Check | None = ...,
+    outcomes: Collection[Any] | None = ...,
     step_limit: int | None = ...,
     cancel_at: str | None = ...,
     clock: str | None = ...,
@@ -432,6 +449,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         executions: the size of a sample (100 by default), or the most that a search may take.
         seed: what named strategies draw from; 0 by default.
         check: as `toolrt.sim.explore` takes it.
+        outcomes: every outcome that the test must have, and no other: values that it returns, types of errors or their
+            names, as `toolrt.sim.explore` takes them.
         step_limit: steps after which an execution is stopped.
         cancel_at: "any" has the test cancelled at any of its steps, too, which is no failure by itself; a name has a
             `sim.scope` of that name cancelled.

@@ -59,6 +59,7 @@ _OPTIONS = (
     "executions",
     "seed",
     "check",
+    "outcomes",
     "step_limit",
     "cancel_at",
     "clock",
