@@ -267,10 +267,77 @@ async def test_it(nursery):
 
 
 @pytest.mark.process
+def test_mock_clock_tells_and_moves_virtual_time(inner: Inner) -> None:
+    """A clock that neither runs nor jumps has time stand still until the test moves it, in every execution."""
+    text = """
+import pytest
+import trio
+
+@pytest.mark.explore(executions=3)
+async def test_it(mock_clock):
+    assert trio.lowlevel.current_clock() is mock_clock
+    assert mock_clock.current_time() == trio.current_time() == 0
+    ends = []
+    async def sleeper():
+        await trio.sleep(5)
+        ends.append(mock_clock.current_time())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sleeper)
+        await trio.testing.wait_all_tasks_blocked(1)
+        mock_clock.jump(2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (trio.current_time(), ends) == (2, [])
+        mock_clock.jump(4)
+    assert ends == [6]
+
+@pytest.mark.explore(executions=3)
+async def test_other(autojump_clock):
+    await trio.sleep(7)
+    assert autojump_clock.current_time() == 7
+
+@pytest.mark.explore(executions=3)
+async def test_waits_for_ever(mock_clock):
+    await trio.sleep(7)
+"""
+    code, output = inner(text)
+    assert code == 1, output
+    assert "1 failed, 2 passed" in output
+    assert "Deadlock" in output
+
+
+@pytest.mark.process
+def test_interrupt_that_the_program_raises_is_the_programs(inner: Inner) -> None:
+    """A protected task's interrupt reaches the program's first task, and no other test."""
+    text = """
+import signal
+import pytest
+import trio
+
+@pytest.mark.explore(executions=3)
+async def test_it():
+    @trio.lowlevel.enable_ki_protection
+    async def raiser():
+        signal.raise_signal(signal.SIGINT)
+    name = trio.lowlevel.current_task().name
+    assert name.endswith("test_it")
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(raiser)
+    assert isinstance(caught.value.exceptions[0], KeyboardInterrupt)
+
+@pytest.mark.explore(executions=3)
+async def test_after():
+    await trio.sleep(1)
+"""
+    code, output = inner(text)
+    assert code == 0, output
+
+
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("fixture", "says"),
     [
-        ("mock_clock", "time is virtual"),
         ("wide", "give it function scope"),
         ("late", "name the fixture things as an argument"),
         ("request", "name the fixture things as an argument"),

@@ -10,7 +10,8 @@ Rules.
        the explored schedule and in virtual time.  They add no task, so they multiply no schedules.
     3. As in pytest-trio, a fixture does not see the test's exception, only a cancel; ``nursery`` gives each
        fixture, and the test, a nursery of its own that is cancelled at the end.
-    4. ``autojump_clock`` is what an explored test has anyhow; ``mock_clock`` would be ignored, and is refused.
+    4. A fixture that is a `trio.testing.MockClock` tells and moves virtual time.  Time then stands still until the test
+       moves it, unless the clock jumps by itself, as ``autojump_clock`` does, or runs.
 
 Limits.  An error in a fixture is the test's failure, as in pytest-trio.  Attributes of a test's instance are put back
 as they were; what they hold is not.
@@ -30,7 +31,9 @@ from typing import Any
 import attrs
 import pytest
 import trio
+from trio.testing import MockClock
 
+from toolrt.sim.engine._host import run_with
 from toolrt.testing._unedited import refuse, shared_key
 
 __all__ = ["Recipe", "emptied", "execution_of", "recipe_for"]
@@ -80,9 +83,6 @@ def recipe_for(
     """
     module = getattr(inspect.unwrap(function), "__module__", "") or ""
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-    if module == _PYTEST_TRIO and fixturedef.argname == "mock_clock":
-        why = "mock_clock is not used: time is virtual and moves by itself. Leave it out, and sleep instead"
-        _refuse(item, why, "the fixture mock_clock")
     if request.scope != "function":
         if is_async:
             _refuse(
@@ -96,10 +96,11 @@ def recipe_for(
         return None
     arguments = {name: request.getfixturevalue(name) for name in argnames}
     depends = any(isinstance(value, Recipe) for value in arguments.values())
-    if module == _PYTEST_TRIO:
-        return Recipe(fixturedef.argname, None, {}) if fixturedef.argname == "nursery" else None
+    if module == _PYTEST_TRIO and fixturedef.argname == "nursery":
+        return Recipe(fixturedef.argname, None, {})
     own = module.partition(".")[0] not in _rooms_of_plugins(request.config)
     forced = getattr(function, "_force_trio_fixture", False) or fixturedef.argname.startswith(_XUNIT)
+    forced = forced or module == _PYTEST_TRIO
     if module == "_pytest.logging":
         function = _cleared(function)
     elif not (own or is_async or depends or forced or module in _RENEWED):
@@ -213,6 +214,8 @@ class _FixtureScopes:
             self._made[recipe] = next(source)
         else:
             self._made[recipe] = source
+        if isinstance(made := self._made[recipe], MockClock):
+            run_with(made)
         value: Any = None
         failures: list[BaseException] = []
         try:

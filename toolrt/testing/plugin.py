@@ -22,9 +22,11 @@ Rules.
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import shlex
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +106,12 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> object:
     if not _is_explored(item):
         return None
     function, arguments = item.stash[_written_key].get(fixturedef) or (fixturedef.func, fixturedef.argnames)
-    recipe = recipe_for(fixturedef, function, arguments, request, item)
+    try:
+        recipe = recipe_for(fixturedef, function, arguments, request, item)
+    except BaseException as refused:
+        # As pytest does: the fixture is torn down, and the next test that asks for it sets it up anew.
+        fixturedef.cached_result = (None, fixturedef.cache_key(request), (refused, refused.__traceback__))
+        raise
     if recipe is None:
         return None
     item.stash.setdefault(_recipes_key, []).append(recipe)
@@ -202,6 +209,19 @@ def _plan(marker: pytest.Mark, config: pytest.Config, module: str) -> Exploratio
     )
 
 
+@contextmanager
+def _heap_set_aside() -> Iterator[None]:
+    """Spare collections of garbage inside the block all that is there: pytest itself, and the modules of the suite."""
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 class _Explored:
     """One test that is explored."""
 
@@ -221,7 +241,8 @@ class _Explored:
         """Explore it, or each of its examples."""
         __tracebackhide__ = True
         try:
-            self._run()
+            with _heap_set_aside():
+                self._run()
         except NotSimulated as refusal:
             if not self._item.stash.get(unmarked_key, False):
                 self._found.kind, self._found.why = REFUSED, refusal.action
@@ -312,6 +333,8 @@ class _Explored:
             body = self._test if self._instance is None else functools.partial(self._test, self._instance)
             return execution_of(body, self._recipes, {**arguments, **copied})()
 
+        # Trio names a run's main task by its function.
+        program.__module__, program.__qualname__ = self._test.__module__, self._test.__qualname__
         report = explore(program, self._plan, self._saved, self._again, self._count)
         if report is None:
             return

@@ -25,6 +25,7 @@ from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals._decided import Decided
+from toolrt.sim._trio_internals._mock_clock import install_mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
@@ -148,6 +149,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         for refusal in refusals():
             remedy = thread if refusal.action.startswith("start a thread") else outside
             refuse(refusal.holder, refusal.name, refusal.action, remedy)
+        replace(signal, "raise_signal", _interrupts_the_program(mine))
+        install_mock_clock(replace, mine)
         with ExitStack() as stack:
             for stand_in in (decided, *STAND_INS):
                 stack.enter_context(stand_in.installed(mine))
@@ -193,6 +196,20 @@ def _soon_in_turn(mine: Callable[[], Seam | None]) -> Callable[..., None]:
             queue.wakeup.wakeup_thread_and_signal_safe()
 
     return run_sync_soon
+
+
+def _interrupts_the_program(mine: Callable[[], Seam | None]) -> Callable[[int], None]:
+    """Make what has the program's first task get an interrupt that the program itself raises, as Ctrl-C would."""
+    real = signal.raise_signal
+
+    @wraps(real)
+    def raise_signal(number: int) -> None:
+        seam = mine()
+        if seam is not None and number == signal.SIGINT and seam.owns(seam.current_task()):
+            seam.interrupt_instead()
+        real(number)
+
+    return raise_signal
 
 
 def outside_run(seam: Seam, call: Callable[[], None]) -> None:

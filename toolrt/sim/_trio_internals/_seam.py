@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from operator import attrgetter
 from typing import Any
 
@@ -61,6 +62,8 @@ class Seam:
         # Trio's task that calls callbacks.
         named = {task.name: task for task in runner.tasks}
         self._caller = named.get("<TrioToken.run_sync_soon task>")
+        # The first task of the execution that runs.
+        self._root: Task | None = None
         #: What executions leave in it.
         self.leftovers = Leftovers(runner)
 
@@ -73,8 +76,8 @@ class Seam:
         return getattr(self._context, "task", None)
 
     def next_deadline(self) -> float:
-        """Give the earliest pending deadline in virtual seconds, or infinity."""
-        deadline: float = self._deadlines.next_deadline()
+        """Give the earliest deadline to which time moves by itself, in virtual seconds, or infinity."""
+        deadline: float = inf if self.runner.clock.stands else self._deadlines.next_deadline()
         return deadline
 
     def due_by(self, now: float) -> list[Any]:
@@ -154,7 +157,14 @@ class Seam:
 
     def spawn(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> None:
         """Spawn a task in `nursery` from anywhere in this run, in a copy of the context of `like`."""
-        self.runner.spawn_impl(root, (), nursery, name, context=like.context.copy())
+        self._root = self.runner.spawn_impl(root, (), nursery, name, context=like.context.copy())
+
+    def interrupt_instead(self, task: Task | None = None) -> None:
+        """Have an interrupt reach `task`, or the program's own, and not what is the run's main task now."""
+        runner = self.runner
+        task = task or self._root
+        if task is not None and runner.main_task is not task:
+            runner.main_task, runner.main_task_outcome, runner.ki_pending = task, None, False
 
     def how_it_went(self, task: Task) -> int:
         """Say how the step of `task` went that Trio has just taken, as `step` does."""

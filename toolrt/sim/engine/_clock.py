@@ -11,8 +11,13 @@ asked needs no other help from Trio.  The jump itself is the scheduler's: see `t
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING
 
 from trio.abc import Clock
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
 
 __all__ = ["VirtualClock"]
 
@@ -28,6 +33,14 @@ class VirtualClock(Clock):
         #: The time in virtual seconds since the execution began.
         self.now = 0.0
         self._rest = rest
+        #: The mock clock that the program runs with, which tells and moves this time; None: it has none.
+        self.face: MockClock | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Say whether the program alone moves time: its mock clock neither runs nor jumps by itself."""
+        face = self.face
+        return face is not None and not face.rate and face.autojump_threshold == inf
 
     def start_clock(self) -> None:
         """Do nothing: there is nothing to start."""

@@ -68,6 +68,12 @@ class Executions:
         self._collecting = False
         self._closing: Closing | None = None
 
+    def run_with(self, clock: trio.testing.MockClock) -> None:
+        """Have `clock` tell and move the time of the execution that runs, from what it tells now on."""
+        if not clock.rate:
+            self._clock.now += clock.current_time()
+        self._clock.face = clock
+
     def run(self) -> None:
         """Do jobs in a Trio run of their own, until the driver has answered or that run is not fit for another one."""
         try:
@@ -185,7 +191,7 @@ class Executions:
         while self._jobs.answer is None:
             job = self._jobs.job
             assert job is not None
-            self._clock.now = 0.0
+            self._clock.now, self._clock.face = 0.0, None
             self.decided.begin()
             for stand_in in STAND_INS:
                 stand_in.begin()
@@ -209,7 +215,7 @@ class Executions:
             probe.implied = scheduler.record.imply if job.reports and scheduler.is_attached else None
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
-            seam.spawn(scheduler.root, nursery, "main", harness)
+            seam.spawn(scheduler.root, nursery, job.task_name, harness)
             return True
         return False
 
@@ -254,6 +260,8 @@ class Executions:
         self.scheduler = probe.implied = None
         if self.seam is not None:
             self.seam.holds_deadlines = False
+            if self._main is not None:
+                self.seam.interrupt_instead(self._main)
         self._reports.end()
         if asked and self._observed_by is not None:
             sink, inline = self._observed_by

@@ -17,7 +17,7 @@ from toolrt.sim.engine._executions import Executions
 from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
 
-__all__ = ["current_scheduler", "leave_real", "simulate"]
+__all__ = ["current_scheduler", "leave_real", "run_with", "simulate"]
 
 T = TypeVar("T")
 
@@ -69,6 +69,17 @@ def current_scheduler() -> Scheduler | None:
         return None
     executions = _current[-1]
     return executions.scheduler if executions.seam is not None and executions.seam.is_current() else None
+
+
+def run_with(clock: trio.testing.MockClock) -> None:
+    """Have the program's mock clock tell and move virtual time, as one does that `trio.run` is given.
+
+    Outside an execution nothing happens.
+
+    Checkpoint: never.
+    """
+    if current_scheduler() is not None:
+        _current[-1].run_with(clock)
 
 
 def leave_real(*kinds: str) -> None:

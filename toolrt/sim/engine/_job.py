@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, TypeVar
 
@@ -77,6 +78,15 @@ class Job:
     def order(self) -> str:
         """In which orders tasks step: "any", or "trio"."""
         return "trio" if isinstance(self.program, InPasses) else "any"
+
+    @property
+    def task_name(self) -> str:
+        """Give the name that Trio gives a run's main task: the program's function, with its module."""
+        program = self.program
+        while isinstance(program, functools.partial):
+            program = program.func
+        module, name = getattr(program, "__module__", None), getattr(program, "__qualname__", None)
+        return f"{module}.{name or type(program).__qualname__}"
 
 
 def checked_job(program: object, policy: object, step_limit: object) -> Job:

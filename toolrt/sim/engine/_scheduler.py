@@ -458,7 +458,7 @@ class Scheduler:
         if cushion is not None and cushion < seam.next_deadline() - self._clock.now:
             # Trio does the same: it waits this long to see whether anything happens, and no deadline comes before.
             record.rests.append(len(record.steps))
-            if cushion:
+            if cushion and not self._clock.stands:
                 self._clock.now += cushion
                 self._clock_moved_at = len(record.steps)
             seam.wake_idle_waiters(cushion)
