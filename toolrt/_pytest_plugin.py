@@ -24,6 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="explore every async test that runs on Trio, marked or not; --explore=N: N executions of each",
     )
     group.addoption(
+        "--explore-changed",
+        nargs="?",
+        const="",
+        metavar="REF",
+        help="as --explore, but pass over tests of which nothing has changed since they were explored; "
+        "--explore-changed=REF: since the branch left that commit",
+    )
+    group.addoption("--explore-json", metavar="FILE", help="write what --explore found of each test to this file")
+    group.addoption(
         "--explore-strategy",
         metavar="NAME",
         help="strategy of the explored tests whose marker names none: portfolio (the default), dpor, random, ...",
@@ -73,8 +82,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
     """Keep ``--explore tests/`` from taking the path for its number: only ``--explore=N`` takes one."""
-    if "--explore" in args:
-        args[:] = ["--explore=" if arg == "--explore" else arg for arg in args]
+    bare = ("--explore", "--explore-changed")
+    if any(arg in bare for arg in args):
+        args[:] = [f"{arg}=" if arg in bare else arg for arg in args]
         early_config.known_args_namespace = parser.parse_known_args(args, copy.copy(early_config.option))
 
 
@@ -87,11 +97,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "run this async test under many schedules in virtual time (toolrt)",
     )
 
+    changed = config.getoption("explore_changed")
+    if changed is not None and config.option.explore is None:
+        config.option.explore = ""
     if config.getoption("explore") is not None:
         from toolrt.testing._unedited import Unedited, checked_number
 
         checked_number(config.getoption("explore"))
-        config.pluginmanager.register(Unedited(), "toolrt.explore")
+        config.pluginmanager.register(Unedited(config, changed), "toolrt.explore")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,17 +12,22 @@ Rules.
 from __future__ import annotations
 
 import inspect
+import json
 from collections import Counter
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import attrs
 import pytest
 
+from toolrt.testing._changed import Changes, changes_key
+
 __all__ = [
     "EXPLORED",
     "FAILED",
     "REFUSED",
+    "UNCHANGED",
     "UNDECIDED",
     "Explored",
     "Unedited",
@@ -36,7 +41,7 @@ __all__ = [
 
 #: What a test has been found to be, in words of the summary.
 EXPLORED, FAILED, UNDECIDED, REFUSED = "explored", "failed", "undecided", "refused"
-SKIPPED, ASYNCIO = "skipped", "asyncio"
+SKIPPED, ASYNCIO, UNCHANGED = "skipped", "asyncio", "unchanged"
 
 #: How many of the slowest tests, and of the reasons, the summary names.
 _NAMED = 5
@@ -53,6 +58,10 @@ class Explored:
     distinct: int = 0
     #: Whether the one schedule that came up stands for all there are; None: that was not asked.
     alone: bool | None = None
+    #: Whether all that there is was explored.
+    whole: bool = False
+    #: What decides its exploration, as ``--explore-changed`` has it; empty without.
+    digest: str = ""
     #: Fixtures that all its executions shared.
     shared: tuple[str, ...] = ()
 
@@ -118,8 +127,26 @@ def left_to_asyncio(item: pytest.Function) -> str | None:
 class Unedited:
     """The plugin of ``--explore``."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config, changed: str | None) -> None:
+        self._config = config
+        self._changed = changed
         self._seen: dict[str, tuple[Explored, float]] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionstart(self) -> None:
+        """Learn what has changed; pytest's cache is there by now."""
+        if self._changed is not None:
+            self._config.stash[changes_key] = Changes.since(self._config, self._changed)
+
+    def pytest_sessionfinish(self) -> None:
+        """Keep what was found, in the process that heard of all tests."""
+        if hasattr(self._config, "workerinput"):
+            return
+        tests = {name: attrs.asdict(found) | {"seconds": spent} for name, (found, spent) in self._seen.items()}
+        if changes_key in self._config.stash:
+            self._config.stash[changes_key].keep(tests)
+        if (file := self._config.getoption("explore_json")) is not None:
+            Path(self._config.invocation_params.dir, file).write_text(json.dumps({"tests": tests}), encoding="utf-8")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -165,7 +192,7 @@ class Unedited:
         kinds = Counter(found.kind for found, _ in self._seen.values())
         ran = [found for found, _ in self._seen.values() if found.executions]
         yield f"{'async tests':<12} {sum(kinds.values()) - kinds[ASYNCIO]:>6}"
-        for kind in (EXPLORED, FAILED, UNDECIDED, REFUSED, SKIPPED):
+        for kind in (EXPLORED, FAILED, UNDECIDED, REFUSED, SKIPPED, *([UNCHANGED] if kinds[UNCHANGED] else [])):
             yield f"{kind:<12} {kinds[kind]:>6}"
         yield f"{'executions':<12} {sum(found.executions for found in ran):>6}"
         yield f"{'distinct':<12} {sum(found.distinct for found in ran):>6}"

@@ -37,6 +37,7 @@ from hypothesis import HealthCheck
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.testing._changed import changes_key
 from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore, names_tracked
 from toolrt.testing._fixtures import Recipe, emptied, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
@@ -45,6 +46,7 @@ from toolrt.testing._unedited import (
     EXPLORED,
     FAILED,
     REFUSED,
+    UNCHANGED,
     UNDECIDED,
     Explored,
     checked_number,
@@ -71,6 +73,9 @@ _OPTIONS = (
     "jobs",
     "seconds",
 )
+
+# What tells the seed of further executions from the seeds that people name.
+_OTHER_SEEDS = 1_000_003
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
 _written_key = pytest.StashKey[dict[Any, Any]]()
@@ -235,6 +240,8 @@ class _Explored:
         self._hypothesis: Any = getattr(item.obj, "hypothesis", None)
         self._saved = SavedSchedules(self._place(), item.nodeid)
         self._shown: list[str] = []
+        # True: earlier runs had some of the executions.
+        self._goes_on = False
         self._found = item.stash.setdefault(outcome_key, Explored(FAILED))
 
     def run(self) -> None:
@@ -256,8 +263,29 @@ class _Explored:
             pytest.skip(f"undecided: {self._found.why}")
         refuse(self._item, why, text)
 
+    def _pass_over_what_is_known(self) -> None:
+        """Leave out the executions that ``--explore-changed`` need not repeat; skip the test when all are."""
+        changes = self._item.config.stash.get(changes_key, None)
+        if changes is None or self._plan.replay is not None:
+            return
+        plan = attrs.evolve(self._plan, executions=None, check=None)
+        check = getattr(self._plan.check, "__qualname__", "")
+        self._found.digest = changes.digest(self._item, f"{plan} {check}")
+        spent = changes.spent(self._item, self._found.digest)
+        if not spent:
+            return
+        most = self._plan.executions
+        if most is None or spent >= most:
+            self._found.kind = UNCHANGED
+            pytest.skip("nothing that it runs has changed since it was explored")
+        self._goes_on = True
+        self._plan = attrs.evolve(
+            self._plan, executions=most - int(spent), seed=self._plan.seed + _OTHER_SEEDS * int(spent)
+        )
+
     def _run(self) -> None:
         __tracebackhide__ = True
+        self._pass_over_what_is_known()
         given = {name: self._item.funcargs[name] for name in self._item._fixtureinfo.argnames}
         try:
             if self._hypothesis is None:
@@ -274,6 +302,7 @@ class _Explored:
     def _count(self, report: sim.Report) -> None:
         self._found.executions += report.executions
         self._found.distinct += report.distinct
+        self._found.whole = report.complete and self._hypothesis is None
 
     def _say_what_was_shown(self) -> None:
         """Have the report of a test that passed say it: with ``-rA``, and in a JUnit file."""
@@ -339,8 +368,10 @@ class _Explored:
         if report is None:
             return
         self._shown.append(report.claim)
-        if self._item.stash.get(unmarked_key, False) and self._plan.replay is None and self._found.distinct == 1:
+        is_alone = self._found.distinct == 1 and self._plan.replay is None and not self._goes_on
+        if is_alone and self._item.stash.get(unmarked_key, False):
             self._found.alone = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors).complete
+            self._found.whole |= self._found.alone
 
     def _place(self) -> ScheduleStore | None:
         config = self._item.config

@@ -18,7 +18,8 @@ from toolrt.sim._trio_internals._things import TIME
 
 __all__ = ["install_mock_clock"]
 
-_Runner: Any = trio._core._run.Runner
+_core: Any = trio._core
+_Runner: Any = _core._run.Runner
 
 
 def install_mock_clock(replace: Callable[[Any, str, Any], object], mine: Callable[[], Seam | None]) -> None:
@@ -28,7 +29,7 @@ def install_mock_clock(replace: Callable[[Any, str, Any], object], mine: Callabl
         replace: puts a value in the place of an attribute, until the simulation is over.
         mine: gives the seam of the run that is under control, where this thread is in it.
     """
-    mock_class: Any = trio._core.MockClock
+    mock_class: Any = _core.MockClock
     real_time, real_jump, real_clock = mock_class.current_time, mock_class.jump, _Runner.current_clock
 
     def shown_by(mock: Any) -> Any:
