@@ -5,6 +5,7 @@
     nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms, also those that start processes
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
     nox -f .ci/noxfile.py -s campaigns     the explorer's big counts, and a real cluster (extra "cluster"); takes hours
+    nox -f .ci/noxfile.py -s wild_bugs     find the bugs of released libraries again; needs the network
     nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
 
 A room is changed when a file of it differs from where the branch left origin/main, also when it is not
@@ -102,3 +103,10 @@ def campaigns(session: nox.Session) -> None:
     """Test the explorer with its big counts, on a real cluster too, and keep the result; `-- FILE ...` for some."""
     session.chdir(ROOT)
     session.run("python", ".ci/run_campaigns.py", *session.posargs, success_codes=[0, 1])
+
+
+@nox.session
+def wild_bugs(session: nox.Session) -> None:
+    """Find the bugs of released libraries again, and keep the result in the docs; `-- NAME ...` for some."""
+    session.chdir(ROOT)
+    session.run("python", "-m", "tests.wild.bugs", "--write", *session.posargs)

@@ -1,0 +1,163 @@
+"""Find each bug again: make its environment, explore its program, and confirm it without toolrt.
+
+    python -m tests.wild.bugs                   all: some minutes, and the network
+    python -m tests.wild.bugs httpcore-socks    one
+    python -m tests.wild.bugs --write           all, and keep the result for docs/explanation/wild.md
+    python -m tests.wild.bugs --list            their names
+
+An environment is made once, in a folder of the user's cache or the one that `--cache` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.wild.bugs._folders import HERE, Bug, bug, bugs
+
+ROOT = HERE.parents[2]
+KEPT = ROOT / "docs" / "explanation" / "wild.json"
+PAGE = KEPT.with_suffix(".md")
+CORE = ("trio", "attrs")
+
+
+def cache() -> Path:
+    """The folder for environments when none is named."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "toolrt-wild"
+
+
+class NotInstalled(Exception):
+    """Pip could not install what a program requires: no network, or a Python that it does not support."""
+
+
+def environment(requires: tuple[str, ...], alone: tuple[str, ...], folder: Path) -> Path:
+    """Make a virtual environment with `requires` and what toolrt's core needs, once; return its Python."""
+    name = hashlib.sha256("\n".join((sys.version, *requires, "-", *alone)).encode()).hexdigest()[:16]
+    python = folder / name / "bin" / "python"
+    ready = folder / name / "ready"
+    if not ready.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", folder / name], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q"]
+        for wanted in ([*requires, *CORE], ["--no-deps", *alone] if alone else []):
+            done = subprocess.run([*pip, *wanted], capture_output=True, text=True, check=False) if wanted else None
+            if done is not None and done.returncode:
+                raise NotInstalled(done.stderr.strip()[-500:])
+        ready.touch()
+    return python
+
+
+def measured(one: Bug, folder: Path, executions: int, seed: int, fixed: bool = False) -> dict[str, Any]:
+    """Run a bug's program in its environment, or in that of the version that has a repair."""
+    python = environment(one.fixed if fixed else one.requires, one.alone, folder)
+    command = [python, "-m", "tests.wild.bugs._inside", one.name, str(executions), str(seed)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _share(found: dict[str, Any], runs: str = "executions") -> str:
+    first = f", first {found['first']}" if found["failures"] else ""
+    return f"{found['failures']} of {found[runs]:,}{first}"
+
+
+def _looped(found: dict[str, Any]) -> str:
+    """What a plain loop found in as many runs, and in as many seconds when it got further in these."""
+    within = f"{found['failures_in_as_many_runs']}"
+    return within if found["runs"] <= found["asked"] else f"{within}; {_share(found, 'runs')}"
+
+
+def row(one: dict[str, Any]) -> str:
+    """One line of the table."""
+    walk, confirmed = one["walk"], one["confirmed"]
+    return (
+        "| "
+        + " | ".join(
+            [
+                f"`{one['name']}`",
+                f"{one['library']} {one['version']}",
+                _share(walk),
+                f"{walk.get('seconds_to_first', '-')} of {walk['seconds']}",
+                _share(one["hybrid"]),
+                _looped(one["loop"]),
+                _looped(one["loop_with_pauses"]),
+                f"{confirmed['failures']} of {confirmed['of']}",
+            ]
+        )
+        + " |"
+    )
+
+
+TITLES = """\
+| program | release | random walk | seconds to the first | hybrid | plain loop | loop with pauses | confirmed |
+|---|---|---|---|---|---|---|---|"""
+BEGIN, END = "<!-- bugs: begin -->\n\n", "\n\n<!-- bugs: end -->"
+
+
+def table(found: dict[str, dict[str, Any]]) -> str:
+    """The rows of all, as the page has them."""
+    return "\n".join([TITLES, *(row(found[name]) for name in sorted(found))])
+
+
+def write(found: dict[str, dict[str, Any]]) -> None:
+    """Keep what was measured, and put its table into the page."""
+    KEPT.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
+    head, rest = PAGE.read_text().split(BEGIN)
+    PAGE.write_text(head + BEGIN + table(found) + END + rest.split(END)[1])
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.wild.bugs", description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--executions", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=cache())
+    parser.add_argument("--fixed", action="store_true", help="use the versions that have a repair: all should pass")
+    parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
+    parser.add_argument("--write", action="store_true", help="keep it for the page, in docs/explanation/wild.json")
+    parser.add_argument("--explain", action="store_true", help="print each shrunk failure")
+    parser.add_argument("--list", action="store_true", help="print the names and what each does")
+    told = parser.parse_args()
+    chosen = [bug(name) for name in told.names] or bugs()
+    if told.list:
+        for one in chosen:
+            print(f"{one.name:24} {one.library:24} {one.symptom}")
+        return 0
+    kept: dict[str, dict[str, Any]] = json.loads(KEPT.read_text()) if told.write and KEPT.exists() else {}
+    missed = 0
+    if not told.json:
+        print(TITLES)
+    for one in chosen:
+        if told.fixed and not one.fixed:
+            continue
+        try:
+            found = measured(one, told.cache, told.executions, told.seed, told.fixed)
+        except NotInstalled as error:
+            print(f"{one.name}: not installed: {error}", file=sys.stderr)
+            missed += 1
+            continue
+        kept[one.name] = found
+        walk, confirmed = found["walk"], found["confirmed"]
+        missed += told.fixed == bool(walk["failures"]) or (not told.fixed and confirmed["failures"] < confirmed["of"])
+        if not told.json:
+            print(row(found), flush=True)
+        if told.explain and "explanation" in walk:
+            print(walk["explanation"])
+    if told.json:
+        print(json.dumps(kept, indent=1))
+    if told.write:
+        write({name: found for name, found in kept.items() if (HERE / name).is_dir()})
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
