@@ -216,6 +216,16 @@ del items[0]
 log.append(items.pop())
 items.reverse()
 log.append(items == [3, 1, 2])
+items[me] = t
+log.append(items[me:][:1])
+log.append(items[1])
+items[-1] += 1
+try: items[3] = me\nexcept IndexError: log.append("end")
+log.append(items[3] if len(items) > 3 else None)
+items[me], items[0] = items[0], me
+log.append(bool(items))
+box.items.extend([0, 0]); box.items[me] = me
+items.clear()
 log.append([x + 1 for x in items])
 a, *rest = items; log.append((a, rest))
 table["a"] = me
@@ -227,6 +237,17 @@ log.append(sorted(table.items()))
 table.update(c=me)
 table.update({"a": t})
 table.pop("a", None)
+table |= {"n": me}
+log.append(table.get("n"))
+log.append("n" in counts)
+counts += Counter(n=1)
+counts.subtract(["b"])
+log.append(counts["zz"])
+many[me] = t
+log.append(many.get(0))
+log.append(ordered.get("b"))
+ordered |= {"b": me}
+ordered.popitem()
 t = len(table)
 log.append(list(table.values()))
 log.append({**table})

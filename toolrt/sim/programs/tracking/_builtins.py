@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolrt.sim.programs.tracking import _touch
+from toolrt.sim.programs.tracking._items import item, storing
 from toolrt.sim.programs.tracking._kinds import (
     ATOM,
     CONTAINER,
@@ -28,6 +29,7 @@ from toolrt.sim.programs.tracking._kinds import (
     kind_of,
 )
 from toolrt.sim.programs.tracking._touch import (
+    KEYED,
     born,
     goes_through,
     made,
@@ -89,10 +91,13 @@ _KEEPS = frozenset(_KEEPS_TEXT.split())
 def container_method(thing: Any, name: str, /, *args: Any, **kwargs: Any) -> Any:
     cls = type(thing)
     real = getattr(thing, name)
-    if cls is dict:
+    model = None
+    if cls is list:
+        model = _LIST.get(name)
+    elif cls in KEYED and not (cls is Counter and name == "update"):
         model = _DICT.get(name)
-        if model is not None:
-            return model(thing, *args, **kwargs)
+    if model is not None:
+        return model(thing, *args, **kwargs)
     writes = name not in _READS
     whole(thing, writes)
     if name in _LOOKS_WITHIN:
@@ -109,7 +114,12 @@ def container_method(thing: Any, name: str, /, *args: Any, **kwargs: Any) -> Any
         _handed(value)
     if cls is defaultdict and name in ("__getitem__", "__missing__", "copy"):
         wild()
-    result = real(*args, **kwargs)
+    try:
+        result = real(*args, **kwargs)
+    finally:
+        if writes and cls in KEYED:
+            # The keys that it has made.
+            whole(thing, True)
     if kind_of(type(result)) == LAZY:
         return goes_through(result, thing)
     return born(result) if name not in ("get", "pop", "popleft", "popitem", "setdefault", "__getitem__") else result
@@ -174,6 +184,16 @@ def _dict_setitem(thing: Any, key: Any, value: Any) -> None:
     thing[key] = value
 
 
+def _list_setitem(thing: Any, key: Any, value: Any) -> None:
+    storing(thing)[key] = value
+
+
+def _list_len(thing: Any) -> int:
+    use(thing, "len")
+    return len(thing)
+
+
+_LIST: dict[str, Model] = {"__getitem__": item, "__setitem__": _list_setitem, "__len__": _list_len}
 _DICT: dict[str, Model] = {
     "get": _dict_get,
     "__contains__": _dict_contains,
@@ -182,7 +202,7 @@ _DICT: dict[str, Model] = {
     "update": _dict_update,
     "__setitem__": _dict_setitem,
 }
-_DICT["__getitem__"] = lambda thing, key: _touch.item(thing, key)
+_DICT["__getitem__"] = item
 
 
 # ---------------------------------------------------------------------- builtin functions
@@ -317,7 +337,12 @@ def _writes(function: Any, place: int) -> Model:
             wild()
         else:
             whole(args[place], True)
-        return _pure(function, *args, **kwargs)
+        try:
+            return _pure(function, *args, **kwargs)
+        finally:
+            if len(args) > place and type(args[place]) in KEYED:
+                # The keys that it has made.
+                whole(args[place], True)
 
     return model
 

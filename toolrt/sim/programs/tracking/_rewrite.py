@@ -17,7 +17,7 @@ import ast
 from types import CodeType
 from typing import Any
 
-from toolrt.sim.programs.tracking import _calls, _touch, _uses
+from toolrt.sim.programs.tracking import _calls, _items, _touch, _uses
 from toolrt.sim.programs.tracking._scopes import Scope, scopes_of
 from toolrt.sim.programs.tracking._syntax import OPERATORS, is_plain, may_wait, names_in, says_why
 
@@ -25,11 +25,11 @@ __all__ = ["fill", "rewritten"]
 
 _MARK = "\0toolrt:"
 _TOUCHES = (
-    "born item load load_cell load_global load_item made new_cells store store_cell store_global stored_cell "
-    "stored_global storing use wild"
+    "born load load_cell load_global made new_cells store store_cell store_global stored_cell stored_global use wild"
 )
 _HELPERS: dict[str, Any] = {
     **{name: getattr(_touch, name) for name in _TOUCHES.split()},
+    **{name: getattr(_items, name) for name in _items.__all__},
     **{name: getattr(_uses, name) for name in _uses.__all__},
     "call": _calls.call,
     "method": _calls.method,

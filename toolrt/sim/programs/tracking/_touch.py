@@ -1,8 +1,8 @@
 """What rewritten code calls to report loads, stores and uses of plain objects.
 
 Rules.  Each function reports and gives back what it was given, so that the load or store itself is the program's own
-instruction.  Each attribute is a resource, and so is each key of a dict, beside its set of keys; any other container is
-one resource.  While no execution is tracked, nothing is done.
+instruction.  Each attribute is a resource, and so is each key of a dict, beside its set of keys, and each item of a
+list, beside its length; any other container is one resource.  While no execution is tracked, nothing is done.
 
 Theory.  The report may come before or after the load, as long as no checkpoint lies between: what a step touches is a
 set.
@@ -11,7 +11,7 @@ set.
 from __future__ import annotations
 
 import types
-from collections import defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from numbers import Number
@@ -50,6 +50,12 @@ _METHODS = (
     types.ClassMethodDescriptorType,
     types.BuiltinFunctionType,
 )
+
+
+#: The containers whose keys are resources of their own.
+KEYED: frozenset[type] = frozenset((dict, defaultdict, Counter, OrderedDict))
+# The items of a list from this one on are one resource.
+_LAST_CELL = 32
 
 
 class Touched:
@@ -423,85 +429,13 @@ def touch_key(thing: dict[Any, Any], key: Any, write: bool, keys: bool | None = 
         report(name, keys)
 
 
-def item(thing: Any, key: Any) -> Any:
-    """Report a load of an item, and do it."""
-    if now.names is not None:
-        read_item(thing, key)
-    return thing[key]
-
-
-def load_item(thing: Any, key: Any) -> Any:
-    """Report a load of an item, and give back the container."""
-    if now.names is not None:
-        read_item(thing, key)
-    return thing
-
-
-def read_item(thing: Any, key: Any) -> None:
-    cls = type(thing)
-    kind = kind_of(cls)
-    if kind == CONTAINER:
-        if cls is dict:
-            touch_key(thing, key, False)
-        elif cls is defaultdict:
-            missing = not dict.__contains__(thing, key)
-            report(name_of(thing), missing)
-            if missing:
-                factory = thing.default_factory
-                if not (isinstance(factory, type) and kind_of(factory) in (ATOM, CONTAINER)):
-                    if not function_reports(factory):
-                        report(ANYTHING, True)
-                elif factory is not None:
-                    born(thing[key])
-        else:
-            report(name_of(thing), False)
-        if kind_of(type(key)) == INSTANCE:
-            use(key, "hash")
-    elif kind == INSTANCE:
-        use(thing, "item")
-    elif kind in (OPAQUE, LAZY):
-        report(ANYTHING, True)
-
-
-def write_item(thing: Any, key: Any, delete: bool) -> None:
-    cls = type(thing)
-    kind = kind_of(cls)
-    if kind == CONTAINER:
-        if cls is dict:
-            there = dict.__contains__(thing, key)
-            touch_key(thing, key, True, True if delete or not there else None)
-        else:
-            report(name_of(thing), True)
-        if kind_of(type(key)) == INSTANCE:
-            use(key, "hash")
-    elif kind == INSTANCE:
-        use(thing, "setitem")
-    else:
-        report(ANYTHING, True)
-
-
-class _Storing:
-    """Stands for a container in a store or a deletion of an item."""
-
-    __slots__ = ("_thing",)
-
-    def __init__(self, thing: Any) -> None:
-        self._thing = thing
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        write_item(self._thing, key, False)
-        if type(key) is slice:
-            use(value, "iter")
-        self._thing[key] = value
-
-    def __delitem__(self, key: Any) -> None:
-        write_item(self._thing, key, True)
-        del self._thing[key]
-
-
-def storing(thing: Any) -> Any:
-    """Give what stands for `thing` where an item is stored."""
-    return thing if now.names is None else _Storing(thing)
+def touch_index(thing: list[Any], index: int, write: bool) -> None:
+    """Report a load or store of one item of a list: all that changes its length is a write of all its items."""
+    name = name_of(thing)
+    report(name, False)
+    at = index + len(thing) if index < 0 else index
+    if 0 <= at < len(thing):
+        report((*name, "key", min(at, _LAST_CELL)), write)
 
 
 # ---------------------------------------------------------------------- uses
@@ -510,9 +444,12 @@ def storing(thing: Any) -> Any:
 def whole(thing: Any, write: bool) -> None:
     """Report that all of a builtin container is read, or may change."""
     name = name_of(thing)
-    if type(thing) is dict:
+    if type(thing) in KEYED:
         for key in dict.keys(thing):
             report((*name, "key", plain_key(key)), write)
+    elif type(thing) is list and not write:
+        for at in range(min(len(thing), _LAST_CELL + 1)):
+            report((*name, "key", at), False)
     report(name, write)
 
 
@@ -544,7 +481,10 @@ def _use(thing: Any, what: str, depth: int) -> None:
             for value in tuple(thing):
                 _use(value, what, depth + 1)
     elif kind == CONTAINER:
-        whole(thing, False)
+        if what in ("len", "bool"):
+            report(name_of(thing), False)
+        else:
+            whole(thing, False)
         if what in _DEEP or what == "unpack":
             for value in items_of(thing):
                 _use(value, "eq" if what == "contains" else what, depth + 1)

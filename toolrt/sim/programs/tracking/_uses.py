@@ -22,7 +22,7 @@ from toolrt.sim.programs.tracking._kinds import (
     function_reports,
     kind_of,
 )
-from toolrt.sim.programs.tracking._touch import born, items_of, name_of, now, report, touch_key, use, whole, wild
+from toolrt.sim.programs.tracking._touch import KEYED, born, items_of, name_of, now, report, touch_key, use, whole, wild
 
 __all__ = [
     "advances",
@@ -72,6 +72,12 @@ def augmented(before: Any, value: Any) -> Any:
         kind = kind_of(type(before))
         if kind == CONTAINER:
             whole(before, True)
+            if type(before) in KEYED and isinstance(value, dict):
+                # The keys that it makes.
+                for key in dict.keys(value):
+                    touch_key(before, key, True)
+            elif type(before) in KEYED:
+                wild()
             use(value, "iter")
         elif kind not in (ATOM, TUPLE):
             use(before, "arith")
@@ -238,7 +244,7 @@ def result(value: Any) -> Any:
 def within(container: Any, value: Any) -> Any:
     """Report a look for `value` in `container`, and give that back."""
     if now.names is not None:
-        if type(container) is dict:
+        if type(container) in KEYED:
             use(value, "hash")
             touch_key(container, value, False)
         else:
