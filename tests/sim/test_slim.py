@@ -120,16 +120,23 @@ def test_what_is_spawned_in_a_shorter_way_is_as_trios(
 
 def test_trio_has_its_own_functions_again() -> None:
     """What stands in for Trio's functions is taken out after the simulation."""
-    before = trio._core._run.Runner.spawn_impl, trio._core._run.CancelScope._might_change_registered_deadline
-    inside = []
+    run = trio._core._run
+
+    def functions() -> tuple[object, ...]:
+        return (
+            run.Runner.spawn_impl,
+            run.CancelScope._might_change_registered_deadline,
+            run.cancel_shielded_checkpoint,
+        )
+
+    before, inside = functions(), []
 
     async def program() -> None:
-        inside.append(trio._core._run.Runner.spawn_impl)
+        inside.extend(functions())
 
     sim.run(program)
-    after = trio._core._run.Runner.spawn_impl, trio._core._run.CancelScope._might_change_registered_deadline
-    assert after == before
-    assert inside[0] is not before[0]
+    assert functions() == before
+    assert not set(inside) & set(before)
 
 
 def test_a_breaker_of_a_parking_lot_breaks_it_when_it_ends() -> None:

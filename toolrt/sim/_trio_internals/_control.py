@@ -30,7 +30,7 @@ from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_
 from toolrt.sim._trio_internals._outside import refusals
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._seam import Seam
-from toolrt.sim._trio_internals._slim import is_known, slim_deadline, slim_spawn
+from toolrt.sim._trio_internals._slim import is_known, slim_checkpoint, slim_deadline, slim_spawn
 from toolrt.sim._trio_internals._stand_ins import STAND_INS
 
 __all__ = ["controlled", "outside_run"]
@@ -123,6 +123,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         if is_known():
             replace(_run.Runner, "spawn_impl", slim_spawn())
             replace(_run.CancelScope, "_might_change_registered_deadline", slim_deadline())
+            replace(_run, "cancel_shielded_checkpoint", slim_checkpoint())
         replace(_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine))
         replace(_run.Runner, "current_statistics", _statistics_of_the_program(mine))
         thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"

@@ -3,8 +3,9 @@
 Theory.  A small execution is mostly tasks that begin and end.  For an async function whose nursery is open, Trio's
 ``spawn_impl`` asks abstract base classes whether it got a coroutine and looks three times for instruments; here the
 function's flags say that it makes a coroutine.  A cancel scope looks at its deadline in a generator, when it is entered
-and left, also when it has none.  Everything else (another callable, a mistake in the call, instruments,
-guest mode, a Trio whose code is another one) is left to Trio's own function.
+and left, also when it has none.  A checkpoint awaits a coroutine that awaits a generator; here it awaits the generator.
+Everything else (another callable, a mistake in the call, instruments, guest mode, a Trio whose code is another one) is
+left to Trio's own function.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from collections.abc import Callable
+import sys
+import types
+from collections.abc import Callable, Generator
 from contextvars import copy_context
 from functools import cache, wraps
 from inspect import CO_COROUTINE
@@ -22,13 +25,14 @@ from typing import Any
 
 import trio
 
-__all__ = ["digest_of", "is_known", "slim_deadline", "slim_spawn"]
+__all__ = ["digest_of", "is_known", "slim_checkpoint", "slim_deadline", "slim_spawn"]
 
 _core: Any = trio._core
 _run: Any = _core._run
+_traps: Any = sys.modules["trio._core._traps"]
 
 # The first 16 hex digits of the SHA-256 of what is written out here (see `digest_of`), and the versions that have it.
-_KNOWN = {"cd3f846d82c12b1c": "0.35"}
+_KNOWN = {"09f78d1fbf81ad4b": "0.35"}
 
 
 def digest_of(function: Any) -> str:
@@ -51,6 +55,7 @@ def is_known() -> bool:
         _run.Task._activate_cancel_status,
         _run.Nursery._child_finished,
         _run.CancelScope._might_change_registered_deadline,
+        _traps.cancel_shielded_checkpoint,
     )
     return hashlib.sha256("".join(map(digest_of, parts)).encode()).hexdigest()[:16] in _KNOWN
 
@@ -134,3 +139,14 @@ def slim_deadline() -> Callable[[Any], Any]:
                     pass
 
     return wraps(real)(lambda scope: DeadlineChange(scope))
+
+
+def slim_checkpoint() -> Callable[[], Any]:
+    """Make what stands in for ``cancel_shielded_checkpoint`` where Trio's own code awaits it."""
+    passed = _traps.CancelShieldedCheckpoint
+
+    @types.coroutine
+    def cancel_shielded_checkpoint() -> Generator[Any, Any, None]:
+        (yield passed).unwrap()
+
+    return cancel_shielded_checkpoint

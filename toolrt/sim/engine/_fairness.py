@@ -22,7 +22,7 @@ from types import CodeType, CoroutineType, FrameType, GeneratorType, MethodType
 from typing import Any
 
 from toolrt.errors import Livelock
-from toolrt.sim.engine._quiet import CHECKPOINTS, StepWatch, comes_back
+from toolrt.sim.engine._quiet import StepWatch, comes_back
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
 
@@ -141,11 +141,11 @@ class Fairness:
 def _may_come_back(coroutine: Any) -> bool:
     """Say whether a place where the task stands can come back; asked at many checkpoints."""
     while type(coroutine) is CoroutineType:
-        code: CodeType = coroutine.cr_code
-        if code in CHECKPOINTS:
+        places = comes_back(coroutine.cr_code)
+        if places is None:
             return False
         frame: Any = coroutine.cr_frame
-        if (places := comes_back(code)) and frame.f_lasti in places:
+        if places and frame.f_lasti in places:
             return True
         coroutine = coroutine.cr_await
     return False

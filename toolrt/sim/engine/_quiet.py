@@ -30,7 +30,7 @@ import trio
 from toolrt import probe
 from toolrt.sim.engine._clock import VirtualClock
 
-__all__ = ["CHECKPOINTS", "StepWatch", "comes_back"]
+__all__ = ["StepWatch", "comes_back"]
 
 _HERE = PurePath(__file__).parents[1]
 
@@ -39,7 +39,7 @@ _PASSED_OVER = (str(_HERE / "_trio_internals"), str(_HERE / "engine"), probe.__f
 
 #: Trio counts the checkpoints of a task here, notes that what the task was sent has been used, and does nothing else
 #: that another task could see.
-CHECKPOINTS: frozenset[CodeType] = frozenset(
+_CHECKPOINTS: frozenset[CodeType] = frozenset(
     function.__code__
     for function in (
         trio.lowlevel.checkpoint,
@@ -122,10 +122,16 @@ def _facts_of(code: CodeType) -> _Code:
     return found
 
 
-def comes_back(code: CodeType) -> frozenset[int]:
-    """Give the places where `code` awaits and may come back to without a write; cheap when asked again."""
-    found = _known.get(code)
-    return (_facts_of(code) if found is None else found).comes_back
+# By id, because the hash of code is one of all that it holds; it is kept, so no other code gets its id.
+_come_back: dict[int, tuple[CodeType, frozenset[int] | None]] = {}
+
+
+def comes_back(code: CodeType) -> frozenset[int] | None:
+    """Give the places where `code` awaits and may come back to without a write; None: it is a checkpoint of Trio's."""
+    found = _come_back.get(id(code))
+    if found is None:
+        found = _come_back[id(code)] = (code, None if code in _CHECKPOINTS else _facts_of(code).comes_back)
+    return found[1]
 
 
 def _read(code: CodeType) -> _Code:
@@ -285,7 +291,7 @@ class StepWatch:
             return None
         if code is _CURRENT_TIME or (code.co_name == "_looked" and code.co_filename.endswith(_DECIDED)):
             self.saw_time = True
-        if self.wrote or code in CHECKPOINTS or _is_passed_over(code):
+        if self.wrote or code in _CHECKPOINTS or _is_passed_over(code):
             return None
         if id(frame) not in self._resumed:
             if frame.f_lasti > _facts_of(code).start and frame not in self._made:
@@ -329,7 +335,7 @@ class StepWatch:
             return
         self._calling = None
         if not (self.wrote or _only_looks(function) or _is_passed_over(frame.f_code)):
-            self.wrote = frame.f_code not in CHECKPOINTS
+            self.wrote = frame.f_code not in _CHECKPOINTS
 
 
 class _Both:
