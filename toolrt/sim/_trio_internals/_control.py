@@ -12,6 +12,7 @@ time, so every order of steps can happen; Trio then finds nothing left to run an
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -68,6 +69,10 @@ class _Shuffler:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
+
+
+def _is_no_socket(_: object, sock: object) -> bool:
+    return type(sock) is not socket.socket
 
 
 @contextmanager
@@ -135,7 +140,7 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
         # Made outside the program: a socket of the network in memory does not get here.
-        refuse(_socket._SocketType, "__init__", "use a socket of the operating system", outside)
+        refuse(_socket._SocketType, "__init__", "use a socket of the operating system", outside, stays=_is_no_socket)
         refuse(_subprocess, "_open_process", "start a subprocess", outside)
         if "open_process" in trio.lowlevel.__dict__:
             refuse(trio.lowlevel, "open_process", "start a subprocess", outside)

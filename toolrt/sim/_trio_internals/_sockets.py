@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any, Protocol
 
+import attrs
 import trio
 
 from toolrt.probe import Resource
@@ -28,8 +29,10 @@ class MemorySockets(Protocol):
 
     #: Looks names up, as `trio.abc.HostnameResolver` says.
     resolver: Any
+    #: The type of those that are of no subclass of the program's.
+    plain: Any
 
-    def has(self, sock: object) -> bool:
+    def has(self, sock: Any) -> bool:
         """Say whether `sock` is one of them."""
 
     def method(self, name: str) -> Callable[..., Any]:
@@ -40,6 +43,9 @@ class MemorySockets(Protocol):
 
     def waits_for(self, fd: int, what: str) -> Any:
         """Give an awaitable that waits until a descriptor can be read ("r") or written ("w"); None: not one of them."""
+
+    def count_waiting(self) -> tuple[int, int]:
+        """Give how many tasks wait to read, and how many to write."""
 
     def closes(self, fd: int) -> bool:
         """Wake the tasks that wait for a descriptor which is about to be closed; False: not one of them."""
@@ -71,6 +77,8 @@ def _replace_methods(replacements: Replacements, sockets: MemorySockets) -> None
         if not sockets.has(sock):
             real_init(self, sock)
             return
+        if type(sock) is not sockets.plain:  # a subclass, such as `ssl.SSLSocket`
+            raise TypeError(f"expected object of type 'socket.socket', not '{type(sock).__name__}'")
         self._sock = sock
         sock.setblocking(False)
         self._did_shutdown_SHUT_WR = False
@@ -122,6 +130,21 @@ def _replace_waits(replacements: Replacements, sockets: MemorySockets) -> None:
             real_notify(self, fd)
 
     replacements.replace(manager, "notify_closing", notify_closing)
+    real_statistics = manager.statistics
+
+    @functools.wraps(real_statistics)
+    def statistics(self: Any) -> Any:
+        counts = real_statistics(self)
+        if not hasattr(counts, "tasks_waiting_read"):
+            return counts
+        reading, writing = sockets.count_waiting()
+        return attrs.evolve(
+            counts,
+            tasks_waiting_read=counts.tasks_waiting_read + reading,
+            tasks_waiting_write=counts.tasks_waiting_write + writing,
+        )
+
+    replacements.replace(manager, "statistics", statistics)
 
 
 class _OwnResolver:

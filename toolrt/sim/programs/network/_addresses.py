@@ -29,6 +29,9 @@ _ANY = ("0.0.0.0", "::")
 _V4_IN_V6 = "::ffff:"
 _LONGEST_PATH = 107
 
+# All Unix sockets that have an address: what theirs is called, a file in a new directory say, differs each time.
+_PATHS = ("Unix sockets",)
+
 
 class Addresses:
     """The addresses of one execution's network.
@@ -114,10 +117,10 @@ class Addresses:
         """Let go of a socket's address."""
         if endpoint.family == socket.AF_UNIX:
             if endpoint.file is not None:
-                touch(("path", *endpoint.file), True)
+                touch(_PATHS, True)
                 self._files.pop(endpoint.file, None)
             elif endpoint.local and self._abstract.get(endpoint.local) is endpoint:
-                touch(("path", endpoint.local), True)
+                touch(_PATHS, True)
                 del self._abstract[endpoint.local]
         elif endpoint.local is not None:
             place = endpoint.protocol, endpoint.local[1]
@@ -131,7 +134,7 @@ class Addresses:
         path = os.fspath(path)
         if path[:1] in ("\0", b"\0"):
             name = path.encode() if isinstance(path, str) else path
-            touch(("path", name), True)
+            touch(_PATHS, True)
             if name in self._abstract:
                 raise failed(errno.EADDRINUSE)
             self._abstract[name] = endpoint
@@ -147,7 +150,7 @@ class Addresses:
             raise failed(error.errno or errno.EACCES) from None
         status = os.stat(path)
         endpoint.file = status.st_dev, status.st_ino
-        touch(("path", *endpoint.file), True)
+        touch(_PATHS, True)
         self._files[endpoint.file], self._made[endpoint.file] = endpoint, os.path.abspath(path)
         endpoint.local = path if isinstance(path, str) else os.fsdecode(path)
 
@@ -160,13 +163,13 @@ class Addresses:
         path = os.fspath(path)
         if path[:1] in ("\0", b"\0"):
             name = path.encode() if isinstance(path, str) else path
-            touch(("path", name), False)
+            touch(_PATHS, False)
             return self._abstract.get(name)
+        touch(_PATHS, False)
         try:
             status = os.stat(path)
         except OSError as error:
             raise failed(error.errno or errno.ENOENT) from None
-        touch(("path", status.st_dev, status.st_ino), False)
         return self._files.get((status.st_dev, status.st_ino))
 
     def remove_files(self) -> None:

@@ -31,6 +31,8 @@ class Datagrams(Endpoint):
         self._arrived: deque[tuple[bytes, Address]] = deque()
         self._unread = 0
         self._shut_read = self._shut_write = False
+        # What waits for the rest of its datagram.
+        self._begun = b""
         #: The other end of a pair.
         self.pair: Datagrams | None = None
 
@@ -102,6 +104,10 @@ class Datagrams(Endpoint):
             raise failed(errno.EPIPE)
         if self._is_unix:
             return self._send_to_path(data, address)
+        count, data = len(data), self._begun + data
+        self._begun = data if flags & socket.MSG_MORE else b""
+        if self._begun:
+            return count
         remote = self.remote if address is None else address
         if remote is None:
             raise failed(errno.EDESTADDRREQ)
@@ -118,12 +124,12 @@ class Datagrams(Endpoint):
         to = self.net.addresses.with_host(remote)
         fault = self.net.faults.of_datagram(self.host, host)
         if fault.loses:
-            return len(data)
+            return count
         place = ("port", host.name, self.protocol, to[1])
         self.net.links.send(
             self.host, host, place, lambda: self._reach(host, to, source, data), fault.delay, may_be_lost=True
         )
-        return len(data)
+        return count
 
     def _reach(self, host: Host, to: Address, source: Address, data: bytes) -> None:
         target = self.net.addresses.receiver(host, self, to, source)

@@ -146,7 +146,10 @@ class Endpoint:
             return
         if not isinstance(value, int):
             if len(value) < 4:
-                raise failed(errno.EINVAL)
+                if (level, option) in _SWITCHES:
+                    raise failed(errno.EINVAL)
+                # A name, or nothing.
+                return
             value = int.from_bytes(value[:4], "little")
         self.options[level, option] = int(bool(value)) if (level, option) in _SWITCHES else value
 

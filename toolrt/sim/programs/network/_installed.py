@@ -24,9 +24,12 @@ __all__ = ["NetworkStandIn"]
 class NetworkStandIn:
     """Stands under every simulation."""
 
+    #: The type of its sockets.
+    plain: type = SimulatedSocket
+
     def __init__(self) -> None:
         #: Looks names up for Trio.
-        self.resolver = Resolver(NETWORKS.current)
+        self.resolver = Resolver()
 
     def begin(self) -> None:
         """Begin another execution."""
@@ -62,9 +65,9 @@ class NetworkStandIn:
 
     # ------------------------------------------------------------------ what Trio asks
 
-    def has(self, sock: object) -> bool:
+    def has(self, sock: Any) -> bool:
         """Say whether a socket is of the network."""
-        return type(sock) is SimulatedSocket
+        return isinstance(sock, SimulatedSocket)
 
     def method(self, name: str) -> Callable[..., Any]:
         """Give the method of this name, unbound."""
@@ -79,6 +82,11 @@ class NetworkStandIn:
         """Give an awaitable that waits for a descriptor; None: it is not of the network."""
         endpoint = NETWORKS.fds.get(fd)
         return None if endpoint is None else wait_until_ready(endpoint, fd, what)
+
+    def count_waiting(self) -> tuple[int, int]:
+        """Give how many tasks wait to read, and how many to write."""
+        waits = [what for endpoint in {*NETWORKS.fds.values()} for _, what in endpoint.waiting]
+        return waits.count("r"), waits.count("w")
 
     def closes(self, fd: int) -> bool:
         """Wake the tasks that wait for a descriptor; False: it is not of the network."""

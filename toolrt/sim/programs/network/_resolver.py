@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from toolrt.errors import NotSimulated
 from toolrt.sim.programs.network._state import NetworkState, refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Resolver", "addresses_of", "names_of", "numeric_address"]
 
@@ -115,9 +112,6 @@ def numeric_address(net: NetworkState, family: int, address: Any) -> Any:
 class Resolver:
     """Looks names up for Trio, which asks in no thread then."""
 
-    def __init__(self, net: Callable[[], NetworkState]) -> None:
-        self._net = net
-
     async def getaddrinfo(
         self, host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
     ) -> list[Any]:
@@ -126,7 +120,8 @@ class Resolver:
         Checkpoint: always, before.
         """
         await trio.lowlevel.checkpoint()
-        return addresses_of(self._net(), host, port, family, type, proto, flags)
+        # The name in the module: a program may have put one of its own there.
+        return socket.getaddrinfo(host, port, family, type, proto, flags)
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
         """Give the name of an address.
@@ -134,4 +129,4 @@ class Resolver:
         Checkpoint: always, before.
         """
         await trio.lowlevel.checkpoint()
-        return names_of(self._net(), sockaddr, flags)
+        return socket.getnameinfo(sockaddr, flags)

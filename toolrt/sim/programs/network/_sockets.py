@@ -12,6 +12,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from operator import index
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
@@ -261,6 +262,7 @@ class SimulatedSocket(socket.socket):
     # ------------------------------------------------------------------ reading
 
     def _received(self, name: str, most: int, flags: int) -> tuple[bytes, int, Any]:
+        most = index(most)
         if most < 0:
             raise ValueError(f"negative buffersize in {name}")
         return self._done(lambda own: own.receive(most, flags))  # type: ignore[no-any-return]
