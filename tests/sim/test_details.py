@@ -91,3 +91,48 @@ def test_compared_has_nothing_beside_what_always_fails() -> None:
     """Where no schedule passes there is nothing to hold it against."""
     report = sim.explore(lost_update, sim.DPOR(), lambda execution: False)
     assert report.failures[0].compared[1] is None
+
+
+def test_explanation_has_the_names_of_functions_and_variables() -> None:
+    """A column names the task's function, an access the variable; what two things are called is their number."""
+
+    class Account:
+        def __init__(self) -> None:
+            self.lock = trio.Lock()
+
+    async def withdraw(account: Account, money: sim.Cell[int]) -> None:
+        if money.get() >= 10:
+            async with account.lock:
+                money.set(money.get() - 10)
+
+    async def program() -> int:
+        account, money = Account(), sim.Cell(10, name="money")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(withdraw, account, money)
+            nursery.start_soon(withdraw, account, money)
+        return money.get()
+
+    report = sim.explore(program, sim.DPOR(), lambda execution: execution.value == 0)
+    told = report.failures[0].explain()
+    assert "main.0 withdraw" in told
+    assert "main.1 withdraw" in told
+    assert "writes Lock account.lock" in told
+    assert report.failures[0].minimal.short in told
+
+
+def test_explanation_keeps_the_number_of_what_shares_a_name() -> None:
+    """Two locks that a function calls the same are told apart by their numbers."""
+
+    async def use(lock: trio.Lock) -> None:
+        async with lock:
+            await trio.lowlevel.checkpoint()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(use, trio.Lock())
+            nursery.start_soon(use, trio.Lock())
+
+    report = sim.explore(program, sim.Random(sim.Fifo(), 1), lambda execution: False)
+    told = report.failures[0].explain()
+    assert "Lock main 0" in told
+    assert "Lock main 1" in told

@@ -23,6 +23,19 @@ def column_of(task: str) -> str:
     return task.partition("=")[0]
 
 
+def titles_of(columns: Sequence[str], trace: Trace) -> list[str]:
+    """Give what to write above the columns: the task, and the function that it runs where the trace knows it."""
+    details = trace.notes.get("details")
+    found = details.get("functions") if isinstance(details, dict) else None
+    functions = found if isinstance(found, dict) else {}
+
+    def title_of(column: str) -> str:
+        function = functions.get(column) if column != "main" else None
+        return f"{column} {function}" if isinstance(function, str) and function.isidentifier() else column
+
+    return [title_of(column) for column in columns]
+
+
 def task_key(task: str) -> tuple[int, tuple[int, ...], str]:
     """Give what tasks are sorted by."""
     root, *numbers = task.split(".")

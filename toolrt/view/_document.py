@@ -15,7 +15,7 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
-from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text
+from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._words import told
 
@@ -51,7 +51,7 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
     return {
         "name": short_text(name, 60),
         "meta": short(trace.meta),
-        "columns": [one_line(column, 80) for column in columns],
+        "columns": [one_line(title, 80) for title in titles_of(columns, trace)],
         "names": names.entries,
         "resources": resources.entries,
         "kinds": kinds.entries,

@@ -16,7 +16,7 @@ from toolrt.events import CallSubmitted
 from toolrt.trace import Trace
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
 from toolrt.view._chart import By, CallGroup, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
-from toolrt.view._columns import column_of, columns_of, done_in, preempts
+from toolrt.view._columns import column_of, columns_of, done_in, preempts, titles_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
@@ -194,7 +194,10 @@ def _tasks(trace: Trace) -> list[str]:
     events = () if trace.steps else trace.events[:_MOST_ROWS]
     columns = columns_of([step.task for step in steps] + [event.task for event in events])
     place = {column: index for index, column in enumerate(columns)}
-    lines = [_text(56 + index * _COLUMN, _middle(0) + 4, column, "t b") for column, index in place.items()]
+    lines = [
+        _text(56 + index * _COLUMN, _middle(0) + 4, title, "t b")
+        for index, title in enumerate(titles_of(columns, trace))
+    ]
     happened: dict[int, list[str]] = {}
     for event in trace.events if steps else ():
         if event.step is not None:

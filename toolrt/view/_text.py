@@ -12,7 +12,7 @@ from toolrt.events import CallSubmitted
 from toolrt.trace import Trace
 from toolrt.view._calls import DrawnCall, batches_of
 from toolrt.view._chart import By, Ruler, Scale, checked_by, direct_waits, groups_of, label_of
-from toolrt.view._columns import column_of, columns_of, done_in, preempts
+from toolrt.view._columns import column_of, columns_of, done_in, preempts, titles_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 from toolrt.view._words import told
@@ -97,7 +97,8 @@ def _by_tasks(trace: Trace, width: int) -> Iterator[str]:
     margin = max(len(word), len(str(len(rows) - 1)))
     with_time = any(time not in ("0", "0.0") for _, _, time, _ in rows)
     clock = max([4, *(len(time) for _, _, time, _ in rows)]) if with_time else 0
-    cells: dict[str, int] = {column: len(column) for column in columns}
+    titles = dict(zip(columns, titles_of(columns, trace), strict=True))
+    cells: dict[str, int] = {column: len(title) for column, title in titles.items()}
     for _, task, _, done in rows:
         cells[task] = max(cells[task], len(done))
 
@@ -106,7 +107,7 @@ def _by_tasks(trace: Trace, width: int) -> Iterator[str]:
         return "  ".join(parts + [filled.get(column, "").ljust(cells[column]) for column in columns])
 
     if margin + (clock + 2 if with_time else 0) + sum(2 + size for size in cells.values()) <= width:
-        yield line(word, "time", {column: column for column in columns})
+        yield line(word, "time", titles)
         for number, task, time, done in rows:
             yield line(str(number), time, {task: done})
     else:

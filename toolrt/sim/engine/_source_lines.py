@@ -29,13 +29,20 @@ from toolrt.sim._trio_internals import Primitives
 
 __all__ = ["SourceLine", "SourceLines"]
 
-_PASSED_OVER = (PurePath(trio.__file__).parent, PurePath(__file__).parents[1])
+_PASSED_OVER = (
+    PurePath(trio.__file__).parent,
+    PurePath(__file__).parents[1],
+    PurePath(__file__).parents[2] / "testing",
+)
 _PASSED_OVER_FILES = (probe.__file__, contextlib.__file__)
 
 # Of a value's text so many characters are kept.
 _MOST_OF_A_VALUE = 200
 
 _NO_VALUE = object()
+
+# Of the name of what a task has made: its kind, the task, and a number.
+_PARTS_OF_A_NAME = 3
 
 
 @attrs.frozen
@@ -66,13 +73,19 @@ class SourceLines(trio.abc.Instrument):
         self.of_accesses: dict[tuple[int, Resource, bool], SourceLine] = {}
         #: For each step, resource and kind what a `Cell` or a watched thing held then, as text; the last of several.
         self.values: dict[tuple[int, Resource, bool], str] = {}
+        #: The function of each task that has stepped, by the task's path; those without a name are left out.
+        self.functions: dict[str, str] = {}
+        #: What the program calls a thing that a task has made, where a step touched it first.
+        self.variables: dict[Resource, str] = {}
         self._steps: Sequence[Any] = ()
+        self._things: Primitives | None = None
         #: True while something is noted: to write what a watched thing holds reads it.
         self.is_noting = False
 
     def collect_from(self, things: Primitives, steps: Sequence[Any]) -> None:
         """Begin with the execution whose steps are kept in `steps`; call it in its Trio run."""
         self._steps = steps
+        self._things = things
         things.touched = _AccessNotes(self)
         trio.lowlevel.add_instrument(self)
 
@@ -81,6 +94,12 @@ class SourceLines(trio.abc.Instrument):
         # A task that is not the program's has its place taken by the next step's.
         self.of_steps.pop(len(self._steps), None)
         self._note_where(task)
+        assert self._things is not None
+        if task in self._things.actors:
+            # Trio names a task by its function's module and qualified name.
+            function = task.name.rpartition(".")[2]
+            if function.isidentifier():
+                self.functions.setdefault(self._things.actor_of(task).name, function)
 
     def after_task_step(self, task: Task) -> None:
         """Note where `task` has come to, if it began nowhere: the first step of a program."""
@@ -107,7 +126,29 @@ class SourceLines(trio.abc.Instrument):
             cut = len(text) > _MOST_OF_A_VALUE
             self.values[key] = f"{text[:_MOST_OF_A_VALUE]}..." if cut else text
         if frame is not None:
+            self._note_variable(key[1], frame)
             self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
+
+    def _note_variable(self, resource: Resource, frame: FrameType) -> None:
+        """Note by which variable, or attribute of one, the program reaches a thing that a task has made."""
+        things = self._things
+        if things is None or resource in self.variables or len(resource) != _PARTS_OF_A_NAME:
+            return
+        for name, value in frame.f_locals.items():
+            if things.own_name(value) == resource:
+                self.variables[resource] = name
+                return
+        for owner, value in frame.f_locals.items():
+            attributes = getattr(value, "__dict__", None)
+            for name, part in list(attributes.items()) if type(attributes) is dict else ():
+                if things.own_name(part) == resource:
+                    self.variables[resource] = f"{owner}.{name}"
+                    return
+
+    def called(self, resource: Resource) -> str | None:
+        """Give what the program calls `resource`, unless it calls two things so; None: nothing is known."""
+        name = self.variables.get(_hashable(resource))
+        return name if name is not None and list(self.variables.values()).count(name) == 1 else None
 
     def of_access(self, step: int, resource: Resource, write: bool) -> SourceLine | None:
         """Give the line where step `step` touched `resource`, or None when unknown."""
@@ -120,7 +161,7 @@ class SourceLines(trio.abc.Instrument):
         for (step, resource, write), place in self.of_accesses.items():
             value = self.values.get((step, resource, write))
             accesses.append([step, plain(resource), write, str(place), place.text, value])
-        return {"details": {"steps": steps, "accesses": accesses}}
+        return {"details": {"steps": steps, "accesses": accesses, "functions": self.functions}}
 
 
 class _AccessNotes(list[tuple[Resource, bool]]):

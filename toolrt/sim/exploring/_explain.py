@@ -14,11 +14,11 @@ from typing import Any
 import attrs
 
 from toolrt.errors import Deadlock, SimulationStopped
-from toolrt.sim._paths import CANCEL, CLOCK, key_of_path, task_of
+from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path, task_of
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.programs.tracking._guard import variable_at
-from toolrt.trace import Race, Step, parting_of, race_between, stable_text
+from toolrt.trace import Access, Race, Step, parting_of, race_between, stable_text
 
 __all__ = ["FailureStory", "about", "explain"]
 
@@ -85,14 +85,17 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
     tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
     for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        done = _other(step, after) or ", ".join(map(str, step.accesses)) or _runs(step, places)
+        done = (
+            _other(step, after) or ", ".join(_told(access, places) for access in step.accesses) or _runs(step, places)
+        )
         if order == "trio":
             preempts = step.choice > 0
         else:
             preempts = before is not None and before.task != step.task and before.task == step.enabled[0]
         rows.append((task_of(step.task), f"{'> ' if preempts else ''}{done}", f"{step.time:g}"))
     with_time = any(step.time for step in steps)
-    width = {task: max(len(task), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}
+    heads = {task: _head(task, places) for task in tasks}
+    width = {task: max(len(heads[task]), *(len(text) for name, text, _ in rows if name == task)) for task in tasks}
     margin = max(len(str(len(steps) - 1)), len("step"))
     clock = max(len("time"), *(len(row[2]) for row in rows)) if with_time else 0
 
@@ -103,7 +106,7 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
         fields += [cells.get(task, "").ljust(width[task]) for task in tasks]
         return "  ".join(fields)
 
-    lines = [line("step", "time", {task: task for task in tasks})]
+    lines = [line("step", "time", heads)]
     for index, (task, text, time) in enumerate(rows):
         if _MAX_ROWS // 2 <= index < len(rows) - _MAX_ROWS // 2:
             if index == _MAX_ROWS // 2:
@@ -114,6 +117,20 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
         preempted = "another of its pass comes before it" if order == "trio" else "the task before could have gone on"
         lines.append(f"(> marks a preemption: {preempted})")
     return lines
+
+
+def _head(task: str, places: SourceLines | None) -> str:
+    """Give the head of a task's column: its path, and the function that it runs."""
+    function = None if places is None or task == ROOT else places.functions.get(task)
+    return task if function is None else f"{task} {function}"
+
+
+def _told(access: Access, places: SourceLines | None) -> str:
+    """Say what is accessed, by the program's own name for it where it has one."""
+    variable = None if places is None else places.called(access.resource)
+    if variable is None:
+        return str(access)
+    return f"{'writes' if access.write else 'reads'} {access.resource[0]} {variable}"
 
 
 def _other(step: Step, after: Step | None) -> str:
@@ -244,7 +261,7 @@ def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]
     for step, access in (race.first, race.second):
         place = None if places is None else places.of_access(step.index, access.resource, access.write)
         where = "" if place is None else f"{place}  {place.text}"
-        rows.append((f"step {step.index}", step.task, str(access), where))
+        rows.append((f"step {step.index}", step.task, _told(access, places), where))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [f"The race: {first.task} came before {second.task}; the other way round it passes."]
     if is_tracked and (said := _variable(race, places)):
