@@ -50,6 +50,7 @@ from toolrt.sim.judging._judges import HistoryJudgement, linearizable, serializa
 from toolrt.sim.judging._outcome_sets import OutcomeComparison, compare
 from toolrt.sim.policies import PCT, POS, URW, Choices, Fifo, Follow, Policy, RandomWalk, Replay, RunInfo, Strayed
 from toolrt.sim.programs._actors import CANCELLED
+from toolrt.sim.programs._asgi import asgi
 from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
@@ -122,6 +123,7 @@ __all__ = [
     "Strayed",
     "Verdict",
     "always",
+    "asgi",
     "choose",
     "compare",
     "estimate",

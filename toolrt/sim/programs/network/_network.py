@@ -50,12 +50,12 @@ class Network:
         ...                 async def answer(stream):
         ...                     await stream.send_all(b"hello")
         ...                 await nursery.start(trio.serve_tcp, answer, 80)
-        ...             stream = await trio.open_tcp_stream("server", 80)
-        ...             data = await stream.receive_some()
+        ...             async with await trio.open_tcp_stream("server", 80) as stream:
+        ...                 data = await stream.receive_some()
         ...             nursery.cancel_scope.cancel()
         ...     return data, trio.current_time()
         >>> sim.run(program).value
-        (b'hello', 1.5)
+        (b'hello', 1.0)
     """
 
     def __init__(
