@@ -32,6 +32,7 @@ __all__ = [
     "ScheduleRefused",
     "SimulationStopped",
     "StepLimit",
+    "StuckThread",
     "ToolrtError",
     "UnsupportedTrio",
     "asks_to_exit",
@@ -174,7 +175,7 @@ class UnsupportedTrio(ToolrtError):
 
 
 class NotSimulated(MisuseError):
-    """The program did something a simulation cannot control (a thread, a socket, a subprocess).
+    """The program did something a simulation cannot control (a thread of its own, a socket, a subprocess).
 
     Attributes:
         action: what it did.
@@ -185,6 +186,26 @@ class NotSimulated(MisuseError):
         self.action = action
         self.remedy = remedy
         super().__init__(f"a simulated program cannot {action}: {remedy}")
+
+
+class StuckThread(NotSimulated):
+    """A worker thread of a simulated program kept the turn for too long: the execution decides nothing.
+
+    Attributes:
+        name: the thread's.
+        seconds: so long it was waited for.
+        stack: where it was, as text; it may have other lines each time.
+    """
+
+    def __init__(self, name: str, seconds: float, stack: str) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.stack = stack
+        super().__init__(
+            f"wait for the thread {name!r}, which kept the turn for {seconds:g} seconds",
+            "a thread may wait for trio.from_thread, time.sleep and threading's conditions; sim.thread_seconds gives "
+            f"it more time.  It was in:\n{stack}",
+        )
 
 
 class Blocked(ToolrtError):

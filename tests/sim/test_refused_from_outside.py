@@ -53,7 +53,7 @@ def test_issue8_30_in_a_child_and_through_trio() -> None:
     """Also in a child whose parent catches everything, and where Trio would have left."""
 
     async def child() -> None:
-        await trio.to_thread.run_sync(int)
+        threading.Thread(target=int).start()
 
     async def program() -> str:
         try:

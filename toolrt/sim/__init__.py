@@ -55,6 +55,7 @@ from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
 from toolrt.sim.programs.network import Network
+from toolrt.sim.programs.threads import thread_seconds
 from toolrt.sim.programs.tracking._tracking import tracked
 from toolrt.sim.strategies import (
     DPOR,
@@ -139,6 +140,7 @@ __all__ = [
     "scope",
     "serializable",
     "sometimes",
+    "thread_seconds",
     "tracked",
     "watch",
 ]

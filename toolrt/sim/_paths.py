@@ -4,15 +4,18 @@
 another task's), ``main.0.2`` the third that one spawned.  Paths are compared number by number, so ``main.2``
 comes before ``main.10``.
 
+``thread.2.0`` is the first worker thread that ``main.2`` has started, ``thread.0`` that of ``main``.  Threads come
+after all tasks.
+
 Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
 first such scope that ``main`` has entered, ``cancel.2.0`` that of ``main.2``, and ``clock`` moves time.
-These two come after all tasks.  Just before them comes ``callbacks``, Trio's task that calls what was given to
-``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``.
+These two come after all tasks and threads.  Just before threads comes ``callbacks``, Trio's task that calls what was
+given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``.
 """
 
 from __future__ import annotations
 
-__all__ = ["CALLBACKS", "CANCEL", "CLOCK", "ROOT", "TaskPath", "key_of_path", "task_of"]
+__all__ = ["CALLBACKS", "CANCEL", "CLOCK", "ROOT", "THREAD", "TaskPath", "key_of_path", "path_of_thread", "task_of"]
 
 ROOT = "main"
 
@@ -25,6 +28,9 @@ CANCEL = "cancel"
 
 #: The path of Trio's task that calls what was given to ``run_sync_soon``.
 CALLBACKS = "callbacks"
+
+#: The name of a worker thread: this, the numbers of the task that started it, and its number among those.
+THREAD = "thread"
 
 # Higher than any number of tasks.
 _LAST = 1 << 60
@@ -42,13 +48,18 @@ def key_of_path(path: str) -> tuple[int, ...]:
     root, *numbers = task.split(".")
     scope = root == CANCEL and bool(numbers) and not chosen
     soon = root == CALLBACKS
-    if (root != ROOT and not scope and not soon) or not all(map(_is_number, (*numbers, choice) if chosen else numbers)):
+    works = root == THREAD and bool(numbers)
+    if (root != ROOT and not scope and not soon and not works) or not all(
+        map(_is_number, (*numbers, choice) if chosen else numbers)
+    ):
         raise ValueError(f"{path!r} is not a task path such as {ROOT} or {ROOT}.0.2")
     key = tuple(map(int, numbers))
     if scope:
         return (_LAST, 0, *key)
     if soon:
         key = (*CALLBACKS_KEY, *key)
+    if works:
+        key = (*_THREADS_KEY, *key)
     return (*key, -1, int(choice)) if chosen else key
 
 
@@ -61,8 +72,9 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-#: Where that task stands among all.
-CALLBACKS_KEY = (_LAST, -1)
+#: Where that task stands among all, and where threads do.
+CALLBACKS_KEY = (_LAST, -2)
+_THREADS_KEY = (_LAST, -1)
 
 
 class TaskPath:
@@ -91,3 +103,8 @@ class TaskPath:
 
 # A task's further children get new paths in each execution.
 _CHILDREN_KEPT = 1_000
+
+
+def path_of_thread(starter: TaskPath, number: int) -> TaskPath:
+    """Give the path of the worker thread that a task starts after so many others."""
+    return TaskPath((*_THREADS_KEY, *starter.key, number), f"{THREAD}{starter.name.removeprefix(ROOT)}.{number}")

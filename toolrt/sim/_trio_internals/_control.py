@@ -2,7 +2,7 @@
 
 Rules.  Everything replaced here acts on the simulation's own run alone, hands all else to what it replaced, and is put
 back afterwards: Trio's module globals are shared by every thread.  A step of the program that would leave the
-simulation (a thread, a socket, a subprocess, real input or output, a Trio run of its own) is refused.
+simulation (a thread of its own, a socket, a subprocess, real input or output, a Trio run of its own) is refused.
 
 Theory.  Trio has one hook for deterministic scheduling: under Hypothesis it sorts each tick's runnable tasks and
 hands them to ``_r.shuffle``.  Our object in the place of ``_r`` empties that list and has the tasks stepped one at a
@@ -40,8 +40,6 @@ _core: Any = trio._core
 _run: Any = _core._run
 _socket: Any = sys.modules["trio._socket"]
 _subprocess: Any = sys.modules["trio._subprocess"]
-_threads: Any = sys.modules["trio._threads"]
-_thread_cache: Any = sys.modules["trio._core._thread_cache"]
 
 # Real I/O: each waits for something outside the simulation.  Platforms have different ones.
 _IO_WAITS = (
@@ -131,10 +129,8 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
             replace(_run, "cancel_shielded_checkpoint", slim_checkpoint())
         replace(_run.EntryQueue, "run_sync_soon", _soon_in_turn(mine))
         replace(_run.Runner, "current_statistics", _statistics_of_the_program(mine))
-        thread = "a simulation is one thread: call the function directly, or give the program a stand-in for it"
-        refuse(_thread_cache.ThreadCache, "start_thread_soon", "use a worker thread", thread)
+        thread = "use trio.to_thread.run_sync, which is simulated, or call the function directly"
         refuse(threading.Thread, "start", "start a thread", thread)
-        refuse(_threads, "_send_message_to_trio", "call trio.from_thread", thread)
         # Both trio.run and guest mode begin here.
         own_run = "await the function itself; a simulation already is its Trio run"
         refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
@@ -179,7 +175,8 @@ def _statistics_of_the_program(mine: Callable[[], Seam | None]) -> Callable[[Any
             return statistics
         # The harness waits for the program; tasks that can run are in no queue of Trio's.
         runnable = statistics.tasks_runnable + seam.count_runnable()
-        return attrs.evolve(statistics, tasks_living=statistics.tasks_living - 1, tasks_runnable=runnable)
+        living = statistics.tasks_living - 1 - seam.count_threads()
+        return attrs.evolve(statistics, tasks_living=living, tasks_runnable=runnable)
 
     return current_statistics
 

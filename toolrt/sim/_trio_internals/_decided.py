@@ -5,7 +5,8 @@ Rules.
        begins anew in every execution, and ``time`` and ``datetime`` tell virtual time, from an epoch on.
        Elsewhere (checks, the explorer, other threads and runs) they are the real ones.
     2. A draw is a write of the generator, and a look at a clock a read of the time: a reduction keeps their order.
-    3. ``time.sleep`` moves virtual time, and nothing else runs meanwhile: it blocks the loop.
+    3. ``time.sleep`` moves virtual time, and nothing else runs meanwhile: it blocks the loop.  In a worker thread it
+       blocks that thread alone.
     4. `leave_real` leaves either kind real for the rest of an execution.
 
 Limits.  A function in C that was imported from its module beforehand (``from time import time``,
@@ -29,6 +30,7 @@ from typing import Any
 
 from toolrt import probe
 from toolrt.probe import Resource
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._things import TIME
 
@@ -168,6 +170,9 @@ def _sleep(seam: Seam, seconds: float) -> None:
         raise (ValueError if isinstance(seconds, int | float) else TypeError)("sleep length must be non-negative")
     # As the real one tells: who listens for calls that block a loop hears of this one.
     sys.audit("time.sleep", seconds)
+    if (holder := lent.here()) is not None:
+        holder.sleep(seconds)
+        return
     if probe.implied is not None:
         probe.implied(TIME, True)
     seam.runner.clock.now += seconds

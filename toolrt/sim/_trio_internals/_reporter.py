@@ -12,8 +12,9 @@ from typing import Any
 
 import trio
 
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._replacements import Replacements
-from toolrt.sim._trio_internals._things import Primitives
+from toolrt.sim._trio_internals._things import ANYTHING, Primitives
 
 __all__ = ["Reporter"]
 
@@ -34,6 +35,9 @@ class Reporter(Replacements):
         things = self.things
         if things is not None and getattr(_run.GLOBAL_RUN_CONTEXT, "task", None) in things.actors:
             return things
+        if things is not None and lent.here() is not None:
+            # Trio's primitives are not made for threads: what one does with them may be anything.
+            things.touched.append((ANYTHING, True))
         return None
 
     def before(self, holder: Any, name: str, note: Callable[..., None]) -> None:
@@ -55,6 +59,8 @@ class Reporter(Replacements):
                 things = reporter.things
                 if things is not None and getattr(context, "task", None) in things.actors:
                     note(things, self, *args, **kwargs)
+                elif things is not None and lent.here() is not None:
+                    things.touched.append((ANYTHING, True))
                 return real(self, *args, **kwargs)
 
             return call

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -14,6 +15,7 @@ from trio.lowlevel import Task
 
 from toolrt.sim._paths import CALLBACKS, CALLBACKS_KEY, ROOT, TaskPath
 from toolrt.sim._trio_internals._leftovers import Leftovers
+from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._step import ENDED, GOES_ON, PARKED, stepper
 
 __all__ = ["Seam", "is_host_of_guest", "nursery_of", "seam_of_this_run"]
@@ -50,6 +52,8 @@ class Seam:
         self.owns: Callable[[Task | None], bool] = lambda task: False
         #: Gives how many tasks of the program can run beside the one that does; set by the host for each execution.
         self.count_runnable: Callable[[], int] = lambda: 0
+        #: Gives how many worker threads the program has; set by the host for each execution.
+        self.count_threads: Callable[[], int] = lambda: 0
         #: Ends the execution because the program would leave the simulation; set by the host for each execution.
         self.refused: Callable[[BaseException], None] = lambda refusal: None
         #: True: deadlines expire when `expire` is called, and not when Trio's loop looks at them.
@@ -69,11 +73,30 @@ class Seam:
 
     def is_current(self) -> bool:
         """Say whether this thread is inside this run."""
-        return getattr(self._context, "runner", None) is self.runner
+        return getattr(self._context, "runner", None) is self.runner or lent.here() is not None
 
     def current_task(self) -> Task | None:
-        """Give the task that runs now, or None between steps."""
-        return getattr(self._context, "task", None)
+        """Give the task that runs now, or None between steps; of a worker thread, the one that stands for it."""
+        task: Task | None = getattr(self._context, "task", None)
+        if task is None and (holder := lent.here()) is not None:
+            task = holder.task
+        return task
+
+    @contextmanager
+    def between_steps(self) -> Iterator[None]:
+        """Let no step of the program be under way inside the block: nothing is refused, and nothing reports."""
+        inside = self._context.__dict__
+        task = inside.pop("task", None)
+        try:
+            yield
+        finally:
+            if task is not None:
+                inside["task"] = task
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Say whether Ctrl-C waits for the run's main task."""
+        return bool(self.runner.ki_pending)
 
     def next_deadline(self) -> float:
         """Give the earliest deadline to which time moves by itself, in virtual seconds, or infinity."""
@@ -151,13 +174,28 @@ class Seam:
             self.runner.reschedule(caller)
         return True
 
+    def queue_of(self, token: Any) -> Any:
+        """Give the queue of callbacks that `token` stands for, if it is this run's; None: it is another run's."""
+        queue = self.runner.entry_queue
+        return queue if token._reentry_queue is queue else None
+
+    def is_parked(self, task: Task) -> bool:
+        """Say whether `task` waits for something that would reschedule it."""
+        private: Any = task
+        return private._abort_func is not None
+
     def wake(self, task: Task) -> None:
         """Make a parked task runnable."""
         self.runner.reschedule(task)
 
-    def spawn(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> None:
-        """Spawn a task in `nursery` from anywhere in this run, in a copy of the context of `like`."""
-        self._root = self.runner.spawn_impl(root, (), nursery, name, context=like.context.copy())
+    def spawn(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> Task:
+        """Spawn a task in `nursery` from anywhere in this run, in a copy of the context of `like`; give it."""
+        task: Task = self.runner.spawn_impl(root, (), nursery, name, context=like.context.copy())
+        return task
+
+    def spawn_root(self, root: Callable[[], Awaitable[None]], nursery: trio.Nursery, name: str, like: Task) -> None:
+        """Spawn the program's own task as `spawn` does."""
+        self._root = self.spawn(root, nursery, name, like)
 
     def interrupt_instead(self, task: Task | None = None) -> None:
         """Have an interrupt reach `task`, or the program's own, and not what is the run's main task now."""

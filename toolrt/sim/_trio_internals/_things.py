@@ -22,6 +22,7 @@ __all__ = [
     "SOON",
     "TIME",
     "Primitives",
+    "asks_of",
     "begun_under",
     "cancels",
     "changes",
@@ -46,6 +47,12 @@ TIME: Resource = ("time",)
 
 #: Written by a step that gives Trio's loop a callback, and by the one that calls all there are.
 SOON: Resource = ("run_sync_soon",)
+
+
+def asks_of(task: str) -> Resource:
+    """Give what a thread reads that asks whether the task that waits for it is cancelled."""
+    return ("Task", task, "thread is cancelled")
+
 
 # The second part of the name of what was made outside an execution, as `Cell` has it.
 _OUTSIDE = "outside"
@@ -198,6 +205,9 @@ def _leaves(things: Primitives, task: Any) -> None:
     elif getattr(task._abort_func, "__qualname__", "").startswith("Runner.wait_all_tasks_blocked"):
         # The clock waits for it.
         things.touched.append((TIME, True))
+    elif getattr(task._abort_func, "__qualname__", "").startswith("to_thread_run_sync"):
+        # Its thread may ask whether it is cancelled.
+        things.touched.append((asks_of(things.actor_of(task).name), True))
     elif (getattr(task._abort_func, "__module__", None) or "").partition(".")[0] != "trio":
         # An abort function outside Trio: it may touch anything.
         things.touched.append((ANYTHING, True))

@@ -215,7 +215,7 @@ class Executions:
             probe.implied = scheduler.record.imply if job.reports and scheduler.is_attached else None
             self._collecting = self._collecting or gc.isenabled()
             gc.disable()
-            seam.spawn(scheduler.root, nursery, job.task_name, harness)
+            seam.spawn_root(scheduler.root, nursery, job.task_name, harness)
             return True
         return False
 

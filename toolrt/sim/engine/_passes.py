@@ -7,6 +7,8 @@ Rules.
 - Deadlines expire between two passes.
 - A task that has yielded (`_fairness`) steps once per pass like any other, because Trio's loop would step it.  Only
   when all that can run have yielded no pass begins.
+- A worker thread steps whenever it likes, so it is in every pass and keeps none from ending.  What it wakes before the
+  first task of a pass has stepped joins that pass.
 - What happens beside the program (the clock that moves early, the cancel of a scope, the idle-only task) is offered
   between two passes: until the first task of a pass has stepped.  What it wakes joins that pass.
 
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 from trio.lowlevel import Task
 
-from toolrt.sim._trio_internals import DUE, Seam
+from toolrt.sim._trio_internals import DUE, ENDED, GOES_ON, PARKED, Seam
 from toolrt.sim.engine._clock import VirtualClock
 from toolrt.sim.engine._record import ExecutionRecord
 from toolrt.sim.engine._roster import Actor, Roster
@@ -90,6 +92,9 @@ class Passes:
             return
         self.is_between = False
         canceller, roster = self._record.canceller, self._roster
+        if actor.task in roster.threads:
+            self.reopen()
+            return
         if canceller is None:
             return
         if actor.name == canceller:
@@ -104,4 +109,20 @@ class Passes:
         actor = self._roster.actors[task]
         if self.is_between:
             self.enter(actor)
-        return self._seam.step(task) % DUE
+        how = self._seam.step(task) % DUE
+        return how if not self._roster.threads else self._beside_threads(actor, how)
+
+    def _beside_threads(self, actor: Actor, how: int) -> int:
+        """Give how a step went; where only threads are left of a pass, and others could step in the next, end it."""
+        roster, seam = self._roster, self._seam
+        if actor.task in roster.threads:
+            if how == GOES_ON:
+                roster.go_on_with(actor)
+                how = PARKED
+            elif how == ENDED:
+                del roster.threads[actor.task]
+        others = how == GOES_ON or roster.later or seam.runq or seam.has_due(self._clock.now)
+        if others and all(each.task in roster.threads for each in roster.ready):
+            roster.later += roster.ready
+            roster.clear_ready()
+        return how

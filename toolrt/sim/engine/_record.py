@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trio.lowlevel import Task
+
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.events import EventRecord
 from toolrt.probe import ANYTHING, Resource
@@ -63,6 +65,10 @@ class ExecutionRecord:
         self.order = "any"
         #: The choices that no task's step makes, or None.
         self.extra: ExtraChoices | None = None
+        #: The worker threads that the program has started, by the tasks that stand for them.
+        self.threads: dict[Task, Any] = {}
+        #: So many seconds on the wall each may keep the turn.
+        self.thread_seconds = 10.0
         #: The name of the task that may cancel the program at any moment, or None.
         self.canceller: str | None = None
         # The actors of steps that no task makes, by name.
@@ -86,6 +92,11 @@ class ExecutionRecord:
         #: The steps before which nothing could run, and those with which a pass begins, where there are passes.
         self.rests: list[int] = []
         self.passes: list[int] = []
+
+    @property
+    def has_optional(self) -> bool:
+        """Whether there are steps that come whenever they like: a cancel, the clock; and threads in Trio's orders."""
+        return self.extra is not None or self.canceller is not None or (bool(self.threads) and self.order == "trio")
 
     # ------------------------------------------------------------------ the probe's sink
 

@@ -11,7 +11,7 @@ step costs the same with 3 tasks and with 3,000.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import TaskPath, key_of_path
+from toolrt.sim._paths import CALLBACKS, TaskPath, key_of_path, path_of_thread
 from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
@@ -42,6 +42,7 @@ class Actor:
         "since",
         "spawned",
         "task",
+        "threads",
     )
 
     def __init__(self, task: Task, path: TaskPath, cause: int) -> None:
@@ -53,6 +54,8 @@ class Actor:
         self.alone = path.alone
         #: How many tasks it has spawned.
         self.spawned = 0
+        #: How many worker threads it has started.
+        self.threads = 0
         #: How many things it has made that are named by their maker.
         self.made = 0
         #: The step before which it was last spawned or woken.
@@ -96,6 +99,7 @@ class Roster:
         "place",
         "ready",
         "spawner",
+        "threads",
         "yielded",
     )
 
@@ -120,6 +124,8 @@ class Roster:
         #: first task does not wait for.
         self.callbacks: Actor | None = None
         self.has_beside = False
+        #: The worker threads that have not ended: the tasks whose steps are theirs, in the order they were started.
+        self.threads: dict[Task, Actor] = {}
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
         self.origin = -1
         self.spawner: Actor | None = None
@@ -131,7 +137,7 @@ class Roster:
         things.actors, things.actor_of = self.actors, self.actors.__getitem__
         self._seam.owns, self._seam.key_of = self.actors.__contains__, self.key_of
         self._seam.count_runnable, self._seam.refused = self._count_others, refuse
-        self._seam.adopts = self.adopt_callbacks
+        self._seam.adopts, self._seam.count_threads = self.adopt_callbacks, self.threads.__len__
 
     def _count_others(self) -> int:
         """Give how many tasks can run beside the one that steps."""
@@ -218,7 +224,38 @@ class Roster:
         else:
             actor.cause = self.origin
         actor.since = len(self._steps)
-        self.later.append(actor)
+        if task in self.threads:
+            self.go_on_with(actor)
+        else:
+            self.later.append(actor)
+
+    def go_on_with(self, actor: Actor) -> None:
+        """Let a thread step whenever it likes, where there are passes: also in the one that is under way."""
+        if self.ready:
+            self.insert(actor)
+        else:
+            self.later.append(actor)
+
+    def begin_thread(self, act: Callable[[], Awaitable[None]], name: str) -> Task:
+        """Begin a task whose steps are those of a thread that the running step starts, and give it.
+
+        Args:
+            act: takes the steps.
+            name: the thread's.
+        """
+        starter = self.actors[self._seam.current_task()]  # type: ignore[index]
+        with self._seam.between_steps():
+            task = self._seam.spawn(act, self._nursery, name, starter.task)
+        if starter is self.callbacks or starter.name.startswith(CALLBACKS):
+            path = starter.path.child(starter.spawned)
+            starter.spawned += 1
+        else:
+            path = path_of_thread(starter.path, starter.threads)
+            starter.threads += 1
+        self.has_beside = True
+        actor = self.actors[task] = self.threads[task] = Actor(task, path, self.origin)
+        actor.since = len(self._steps)
+        return task
 
     def _name_new(self, task: Task) -> Actor | None:
         """Name a task seen for the first time; None when it is foreign."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit
+from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit, StuckThread
 from toolrt.sim.engine._execution import Execution
 
 __all__ = ["Check", "Judgement", "judge"]
@@ -74,6 +74,8 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     """
     error = execution.error
     if isinstance(error, StepLimit) and (error.time_stood_still or error.starved):
+        return Judgement(failed=False, undecided=True)
+    if isinstance(error, StuckThread):
         return Judgement(failed=False, undecided=True)
     if check is None:
         return _FINE if error is None else _WRONG

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from math import inf
 
+from toolrt.errors import StuckThread
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._conclusion import Evidence
@@ -89,9 +90,13 @@ def exploration(
                 execution = again
         if kept:
             seen.failures.append((execution, judgement))
+        if isinstance(execution.error, StuckThread):
+            # Each further one would take as long.
+            seen.lost = f"an execution could not {execution.error.action}"
+            break
     now = time.perf_counter()
     tell(now)
-    if first is not None:
+    if first is not None and seen.lost is None:
         # Schedules decide only if what was run first gives the same after all the others.
         again = yield Job(program, Choices(first.choices), step_limit, 0, alone)
         repeats.compare(first, again)

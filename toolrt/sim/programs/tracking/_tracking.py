@@ -321,7 +321,7 @@ class _Voucher:
     """Stands among the watched containers of an execution, and is looked at after each step."""
 
     def __init__(self, scheduler: Any) -> None:
-        self._roster = scheduler.roster
+        self._roster, self._threads = scheduler.roster, scheduler.record.threads
         self._implied = scheduler.record.things.implied
         # The tasks whose last step ended in code that does not report.
         self._foreign: set[Any] = set()
@@ -336,7 +336,8 @@ class _Voucher:
         actor = self._roster.spawner
         if actor is None:
             return True
-        reports = _all_report(actor.task.coro)
+        thread = self._threads.get(actor.task)
+        reports = _all_report(actor.task.coro) if thread is None else thread.all_report(code_reports)
         foreign = self._foreign
         if reports and actor not in foreign:
             self._implied.append((ALL_REPORTED, False))

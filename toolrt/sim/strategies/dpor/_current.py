@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import CANCEL, CLOCK
+from toolrt.sim._paths import CANCEL, CLOCK, THREAD
 from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
 from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
 from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
@@ -94,11 +94,12 @@ class CurrentExecution:
         record = events.record
         nodes, steps, latest, users, wild = self.nodes, record.steps, self._latest, self._users, self._wild
         ever, may, footprints, joined = self.ever, self.may, self.footprints, self.joined
-        kept, whole, has_extra = self.kept, events.are_whole, record.extra is not None
+        kept, whole, has_extra = self.kept, events.are_whole, record.has_optional
         # No race goes across a rest, nor across the begin of a pass; only a rest is something that a step could know.
         begins = sorted({*record.rests, *record.passes}) if record.passes else record.rests
         rests = iter([*map(events.at, begins), len(steps) + 1])
         rest, next_rest, idle = 0, next(rests), 0
+        in_passes = bool(record.passes)
         idle_at = set(map(events.at, record.rests))
         for index in range(kept, events.count):
             while next_rest <= index:
@@ -120,7 +121,11 @@ class CurrentExecution:
             name = node.name = actor.name
             node.enabled, node.pick, node.is_live = enabled, pick, True
             if has_extra:
-                may.update(name for name in enabled if name is CLOCK or name.startswith(CANCEL))
+                may.update(
+                    name
+                    for name in enabled
+                    if name is CLOCK or name.startswith(CANCEL) or (in_passes and name.startswith(THREAD))
+                )
             previous = node.previous = latest.get(name, -1)
             # Nothing that was not there before a rest can be run before it.
             waits = rest and not could_at_rest(nodes[rest - 1], name)

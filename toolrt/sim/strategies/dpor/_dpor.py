@@ -467,7 +467,7 @@ class _TreePolicy:
     def _go_on_from(self, enabled: tuple[str, ...], awake: Sequence[int], step: int) -> int:
         """Pick where nothing is planned; steps that need not happen come by their own rule."""
         assert self._continuation is not None and self.record is not None  # noqa: PT018
-        if self.record.extra is not None or self.record.canceller is not None or enabled[awake[0]] == CLOCK:
+        if self.record.has_optional or enabled[awake[0]] == CLOCK:
             return awake[0]
         return self._continuation.pick(enabled, awake, step)
 

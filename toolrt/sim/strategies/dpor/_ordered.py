@@ -48,7 +48,7 @@ class RecordedWalk:
 def order_of(record: ExecutionRecord) -> Callable[[int, int], bool]:
     """Give what says whether two steps are ordered, the earlier one first; every two are where there are too many."""
     events = Events(record)
-    if events.count > _STEPS_MOST or record.extra is not None or record.canceller is not None:
+    if events.count > _STEPS_MOST or record.has_optional:
         return lambda one, other: True
     footprints = Footprints(declared=False)
     rests = {events.at(rest) for rest in record.rests}

@@ -75,7 +75,7 @@ class ExecutionTree:
     def _take_in(self, record: ExecutionRecord, offered: tuple[str, ...] | None) -> None:
         redundant = offered is not None
         self._execution = None
-        if (record.extra is not None or record.canceller is not None) and not self.careful:
+        if record.has_optional and not self.careful:
             # Optional steps are no part of any plan.  What was asked for before is planned as it was then.
             self._settle_all()
             self.careful = True
@@ -107,7 +107,7 @@ class ExecutionTree:
             self._let_others_step_before_the_end()
         if self.current.chooses:
             self._let_others_begin(kept + 1)
-        if record.extra is not None or record.canceller is not None:
+        if record.has_optional:
             self._let_others_step(events, kept, offered or ())
             # Where there are passes, what may happen between two of them is tried between any two.
             if not redundant and not record.passes:

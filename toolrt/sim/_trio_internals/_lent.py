@@ -1,0 +1,80 @@
+"""Says which thread has the turn of the task that stands for it.
+
+Rules.  A simulation is one thread at a time: while a step waits for a worker thread, that thread runs in its place.
+What it asks of the simulation is asked by the task of that step; what it asks of Trio is asked by no task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from _thread import get_ident
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import trio
+
+__all__ = ["Holder", "ThreadNames", "lent", "name_os_thread", "thread_names"]
+
+_threads: Any = sys.modules["trio._threads"]
+_thread_cache: Any = sys.modules["trio._core._thread_cache"]
+
+
+class Holder(Protocol):
+    """What stands for a worker thread in a simulation."""
+
+    #: The task whose steps are the thread's.
+    task: Any
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass, from within the thread."""
+
+
+class Lent:
+    """The turn that a worker thread has, one for the whole process."""
+
+    __slots__ = ("holder", "thread")
+
+    def __init__(self) -> None:
+        #: The number of the thread that has the turn; 0: none has.
+        self.thread = 0
+        #: What stands for it.
+        self.holder: Holder | None = None
+
+    def here(self) -> Holder | None:
+        """Give what stands for this thread, if it has the turn."""
+        return self.holder if self.thread and self.thread == get_ident() else None
+
+    @contextlib.contextmanager
+    def given_back(self) -> Iterator[None]:
+        """Let no thread have the turn inside the block: nothing reports in its name."""
+        thread, self.thread = self.thread, 0
+        try:
+            yield
+        finally:
+            self.thread = thread
+
+
+lent = Lent()
+
+
+class ThreadNames(NamedTuple):
+    """Where Trio has what leads to threads and back."""
+
+    #: The class that starts them, the class of what gives the loop something to call, and the module of both ways.
+    cache: Any
+    token: Any
+    module: Any
+
+
+def thread_names() -> ThreadNames:
+    """Give where Trio has them."""
+    return ThreadNames(_thread_cache.ThreadCache, trio.lowlevel.TrioToken, _threads)
+
+
+def name_os_thread(thread: threading.Thread, name: str | None) -> None:
+    """Let the operating system call a thread by its name, too, as Trio does where it can."""
+    if name is not None and _thread_cache.set_os_thread_name:
+        with contextlib.suppress(Exception):
+            _thread_cache.set_os_thread_name(thread.ident, name)

@@ -1,0 +1,13 @@
+"""Worker threads as actors of a simulation.
+
+- `_worker`: one thread, which runs while the task that stands for it steps.
+- `_hooks`: what of Trio's threads is replaced while a simulation runs.
+"""
+
+from toolrt.sim._trio_internals import STAND_INS
+from toolrt.sim.programs.threads._hooks import ThreadStandIn
+from toolrt.sim.programs.threads._worker import thread_seconds
+
+__all__ = ["thread_seconds"]
+
+STAND_INS.append(ThreadStandIn())

@@ -1,0 +1,232 @@
+"""Replaces Trio's ways between loop and threads while a simulation runs.
+
+Rules.  A thread that a step of the program starts is a `SimulatedThread`; all others are left to Trio.  In such a
+thread, what gives the loop something to call hands the turn over first, an answer is waited for in virtual time, and a
+look whether the thread is cancelled is an access.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import outcome
+import trio
+
+from toolrt import probe
+from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import SOON, Replacements, Seam, asks_of, lent, thread_names
+from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.programs.threads._worker import SimulatedThread
+
+__all__ = ["ThreadStandIn"]
+
+_Mine = Callable[[], Seam | None]
+
+
+class ThreadStandIn:
+    """Stands in for Trio's ways between loop and threads."""
+
+    def begin(self) -> None:
+        """Do nothing: a thread belongs to its execution."""
+
+    @contextmanager
+    def installed(self, mine: _Mine) -> Iterator[None]:
+        """Stand there inside the block.
+
+        Args:
+            mine: gives the seam of the run under control, where this thread is in it.
+        """
+        replacements, names = Replacements(), thread_names()
+        replace = replacements.replace
+        try:
+            replace(names.cache, "start_thread_soon", _starts(names.cache.start_thread_soon, mine))
+            replace(names.token, "run_sync_soon", _gives(names.token.run_sync_soon))
+            replace(names.module, "_send_message_to_trio", _asks(names.module._send_message_to_trio))
+            replace(names.module, "PARENT_TASK_DATA", _ParentTask())
+            replace(threading.Condition, "wait", _waits(threading.Condition.wait, mine))
+            yield
+        finally:
+            replacements.put_back()
+
+
+def _here() -> SimulatedThread | None:
+    """Give the thread of the program that this is."""
+    holder = lent.here()
+    return holder if isinstance(holder, SimulatedThread) else None
+
+
+def _starts(real: Callable[..., None], mine: _Mine) -> Callable[..., None]:
+    """Make what starts a thread of the program's."""
+
+    @wraps(real)
+    def start_thread_soon(
+        cache: Any,
+        fn: Callable[[], object],
+        deliver: Callable[[outcome.Outcome[Any]], object],
+        name: str | None = None,
+    ) -> None:
+        seam, scheduler = mine(), current_scheduler()
+        if seam is None or scheduler is None or not seam.owns(seam.current_task()):
+            real(cache, fn, deliver, name)
+            return
+        if _here() is not None:
+            refusal = NotSimulated("start a thread in a thread", "start it in a task")
+            seam.refused(refusal)
+            raise refusal
+        thread = SimulatedThread(seam, scheduler, fn, deliver, name)
+        task = scheduler.roster.begin_thread(thread.act, name or "worker thread")
+        scheduler.record.threads[task] = thread
+
+    return start_thread_soon
+
+
+def _gives(real: Callable[..., None]) -> Callable[..., None]:
+    """Make what gives the loop something to call."""
+
+    @wraps(real)
+    def run_sync_soon(token: Any, sync_fn: Callable[..., object], *args: Any, idempotent: bool = False) -> None:
+        thread = _here()
+        queue = None if thread is None else thread.seam.queue_of(token)
+        if thread is None or queue is None:
+            real(token, sync_fn, *args, idempotent=idempotent)
+            return
+        if not thread.is_abandoned:
+            thread.hand_over()
+        probe.access(SOON, True)
+        if queue.done:
+            raise trio.RunFinishedError("run() has exited")
+        if idempotent:
+            queue.idempotent_queue[sync_fn, args] = None
+        elif getattr(sync_fn, "__module__", None) == "trio._threads":
+            queue.queue.append((_answers, (thread, sync_fn, *args)))
+        else:
+            queue.queue.append((sync_fn, args))
+        with lent.given_back():
+            thread.seam.call_soon()
+
+    return run_sync_soon
+
+
+def _answers(thread: SimulatedThread, sync_fn: Callable[..., object], *args: Any) -> None:
+    """Call what a thread has given, which reports nothing of its own."""
+    if thread.can_be_told:
+        probe.access(("Thread", thread.name), True)
+        # Who is cancelled may wait for its thread no longer.
+        probe.access(asks_of(thread.starter), False)
+        sync_fn(*args)
+
+
+def _asks(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what sends the loop a message and waits for the answer."""
+
+    @wraps(real)
+    def send_message_to_trio(trio_token: Any, message: Any) -> Any:
+        thread = _here()
+        if thread is not None and (type(trio_token) is not thread_names().token or thread.seam.queue_of(trio_token)):
+            object.__setattr__(message, "queue", _LoopAnswer(thread))
+        return real(trio_token, message)
+
+    return send_message_to_trio
+
+
+class _LoopAnswer:
+    """Stands in for the queue in which a thread gets its answer.
+
+    Args:
+        thread: the one that waits.
+    """
+
+    def __init__(self, thread: SimulatedThread) -> None:
+        self._thread = thread
+        self._items: deque[Any] = deque()
+
+    def put_nowait(self, item: Any) -> None:
+        """Answer; in the loop."""
+        self._items.append(item)
+        self._thread.wake()
+
+    def get(self) -> Any:
+        """Wait for the answer; in the thread."""
+        while not self._items:
+            self._thread.wait()
+        return self._items.popleft()
+
+
+def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
+    """Make what a thread waits in for another one, or for the loop: conditions, and what is made of them."""
+
+    @wraps(real)
+    def wait(condition: Any, timeout: float | None = None) -> bool:
+        thread = _here()
+        if thread is None:
+            _refuse_to_block(mine(), timeout)
+            return real(condition, timeout)
+        if not condition._is_owned():
+            raise RuntimeError("cannot wait on un-acquired lock")
+        waiter = _Waiter(thread)
+        condition._waiters.append(waiter)
+        before = condition._release_save()
+        try:
+            thread.wait(timeout)
+        finally:
+            condition._acquire_restore(before)
+            if not waiter.is_released:
+                condition._waiters.remove(waiter)
+        return waiter.is_released
+
+    return wait
+
+
+def _refuse_to_block(seam: Seam | None, timeout: float | None) -> None:
+    """Refuse to block the loop until a thread does something: only one of them runs."""
+    scheduler = current_scheduler()
+    if seam is None or scheduler is None or not seam.owns(seam.current_task()):
+        return
+    if timeout is None or scheduler.record.threads:
+        refusal = NotSimulated(
+            "block Trio's loop until a thread wakes it",
+            "wait with trio.from_thread and a trio.Event, or check and sleep",
+        )
+        seam.refused(refusal)
+        raise refusal
+
+
+class _Waiter:
+    """Stands in for the lock that a waiting thread is woken by."""
+
+    def __init__(self, thread: SimulatedThread) -> None:
+        self._thread = thread
+        self.is_released = False
+
+    def release(self) -> None:
+        """Wake it."""
+        self.is_released = True
+        self._thread.wake()
+
+
+class _ParentTask(threading.local):
+    """Stands in for what Trio's threads know of the task that waits for them."""
+
+    _cancel_register: list[Any]
+
+    @property
+    def cancel_register(self) -> list[Any]:
+        """What says whether that task is cancelled; to ask for it is a hand-over, and an access."""
+        thread, register = _here(), self._cancel_register
+        if thread is not None:
+            thread.hand_over()
+            probe.access(asks_of(thread.starter), False)
+        return register
+
+    @cancel_register.setter
+    def cancel_register(self, register: list[Any]) -> None:
+        self._cancel_register = register
+
+    @cancel_register.deleter
+    def cancel_register(self) -> None:
+        del self._cancel_register

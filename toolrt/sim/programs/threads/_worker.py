@@ -1,0 +1,278 @@
+"""One worker thread of a program: a real thread, and a task that stands for it.
+
+Rules.
+    1. The thread runs only while its task steps, and the loop waits meanwhile: exactly one of loop and threads runs.
+    2. It hands the turn back before it gives Trio's loop something to call (which is also how it ends), before it asks
+       whether it is cancelled, while it waits for an answer, and while it sleeps (in virtual time).
+    3. A thread that keeps the turn for too long is *stuck*: that ends the execution, undecided, with its stack.
+    4. When its execution ends, a thread that has not ended gets `_Abandoned` where it stands, and at every further
+       hand-over; it ends before the next execution begins.
+
+Theory.  What a thread and the loop do at the same time is done in some order, as far as each part between two
+hand-overs is atomic.  To choose that order is to choose which task steps.
+
+Limits.  Races within such a part are not seen.  A stuck thread that waits in C cannot be ended: it is left behind, and
+whatever it does when it wakes up ends it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import queue
+import sys
+import threading
+import traceback
+from _thread import allocate_lock
+from collections.abc import Awaitable, Callable
+from functools import partial
+from math import inf
+from time import monotonic
+from types import CodeType
+from typing import Any
+
+import outcome
+import trio
+from trio.lowlevel import Abort
+
+from toolrt.errors import DefinitionRefused, NotSimulated, StuckThread
+from toolrt.sim._trio_internals import Seam, lent, name_os_thread
+from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.engine._scheduler import Scheduler
+
+__all__ = ["SimulatedThread", "thread_seconds"]
+
+# So long a thread that is abandoned, or that keeps the turn after Ctrl-C, may take.
+_SECONDS_TO_END = 1.0
+
+# The loop looks so often whether Ctrl-C came while a thread has the turn.
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+# What threads are made of, and wait in.
+_NEUTRAL = (threading.__file__, queue.__file__)
+
+
+class _Abandoned(BaseException):
+    """Its execution is over."""
+
+
+def thread_seconds(seconds: float) -> None:
+    """Let each worker thread of this execution keep the turn for so many seconds on the wall; 10 unless this is called.
+
+    A thread that keeps it for longer (it waits for what no other thread of the program can do, or computes) ends the
+    execution, which decides nothing; its error, a `toolrt.errors.StuckThread`, has the stack.
+
+    Args:
+        seconds: more than 0.
+
+    Raises:
+        DefinitionRefused: it is no number above 0.
+        NotSimulated: this code is in no execution.
+
+    Checkpoint: never.
+    """
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < inf:
+        raise DefinitionRefused("thread_seconds()", "a number of seconds above 0", seconds)
+    scheduler = current_scheduler()
+    if scheduler is None:
+        raise NotSimulated("be asked how long its threads may take from outside of it", "call it in the program")
+    scheduler.record.thread_seconds = seconds
+
+
+class SimulatedThread:
+    """A worker thread.
+
+    Args:
+        seam: the Trio run it belongs to.
+        scheduler: the execution.
+        function: what it calls.
+        deliver: takes the outcome of that, in the thread.
+        called: its name; None: what Python calls it.
+    """
+
+    def __init__(
+        self,
+        seam: Seam,
+        scheduler: Scheduler,
+        function: Callable[[], object],
+        deliver: Callable[[outcome.Outcome[Any]], object],
+        called: str | None,
+    ) -> None:
+        self.seam = seam
+        self._scheduler = scheduler
+        self._function = function
+        self._deliver = deliver
+        self._called = called
+        #: The task that stands for it; None before its first step.
+        self.task: Any = None
+        #: What its task is called in the execution; "" before its first step.
+        self.name = ""
+        self._starter: Any = seam.current_task()
+        #: The name of the task that started it.
+        self.starter = scheduler.roster.actors[self._starter].name  # type: ignore[index]
+        # Held while the other side has the turn.
+        self._go, self._back = allocate_lock(), allocate_lock()
+        self._go.acquire()
+        self._back.acquire()
+        self._thread: threading.Thread | None = None
+        # How the task waits for its next step.
+        self._waits: Callable[[], Awaitable[object]] = trio.lowlevel.cancel_shielded_checkpoint
+        self._is_waiting = False
+        #: True once its execution is over for it.
+        self.is_abandoned = False
+        self._is_over = self._is_lost = False
+        self._turns = 0
+
+    @property
+    def can_be_told(self) -> bool:
+        """Whether the task that started it can be told something; it always can until the execution is given up."""
+        return not self.is_abandoned or (self._starter in self.seam.tasks and self.seam.is_parked(self._starter))
+
+    def all_report(self, reports: Callable[[CodeType], bool]) -> bool:
+        """Say whether all code it is in reports what it touches.
+
+        Args:
+            reports: says so of one piece of code.
+        """
+        code = self._code()
+        if code is None or not reports(code):
+            return False
+        frame = None if self._thread is None else sys._current_frames().get(self._thread.ident or 0)
+        # Once the function has ended, the thread is in no code but Trio's and ours.
+        while frame is not None and frame.f_code is not code:
+            if frame.f_code.co_filename not in _NEUTRAL and not reports(frame.f_code):
+                return False
+            frame = frame.f_back
+        return True
+
+    def _code(self) -> CodeType | None:
+        """Give the code of the function that the program runs in it, or None when that is in C."""
+        function: Any = self._function
+        while True:
+            cells = getattr(function, "__closure__", None) or ()
+            names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+            if "sync_fn" in names and getattr(function, "__module__", None) == "trio._threads":
+                function = cells[names.index("sync_fn")].cell_contents
+            elif (inner := getattr(function, "__func__", getattr(function, "func", None))) is not None:
+                function = inner
+            else:
+                return getattr(function, "__code__", None)
+
+    # ------------------------------------------------------------------ in the loop
+
+    @trio.lowlevel.enable_ki_protection
+    async def act(self) -> None:
+        """Stand for it: each step of this task is one of the thread's."""
+        self.task = trio.lowlevel.current_task()
+        self.name = self._scheduler.roster.actors[self.task].name
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            while self._let_run():
+                self._turns += 1
+                waits, self._waits = self._waits, trio.lowlevel.cancel_shielded_checkpoint
+                await waits()
+                await trio.lowlevel.checkpoint_if_cancelled()
+        finally:
+            self._scheduler.roster.threads.pop(self.task, None)
+            if not self._is_over:
+                self._abandon()
+
+    def _let_run(self) -> bool:
+        """Let the thread run to its next hand-over; say whether there is one."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._called, daemon=True)
+            with self.seam.between_steps():
+                self._thread.start()
+            name_os_thread(self._thread, self._called)
+        lent.thread, lent.holder = self._thread.ident or 0, self
+        try:
+            self._go.release()
+            self._await_turn()
+        finally:
+            lent.thread, lent.holder = 0, None
+        return not self._is_over
+
+    def _await_turn(self) -> None:
+        """Wait until the thread hands the turn back, or has kept it for too long."""
+        limit = _SECONDS_TO_END if self.is_abandoned else self._scheduler.record.thread_seconds
+        begun = monotonic()
+        is_interrupted = False
+        while not self._back.acquire(timeout=min(_SECONDS_BETWEEN_LOOKS, limit)):
+            now = monotonic()
+            if self.seam.is_interrupted and not is_interrupted:
+                is_interrupted, begun, limit = True, now, min(limit, _SECONDS_TO_END)
+            if now - begun >= limit:
+                self._lose(limit)
+                return
+
+    def _lose(self, limit: float) -> None:
+        """Give up a thread that keeps the turn: the loop does not wait for it again."""
+        assert self._thread is not None
+        self._is_over = self._is_lost = True
+        ident = self._thread.ident or 0
+        frame = sys._current_frames().get(ident)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)\n"
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(_Abandoned))
+        if not self.is_abandoned:
+            self.seam.refused(StuckThread(self._thread.name, limit, stack))
+        self.is_abandoned = True
+        self._deliver(outcome.Error(_Abandoned()))
+
+    def _abandon(self) -> None:
+        """End it: what it would wait for raises in it."""
+        self.is_abandoned = True
+        if self._thread is not None:
+            self._let_run()
+        else:
+            self._deliver(outcome.Error(_Abandoned()))
+
+    def wake(self) -> None:
+        """Let it go on, if it waits; call it in the loop, or in a thread that has the turn."""
+        if self._is_waiting:
+            self._is_waiting = False
+            self.seam.wake(self.task)
+
+    async def _wait(self, seconds: float) -> None:
+        self._is_waiting = True
+        try:
+            with trio.move_on_after(seconds):
+                await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.SUCCEEDED)
+        finally:
+            self._is_waiting = False
+
+    # ------------------------------------------------------------------ in the thread
+
+    def _work(self) -> None:
+        self._go.acquire()
+        result: Any = outcome.Error(_Abandoned())
+        if not self.is_abandoned:
+            result = outcome.capture(self._function)
+        if self._is_lost:
+            return
+        try:
+            self._deliver(result)
+        except _Abandoned:
+            pass
+        except BaseException as error:  # noqa: ASYNC103
+            # As Trio's own threads do.
+            print("Exception while delivering result of thread", file=sys.stderr)
+            traceback.print_exception(type(error), error, error.__traceback__)
+        if not self._is_lost:
+            self._is_over = True
+            self._back.release()
+
+    def hand_over(self, waits: Callable[[], Awaitable[object]] = trio.lowlevel.cancel_shielded_checkpoint) -> None:
+        """Hand the turn back, and wait until the task steps again, which it does after `waits`."""
+        if not self.is_abandoned and not self._is_lost:
+            self._waits = waits
+            self._back.release()
+            self._go.acquire()
+        if self.is_abandoned or self._is_lost:
+            raise _Abandoned
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Hand the turn back until something calls `wake`, or so much virtual time has passed."""
+        self.hand_over(partial(self._wait, inf if seconds is None else max(seconds, 0)))
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self.hand_over(partial(trio.sleep, seconds))
