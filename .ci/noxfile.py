@@ -6,6 +6,7 @@
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
     nox -f .ci/noxfile.py -s campaigns     the explorer's big counts, and a real cluster (extra "cluster"); takes hours
     nox -f .ci/noxfile.py -s wild_bugs     find the bugs of released libraries again; needs the network
+    nox -f .ci/noxfile.py -s wild          explore the suites of other libraries, downloaded; some minutes each
     nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
 
 A room is changed when a file of it differs from where the branch left origin/main, also when it is not
@@ -110,3 +111,10 @@ def wild_bugs(session: nox.Session) -> None:
     """Find the bugs of released libraries again, and keep the result in the docs; `-- NAME ...` for some."""
     session.chdir(ROOT)
     session.run("python", "-m", "tests.wild.bugs", "--write", *session.posargs)
+
+
+@nox.session
+def wild(session: nox.Session) -> None:
+    """Explore the test suites of other libraries as they were published; `-- tricycle anyio` for some."""
+    session.chdir(ROOT)
+    session.run("python", "-m", "tests.wild", "--plain", *session.posargs)
