@@ -7,6 +7,7 @@
     nox -f .ci/noxfile.py -s campaigns     the explorer's big counts, and a real cluster (extra "cluster"); takes hours
     nox -f .ci/noxfile.py -s wild_bugs     find the bugs of released libraries again; needs the network
     nox -f .ci/noxfile.py -s wild          explore the suites of other libraries, downloaded; some minutes each
+    nox -f .ci/noxfile.py -s network       run Trio's own tests of sockets, TLS and DTLS over the network in memory
     nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
 
 A room is changed when a file of it differs from where the branch left origin/main, also when it is not
@@ -118,3 +119,26 @@ def wild(session: nox.Session) -> None:
     """Explore the test suites of other libraries as they were published; `-- tricycle anyio` for some."""
     session.chdir(ROOT)
     session.run("python", "-m", "tests.wild", "--plain", *session.posargs)
+
+
+#: Trio's tests of what stands on sockets; those that need a thread, or a socket made outside, are refused and counted.
+_SOCKET_SUITES = (
+    "trio._tests.test_socket",
+    "trio._tests.test_highlevel_socket",
+    "trio._tests.test_highlevel_open_tcp_stream",
+    "trio._tests.test_highlevel_open_tcp_listeners",
+    "trio._tests.test_highlevel_open_unix_stream",
+    "trio._tests.test_highlevel_serve_listeners",
+    "trio._tests.test_highlevel_ssl_helpers",
+    "trio._tests.test_ssl",
+    "trio._tests.test_dtls",
+    "trio._core._tests.test_io",
+)
+
+
+@nox.session
+def network(session: nox.Session) -> None:
+    """Explore Trio's own tests of sockets over the network in memory; `-- --explore=100` for more of each."""
+    session.chdir(session.create_tmp())
+    options = ["-q", "-c", "/dev/null", "-p", "trio._tests.pytest_plugin", *(session.posargs or ["--explore=10"])]
+    session.run("python", "-m", "pytest", *options, "--pyargs", *_SOCKET_SUITES)

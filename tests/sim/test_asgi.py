@@ -158,7 +158,7 @@ def test_asgi_events_end_with_their_client() -> None:
             response = await client.request("GET", "/")
         return log in ([], ["begun", "closed"]) and b"data: 0\r\n\r\ndata: 1\r\n\r\n".startswith(response.body)
 
-    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 60), lambda execution: execution.value is True)
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 25), lambda execution: execution.value is True)
     assert report.verdict is sim.PASS
 
 

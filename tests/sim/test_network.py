@@ -185,7 +185,7 @@ def test_network_resets_are_choices() -> None:
     async def program() -> object:
         return await _two_hosts(resets=1)
 
-    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 40), lambda execution: True)
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 15), lambda execution: True)
     assert set(report.outcomes) == {"ExceptionGroup", "([b'HELLO'], 0.0)"}
 
 
@@ -195,7 +195,7 @@ def test_network_partition_holds_what_is_sent() -> None:
     async def program() -> object:
         return await _two_hosts(partitions=1, partition_seconds=30.0)
 
-    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 40))
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 20))
     assert set(report.outcomes) == {"([b'HELLO'], 0.0)", "([b'HELLO'], 30.0)"}
 
 

@@ -29,7 +29,7 @@ def example() -> ModuleType:
 
 def test_lost_update_between_two_requests_is_found(example: ModuleType) -> None:
     """Through a client and a server that are as they were released; with a lock it is not there."""
-    report = example.explored(example.careless, 30)
+    report = example.explored(example.careless, 15)
     assert report.verdict is sim.FAIL
     assert "['1', '1']" in report.outcomes
     assert example.explored(example.careful, 3).verdict is sim.PASS
