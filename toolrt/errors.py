@@ -338,7 +338,7 @@ class StepLimit(SimulationStopped):
         time_stood_still: a deadline was pending and the clock never reached it, because tasks kept running.
         others: None; or, when system tasks or callbacks went on and no task of the program did, the names of
             those system tasks.
-        starved: the paths of the tasks that could have run in the whole second half of the steps, and never did.
+        starved: the paths of the tasks that could have run in a quarter of the second half of the steps, and never did.
     """
 
     def __init__(
@@ -361,7 +361,7 @@ class StepLimit(SimulationStopped):
         if time_stood_still:
             text += "; time never moved although a deadline was pending, so this may be no livelock"
         elif starved:
-            text += f"; {', '.join(starved)} never had a turn, so this may be no livelock"
+            text += f"; {', '.join(starved)} never had a turn for long, so this may be no livelock"
         else:
             text += "; a livelock, unless the program needs more steps (raise step_limit)"
         super().__init__(text, limit if step is None else step, waiting)

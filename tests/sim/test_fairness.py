@@ -387,6 +387,85 @@ def test_in_trios_orders(program, outcome: object, strategy) -> None:
     assert report.unfinished is None
 
 
+async def polls_beside_steps() -> None:
+    """One polls while another writes twice; the first write comes in the midst of a pass that the polling one is in."""
+    done = 0
+
+    async def spin() -> None:
+        while not done:
+            await checkpoint()
+
+    async def work() -> None:
+        nonlocal done
+        for _ in range(3):
+            await checkpoint()
+        done = 1
+
+    await beside(spin, work)
+
+
+@pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.DPOR(), sim.Random(sim.RandomWalk(0), 60)], ids=repr)
+def test_a_task_that_yielded_is_in_a_pass_once(strategy) -> None:
+    """A write in the midst of a pass does not put it there a second time."""
+    report = sim.explore(polls_beside_steps, strategy, lambda execution: execution.error is None, order="trio")
+    assert report.verdict is sim.PASS, report
+    if strategy == sim.Exhaustive():
+        assert report.executions == 16
+
+
+@pytest.mark.parametrize("order", ["any", "trio"])
+def test_tracked_code_tests_the_truth_of_what_it_polls(order: str) -> None:
+    """A look at a container is none that writes, with tracking as without."""
+
+    async def program() -> int:
+        items: list[int] = []
+
+        async def spin() -> None:
+            while not items:
+                await checkpoint()
+
+        async def put() -> None:
+            await checkpoint()
+            items.append(1)
+
+        await beside(spin, put)
+        return len(items)
+
+    counts = [
+        sim.explore(program, sim.Exhaustive(), lambda execution: True, track=track, order=order, step_limit=60).claim
+        for track in (False, True)
+    ]
+    schedules = {"any": 7, "trio": 4}[order]
+    assert all(claim.startswith(f"exhaustive(schedules={schedules})") for claim in counts), counts
+
+
+async def spins_and_counts() -> None:
+    """One polls and counts, so none of its rounds is a yield; another does one thing."""
+    done = turns = 0
+
+    async def spin() -> None:
+        nonlocal turns
+        while not done:
+            turns += 1
+            await checkpoint()
+
+    async def put() -> None:
+        nonlocal done
+        await checkpoint()
+        done = 1
+
+    await beside(spin, put)
+
+
+def test_right_program_that_spins_and_counts_does_not_fail() -> None:
+    """A schedule that lets a task wait for nearly all its steps is not fair, also where it has a turn at the end."""
+    report = sim.explore(spins_and_counts, sim.Exhaustive(), max_executions=300, step_limit=40)
+    assert report.verdict is sim.INCONCLUSIVE
+    assert report.undecided
+    assert sim.explore(spins_and_counts, sim.Random(sim.RandomWalk(0), 30)).verdict is sim.PASS
+    assert sim.explore(spins_and_counts, sim.Exhaustive(), order="trio").verdict is sim.PASS
+
+
 def test_cancel_in_trios_orders() -> None:
     """A cancel at any step comes into a circle too."""
     report = sim.explore(stuck, sim.Exhaustive(), lambda execution: True, cancel_at="any", order="trio", step_limit=100)

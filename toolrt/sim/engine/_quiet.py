@@ -85,6 +85,9 @@ _TRACKED_READS = frozenset(
         *("load", "item", "load_item", "load_cell", "load_global", "read_attribute", "read_item"),
         *("report", "name_of", "_name_it", "kind_of", "touch_key", "plain_key", "key_is_plain", "in_class"),
         *("_own", "_is_ours", "_class_attribute", "_module_attribute", "_cell_name"),
+        *("use", "_use", "whole", "items_of", "within", "born", "made", "goes_through", "attributes_of"),
+        # They remember what they have found.
+        *("dunders_of", "function_reports", "code_reports", "is_generated", "_kind"),
         *("use", "_use", "whole", "touch_index", "items_of", "within"),
         *("dunders_of", "function_reports", "code_reports", "is_generated"),
     )

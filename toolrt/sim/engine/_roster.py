@@ -175,8 +175,8 @@ class Roster:
     def wake_yielded(self) -> None:
         """Let the actors that have yielded run again."""
         for actor in self.yielded:
-            # In Trio's orders it is in the next pass anyway.
-            if actor not in self.later:
+            # In Trio's orders it is in this pass or the next one anyway.
+            if actor not in self.later and actor not in self.ready:
                 actor.since = len(self._steps)
                 self.insert(actor)
         self.yielded.clear()

@@ -8,7 +8,7 @@ from toolrt.errors import Deadlock, StepLimit
 from toolrt.sim._paths import key_of_path
 from toolrt.sim._trio_internals import Seam
 from toolrt.sim.engine._record import ExecutionRecord
-from toolrt.sim.engine._roster import Roster
+from toolrt.sim.engine._roster import Actor, Roster
 
 __all__ = ["deadlocked", "pass_limit_reached", "step_limit_reached"]
 
@@ -27,16 +27,33 @@ def step_limit_reached(
     clock_moved_at: int,
     idle_only: tuple[str, ...] | None,
 ) -> StepLimit:
-    """Give the error of an execution with too many steps; it names the tasks that could run and were never picked."""
+    """Give the error of an execution with too many steps; it names the tasks that could run and waited for long."""
     steps = len(record.steps)
     half = steps // 2
     # An enabled task stays enabled until it steps, except that only one task is enabled beside a choice within a step.
-    chosen = record.choices_within[-1] + 1 if record.choices_within else -1
-    starved = {actor.name for actor in roster.ready if actor.since <= half and chosen < half}
+    starved: set[str] = set()
+    if not record.choices_within or record.choices_within[-1] < half - 1:
+        starved = _kept_waiting(record, roster, half, min(max(half // 4, 4 * len(roster.ready)), half - 1))
     starved.difference_update(idle_only or ())
-    starved.difference_update(step[0].name for step in record.steps[half:])
     time_stood_still = seam.next_deadline() < inf and steps - clock_moved_at > half
     return StepLimit(limit, roster.waiting(), time_stood_still, starved=sorted(starved, key=key_of_path))
+
+
+def _kept_waiting(record: ExecutionRecord, roster: Roster, begin: int, most: int) -> set[str]:
+    """Name the tasks that could run for more than `most` steps in a row, from step `begin` on, and did not."""
+    found: set[str] = set()
+    last: dict[Actor, int] = {}
+    steps = record.steps
+    for index, (actor, _, _, _, time, causes) in enumerate(steps):
+        since = max(causes) if causes else last.get(actor, index)
+        # Where time has moved, it may have slept.
+        if index - max(since, begin) > most and steps[since][4] == time:
+            found.add(actor.name)
+        last[actor] = index
+    for actor in roster.ready:
+        if len(steps) - max(begin, actor.since, last.get(actor, 0)) > most:
+            found.add(actor.name)
+    return found
 
 
 def pass_limit_reached(steps: int, roster: Roster, seam: Seam, limit: int, clock_moved_at: int) -> StepLimit:
