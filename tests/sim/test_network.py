@@ -297,3 +297,28 @@ def test_network_connections_of_other_pairs_commute() -> None:
     """Two independent pairs have the product of the classes that one has, and no more."""
     one = sim.explore(pairs(1, 2), sim.DPOR()).executions
     assert sim.explore(pairs(2, 2), sim.DPOR()).executions == one**2
+
+
+def test_network_blocks_a_worker_thread_and_nothing_else() -> None:
+    """A client that blocks is in a thread, and talks to a server that is a task."""
+
+    def talk(port: int) -> tuple[bytes, bytes]:
+        with socket.create_connection(("localhost", port), timeout=5) as sock:
+            sock.sendall(b"hello")
+            answer = sock.recv(10)
+            try:
+                sock.recv(10)
+            except TimeoutError:
+                return answer, b"timed out"
+        return answer, b""
+
+    async def program() -> tuple[object, float]:
+        async with trio.open_nursery() as nursery:
+            listeners = await nursery.start(trio.serve_tcp, shout, 0)
+            got = await trio.to_thread.run_sync(talk, listeners[0].socket.getsockname()[1])
+            nursery.cancel_scope.cancel()
+        return got, trio.current_time()
+
+    wanted = ((b"HELLO", b"timed out"), 5.0)
+    assert sim.run(program).value == wanted
+    assert sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 10)).outcomes == {wanted: 10}

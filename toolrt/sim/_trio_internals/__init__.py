@@ -23,7 +23,7 @@ from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
 from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of, seam_of_this_run
-from toolrt.sim._trio_internals._sockets import Arrivals, MemorySockets, replace_sockets
+from toolrt.sim._trio_internals._sockets import Arrivals, MemorySockets, SocketRun, replace_sockets
 from toolrt.sim._trio_internals._stand_ins import STAND_INS, StandIn
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
 from toolrt.sim._trio_internals._things import SOON, TIME, Primitives, asks_of, begun_under, cancels, reads
@@ -45,6 +45,7 @@ __all__ = [
     "Replacements",
     "Reports",
     "Seam",
+    "SocketRun",
     "StandIn",
     "asks_of",
     "begun_under",

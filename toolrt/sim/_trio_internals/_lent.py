@@ -10,7 +10,7 @@ import contextlib
 import sys
 import threading
 from _thread import get_ident
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import trio
@@ -29,6 +29,9 @@ class Holder(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass, from within the thread."""
+
+    def hand_over(self, waits: Callable[[], Awaitable[object]] = ...) -> None:
+        """Let the thread wait, from within it, as the task that stands for it does in `waits`."""
 
 
 class Lent:

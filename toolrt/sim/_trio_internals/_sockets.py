@@ -18,7 +18,7 @@ import trio
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals._replacements import Replacements
 
-__all__ = ["Arrivals", "MemorySockets", "replace_sockets"]
+__all__ = ["Arrivals", "MemorySockets", "SocketRun", "replace_sockets"]
 
 _run: Any = trio._core._run
 _socket: Any = sys.modules["trio._socket"]
@@ -165,10 +165,35 @@ class _OwnResolver:
         return self._real.set(value)
 
 
+class SocketRun:
+    """The Trio run that sockets are in, as they see it: also from a worker thread that has the turn.
+
+    Args:
+        mine: gives the seam of the run, where this thread is in it.
+    """
+
+    def __init__(self, mine: Callable[[], Any]) -> None:
+        self._mine = mine
+
+    def now(self) -> float:
+        """Give virtual time, in seconds."""
+        now: float = self._mine().runner.clock.now
+        return now
+
+    def deadlines(self) -> Any:
+        """Give what Trio keeps deadlines in."""
+        return self._mine().runner.deadlines
+
+    def wake(self, task: Any, *value: Any) -> None:
+        """Make a parked task runnable."""
+        self._mine().runner.reschedule(task, *value)
+
+
 class Arrivals:
     """Stands among Trio's deadlines for the earliest of some arrivals; Trio takes it for a cancel scope.
 
     Args:
+        run: the run it happens in.
         arrive: is called when time gets there, with that time.
         changes: gives what will have changed by a time.
     """
@@ -177,7 +202,10 @@ class Arrivals:
     _cancel_status = None
     cancel_called = False
 
-    def __init__(self, arrive: Callable[[float], None], changes: Callable[[float], Iterator[Resource]]) -> None:
+    def __init__(
+        self, run: SocketRun, arrive: Callable[[float], None], changes: Callable[[float], Iterator[Resource]]
+    ) -> None:
+        self._run = run
         self._arrive = arrive
         self._changes = changes
         self._registered_deadline = inf
@@ -187,7 +215,7 @@ class Arrivals:
         before = self._registered_deadline
         if before == deadline:
             return
-        deadlines = _run.GLOBAL_RUN_CONTEXT.runner.deadlines
+        deadlines = self._run.deadlines()
         self._registered_deadline = deadline
         if before != inf:
             deadlines.remove(before, self)

@@ -12,8 +12,6 @@ import socket
 import struct
 from typing import Any, Protocol
 
-import trio
-
 from toolrt.probe import Resource
 from toolrt.sim.programs.network._faults import Faults
 from toolrt.sim.programs.network._links import Host, Links, touch
@@ -113,7 +111,7 @@ class Endpoint:
             if waits[1] in what:
                 waiter = self.waiting.pop(waits)
                 touch(waiter.left_by_cancelling, True)
-                trio.lowlevel.reschedule(waiter.task)
+                self.net.links.run.wake(waiter.task)
 
     # ------------------------------------------------------------------ options
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from toolrt.sim._trio_internals import STAND_INS, Replacements, Seam, replace_sockets
+from toolrt.sim._trio_internals import STAND_INS, Replacements, Seam, SocketRun, replace_sockets
 from toolrt.sim.programs.network._datagrams import Datagrams
 from toolrt.sim.programs.network._endpoints import failed
 from toolrt.sim.programs.network._resolver import Resolver, addresses_of, names_of
@@ -55,6 +55,7 @@ class NetworkStandIn:
 
             replacements.replace(holder, name, either)
 
+        before, NETWORKS.run = NETWORKS.run, SocketRun(mine)
         try:
             _replace_library(replace)
             replace_sockets(replacements, self, is_mine)
@@ -62,6 +63,7 @@ class NetworkStandIn:
         finally:
             replacements.put_back()
             self.begin()
+            NETWORKS.run = before
 
     # ------------------------------------------------------------------ what Trio asks
 

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
-import trio
-
 from toolrt import probe
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import Arrivals
+from toolrt.sim._trio_internals import Arrivals, SocketRun
 
 __all__ = ["Host", "Links", "touch"]
 
@@ -45,9 +43,11 @@ class Host:
 class Links:
     """What lies between the hosts of one execution."""
 
-    def __init__(self, latency: Callable[[str, str], float]) -> None:
+    def __init__(self, run: SocketRun, latency: Callable[[str, str], float]) -> None:
+        #: The Trio run it happens in.
+        self.run = run
         self._latency = latency
-        self._timer = Arrivals(self.arrive, self.arriving_at)
+        self._timer = Arrivals(run, self.arrive, self.arriving_at)
         self._sent = 0
         # When, in which order, what it changes, and how.
         self._underway: list[tuple[float, int, Resource, Callable[[], None]]] = []
@@ -76,7 +76,7 @@ class Links:
         if delay <= 0 and not_before <= 0:
             arrive()
             return 0.0
-        now: float = trio.current_time()
+        now = self.run.now()
         when = max(now + delay, not_before)
         if when <= now:
             arrive()
@@ -103,7 +103,7 @@ class Links:
     def join_after(self, seconds: float, first: str, second: str) -> None:
         """Join two hosts again when so much virtual time has passed."""
         self._sent += 1
-        when = trio.current_time() + seconds
+        when = self.run.now() + seconds
         name = ("link", *sorted((first, second)))
         heappush(self._underway, (when, self._sent, name, lambda: self.join(first, second)))
         self._timer.register(self._underway[0][0])

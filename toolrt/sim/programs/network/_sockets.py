@@ -2,7 +2,7 @@
 
 Rules.  A socket that a step of a program makes becomes one of these in its ``__init__``: its type is still a
 `socket.socket`.  What would block raises BlockingIOError where the socket does not block, as Trio's do not; where it
-does, the execution is refused, because nothing else could run until the end of time.
+does, a worker thread waits, and a task is refused, because nothing else could run until the end of time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from math import inf
 from operator import index
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
+import trio
+
 from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import lent
 from toolrt.sim.programs.network._endpoints import Endpoint, failed
 from toolrt.sim.programs.network._resolver import numeric_address
 from toolrt.sim.programs.network._state import NetworkState, refuse
+from toolrt.sim.programs.network._waiting import wait_until_ready
 
 __all__ = ["SimulatedSocket", "become_simulated", "endpoint_of", "opened"]
 
@@ -62,6 +67,9 @@ def become_simulated(
 
 def _become(made: socket.socket, net: NetworkState, endpoint: Endpoint, fd: int) -> None:
     cls = made.__class__
+    tls: Any = sys.modules.get("ssl")
+    if tls is not None and issubclass(cls, tls.SSLSocket):
+        refuse(NotSimulated("use an SSLSocket", "use trio.SSLStream: OpenSSL would read from the operating system's"))
     try:
         made.__class__ = (
             SimulatedSocket
@@ -112,14 +120,32 @@ class SimulatedSocket(socket.socket):
         # An accepted or copied socket is of this class from the start.
         super().__init__(*args, **kwargs)
 
-    def _done(self, operation: Callable[..., Any], *args: Any) -> Any:
-        endpoint = endpoint_of(self)
-        try:
-            return operation(endpoint, *args)
-        except BlockingIOError:
-            if _kept[self].timeout == 0:
-                raise
+    def _done(self, what: str, operation: Callable[..., Any]) -> Any:
+        """Do an operation for which the socket has to be readable ("r") or writable ("w")."""
+        while True:
+            try:
+                return operation(endpoint_of(self))
+            except BlockingIOError:
+                if _kept[self].timeout == 0:
+                    raise
+            self._block(what)
+
+    def _block(self, what: str) -> None:
+        """Block a worker thread, and nothing else, until the operation may be done."""
+        kept, endpoint, holder = _kept[self], endpoint_of(self), lent.here()
+        if holder is None:
             refuse(_BLOCKS)
+        is_over = True
+
+        async def wait() -> None:
+            nonlocal is_over
+            with trio.move_on_after(inf if kept.timeout is None else kept.timeout):
+                await wait_until_ready(endpoint, kept.fd, what)
+                is_over = False
+
+        holder.hand_over(wait)
+        if is_over:
+            raise TimeoutError("timed out")
 
     # ------------------------------------------------------------------ what it is
 
@@ -189,13 +215,13 @@ class SimulatedSocket(socket.socket):
     # ------------------------------------------------------------------ connections
 
     def bind(self, address: Any) -> None:
-        self._done(Endpoint.bind, self._resolved(address))
+        endpoint_of(self).bind(self._resolved(address))
 
     def listen(self, backlog: int = 128) -> None:
         endpoint_of(self).listen(backlog)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        endpoint, address = self._done(lambda own: own.accept())
+        endpoint, address = self._done("r", lambda own: own.accept())
         endpoint.sockets += 1
         return opened(_kept[self].net, endpoint), address
 
@@ -207,7 +233,7 @@ class SimulatedSocket(socket.socket):
             if _kept[self].timeout == 0:
                 raise
             if not endpoint.is_ready("w"):
-                refuse(_BLOCKS)
+                self._block("w")
             if error := endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                 raise failed(error) from None
 
@@ -265,7 +291,7 @@ class SimulatedSocket(socket.socket):
         most = index(most)
         if most < 0:
             raise ValueError(f"negative buffersize in {name}")
-        return self._done(lambda own: own.receive(most, flags))  # type: ignore[no-any-return]
+        return self._done("r", lambda own: own.receive(most, flags))  # type: ignore[no-any-return]
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
         return self._received("recv", bufsize, flags)[0]
@@ -310,7 +336,7 @@ class SimulatedSocket(socket.socket):
         return self._sent(_bytes(data), flags, None)
 
     def _sent(self, data: bytes, flags: int, address: Any) -> int:
-        return self._done(lambda own: own.send(data, flags, address))  # type: ignore[no-any-return]
+        return self._done("w", lambda own: own.send(data, flags, address))  # type: ignore[no-any-return]
 
     def sendall(self, data: Any, flags: int = 0) -> None:
         left = _bytes(data)

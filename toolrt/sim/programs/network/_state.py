@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from toolrt.errors import NotSimulated
 from toolrt.probe import Resource
+from toolrt.sim._trio_internals import SocketRun
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._addresses import Addresses
 from toolrt.sim.programs.network._datagrams import Datagrams
@@ -55,15 +56,16 @@ class NetworkState:
         settings: what it is like.
         fds: the endpoints of every network of this execution, by file descriptor.
         is_declared: False for the one that stands there unless the program says otherwise.
+        run: the Trio run it is in.
     """
 
-    def __init__(self, settings: NetworkSettings, fds: dict[int, Endpoint], is_declared: bool) -> None:
+    def __init__(self, settings: NetworkSettings, fds: dict[int, Endpoint], is_declared: bool, run: SocketRun) -> None:
         self.settings = settings
         self.is_declared = is_declared
         self.buffer = settings.buffer
         self.fds = fds
         hosts = [Host(name, number) for number, name in enumerate(settings.hosts, 1)]
-        self.links = Links(settings.latency_between)
+        self.links = Links(run, settings.latency_between)
         self.addresses = Addresses(hosts, None if is_declared else refuse)
         self.faults = Faults(settings, self.links)
         self._first = hosts[0]
@@ -130,6 +132,8 @@ class Networks:
     """The networks of the execution that runs now: a default one, and those that the program enters."""
 
     def __init__(self) -> None:
+        #: The Trio run they are in.
+        self.run = SocketRun(lambda: None)
         #: The endpoints of all of them, by file descriptor.
         self.fds: dict[int, Endpoint] = {}
         self._states: list[NetworkState] = []
@@ -154,7 +158,7 @@ class Networks:
 
     def enter(self, settings: NetworkSettings, is_declared: bool = True) -> None:
         """Have sockets made in a network of these settings."""
-        state = NetworkState(settings, self.fds, is_declared)
+        state = NetworkState(settings, self.fds, is_declared, self.run)
         self._states.append(state)
         self._entered.append(state)
 

@@ -59,4 +59,4 @@ def close_waits(endpoint: Endpoint, fd: int) -> None:
         if waiter is not None:
             touch(waiter.left_by_cancelling, True)
             error = trio.ClosedResourceError("another task closed this fd")
-            trio.lowlevel.reschedule(waiter.task, outcome.Error(error))
+            endpoint.net.links.run.wake(waiter.task, outcome.Error(error))
