@@ -46,13 +46,13 @@ class Network(httpcore.AsyncNetworkBackend):
         return Stream(CONNECTED)
 
 
-async def twice(network: httpcore.AsyncNetworkBackend, proxy: str, pause: int | float) -> None:
-    """Cancel one request after `pause` checkpoints or seconds, then make another, which has to get a connection."""
+async def twice(network: httpcore.AsyncNetworkBackend, proxy: str, pause: int | trio.Event) -> None:
+    """Cancel one request after `pause` checkpoints, or at that event, then make another one."""
     async with httpcore.AsyncHTTPProxy(proxy, ssl_context=TLS, max_connections=1, network_backend=network) as pool:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pool.request, "GET", "https://host/")
-            if isinstance(pause, float):
-                await trio.sleep(pause)
+            if isinstance(pause, trio.Event):
+                await pause.wait()
             else:
                 for _ in range(pause):
                     await trio.lowlevel.checkpoint()
@@ -71,19 +71,20 @@ async def program(pause: int = 1) -> None:
 
 async def on_plain_trio() -> None:
     """With a real proxy on a real socket; the host behind it never begins TLS, and the request is cancelled."""
+    is_handshaking = trio.Event()
 
     async def proxy(stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):
             await stream.receive_some()
             await stream.send_all(CONNECTED)
             while await stream.receive_some():
-                pass
+                is_handshaking.set()
 
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, proxy, 0, host="127.0.0.1"))
         port = listeners[0].socket.getsockname()[1]
         try:
-            await twice(httpcore.TrioBackend(), f"http://127.0.0.1:{port}", 0.1)
+            await twice(httpcore.TrioBackend(), f"http://127.0.0.1:{port}", is_handshaking)
         finally:
             nursery.cancel_scope.cancel()
 
