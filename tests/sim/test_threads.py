@@ -302,19 +302,35 @@ def test_stuck_thread_is_undecided() -> None:
     assert sim.run(_lost_update).error is None
 
 
-def test_loop_is_not_blocked_for_a_thread() -> None:
-    """A step that waits for a thread would wait for ever: it is refused."""
+def test_loop_that_waits_lets_threads_go_on() -> None:
+    """A step that waits for a thread lets it go on; where there is none it would wait for ever, and is refused."""
 
-    async def program() -> None:
-        event = threading.Event()
+    async def program() -> bool:
+        event, items = threading.Event(), queue.Queue[int]()
+
+        def work() -> None:
+            items.get()
+            event.set()
+
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.to_thread.run_sync, event.set)
-            await trio.lowlevel.checkpoint()
-            event.wait()
+            nursery.start_soon(trio.to_thread.run_sync, work)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            items.put(1)
+            while not event.is_set():
+                time.sleep(0.01)  # noqa: ASYNC251
+            nursery.start_soon(trio.to_thread.run_sync, items.put, 2)
+            await trio.sleep(1)
+            return items.get() == 2 and event.wait()
 
-    error = sim.run(program).error
+    for order in _ORDERS:
+        assert sim.run(program, order=order).value is True
+
+    async def blocks() -> None:
+        threading.Event().wait()
+
+    error = sim.run(blocks).error
     assert isinstance(error, NotSimulated)
-    assert error.action == "block Trio's loop until a thread wakes it"
+    assert error.action == "block Trio's loop for ever"
 
 
 def test_no_thread_outlives_its_execution() -> None:

@@ -5,8 +5,8 @@ Rules.
        begins anew in every execution, and ``time`` and ``datetime`` tell virtual time, from an epoch on.
        Elsewhere (checks, the explorer, other threads and runs) they are the real ones.
     2. A draw is a write of the generator, and a look at a clock a read of the time: a reduction keeps their order.
-    3. ``time.sleep`` moves virtual time, and nothing else runs meanwhile: it blocks the loop.  In a worker thread it
-       blocks that thread alone.
+    3. ``time.sleep`` moves virtual time, and blocks the loop: meanwhile nothing runs but a part of one worker thread.
+       In a worker thread it blocks that thread alone.
     4. `leave_real` leaves either kind real for the rest of an execution.
 
 Limits.  A function in C that was imported from its module beforehand (``from time import time``,
@@ -176,6 +176,7 @@ def _sleep(seam: Seam, seconds: float) -> None:
     if probe.implied is not None:
         probe.implied(TIME, True)
     seam.runner.clock.now += seconds
+    lent.blocks()
 
 
 def _install_datetime(seam_for: Callable[[str], Seam | None]) -> Callable[[], None]:

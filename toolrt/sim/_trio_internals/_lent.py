@@ -37,13 +37,15 @@ class Holder(Protocol):
 class Lent:
     """The turn that a worker thread has, one for the whole process."""
 
-    __slots__ = ("holder", "thread")
+    __slots__ = ("blocks", "holder", "thread")
 
     def __init__(self) -> None:
         #: The number of the thread that has the turn; 0: none has.
         self.thread = 0
         #: What stands for it.
         self.holder: Holder | None = None
+        #: A step blocks the loop: lets a thread go on meanwhile, and says whether there was one.
+        self.blocks: Callable[[], bool] = lambda: False
 
     def here(self) -> Holder | None:
         """Give what stands for this thread, if it has the turn."""

@@ -245,7 +245,7 @@ class Roster:
         """
         starter = self.actors[self._seam.current_task()]  # type: ignore[index]
         with self._seam.between_steps():
-            task = self._seam.spawn(act, self._nursery, name, starter.task)
+            task = self._seam.spawn(act, self._nursery, name, self._nursery.parent_task)
         if starter is self.callbacks or starter.name.startswith(CALLBACKS):
             path = starter.path.child(starter.spawned)
             starter.spawned += 1

@@ -43,6 +43,7 @@ class ThreadStandIn:
         """
         replacements, names = Replacements(), thread_names()
         replace = replacements.replace
+        lent.blocks = _let_a_thread_run
         try:
             replace(names.cache, "start_thread_soon", _starts(names.cache.start_thread_soon, mine))
             replace(names.token, "run_sync_soon", _gives(names.token.run_sync_soon))
@@ -51,6 +52,7 @@ class ThreadStandIn:
             replace(threading.Condition, "wait", _waits(threading.Condition.wait, mine))
             yield
         finally:
+            lent.blocks = lambda: False
             replacements.put_back()
 
 
@@ -81,6 +83,7 @@ def _starts(real: Callable[..., None], mine: _Mine) -> Callable[..., None]:
         thread = SimulatedThread(seam, scheduler, fn, deliver, name)
         task = scheduler.roster.begin_thread(thread.act, name or "worker thread")
         scheduler.record.threads[task] = thread
+        thread.task, thread.name = task, scheduler.roster.actors[task].name
 
     return start_thread_soon
 
@@ -164,8 +167,7 @@ def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
     def wait(condition: Any, timeout: float | None = None) -> bool:
         thread = _here()
         if thread is None:
-            _refuse_to_block(mine(), timeout)
-            return real(condition, timeout)
+            return _wait_in_a_task(real, mine(), condition, timeout)
         if not condition._is_owned():
             raise RuntimeError("cannot wait on un-acquired lock")
         waiter = _Waiter(thread)
@@ -182,31 +184,57 @@ def _waits(real: Callable[..., bool], mine: _Mine) -> Callable[..., bool]:
     return wait
 
 
-def _refuse_to_block(seam: Seam | None, timeout: float | None) -> None:
-    """Refuse to block the loop until a thread does something: only one of them runs."""
+def _wait_in_a_task(real: Callable[..., bool], seam: Seam | None, condition: Any, timeout: float | None) -> bool:
+    """Wait outside the program's threads: a step of the program blocks the loop, and threads go on meanwhile."""
     scheduler = current_scheduler()
     if seam is None or scheduler is None or not seam.owns(seam.current_task()):
-        return
-    if timeout is None or scheduler.record.threads:
-        refusal = NotSimulated(
-            "block Trio's loop until a thread wakes it",
-            "wait with trio.from_thread and a trio.Event, or check and sleep",
-        )
-        seam.refused(refusal)
-        raise refusal
+        return real(condition, timeout)
+    if timeout is not None and not scheduler.record.threads:
+        return real(condition, timeout)
+    waiter = _Waiter(None)
+    condition._waiters.append(waiter)
+    before = condition._release_save()
+    try:
+        while not waiter.is_released and _let_a_thread_run():
+            pass
+    finally:
+        condition._acquire_restore(before)
+        if not waiter.is_released:
+            condition._waiters.remove(waiter)
+    if not waiter.is_released:
+        if timeout is None:
+            refusal = NotSimulated("block Trio's loop for ever", "wait for a trio.Event that a thread sets in the loop")
+            seam.refused(refusal)
+            raise refusal
+        seam.runner.clock.now += timeout
+    return waiter.is_released
+
+
+def _let_a_thread_run() -> bool:
+    """Let a thread go on that can, while a step blocks the loop; say whether there is one."""
+    scheduler = current_scheduler()
+    if scheduler is None or _here() is not None:
+        return False
+    record = scheduler.record
+    able = [thread for task in scheduler.roster.threads if (thread := record.threads.get(task)) and thread.can_go_on]
+    if not able:
+        return False
+    able[scheduler.choose(len(able)) if len(able) > 1 else 0].go_on_now()
+    return True
 
 
 class _Waiter:
-    """Stands in for the lock that a waiting thread is woken by."""
+    """Stands in for the lock that a waiting thread, or a step that blocks the loop, is woken by."""
 
-    def __init__(self, thread: SimulatedThread) -> None:
+    def __init__(self, thread: SimulatedThread | None) -> None:
         self._thread = thread
         self.is_released = False
 
     def release(self) -> None:
         """Wake it."""
         self.is_released = True
-        self._thread.wake()
+        if self._thread is not None:
+            self._thread.wake()
 
 
 class _ParentTask(threading.local):

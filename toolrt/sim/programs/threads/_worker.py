@@ -47,6 +47,9 @@ _SECONDS_TO_END = 1.0
 # The loop looks so often whether Ctrl-C came while a thread has the turn.
 _SECONDS_BETWEEN_LOOKS = 0.1
 
+# How the task of a thread waits that only gives others a turn.
+_ITS_TURN: Callable[[], Awaitable[object]] = trio.lowlevel.cancel_shielded_checkpoint
+
 # What threads are made of, and wait in.
 _NEUTRAL = (threading.__file__, queue.__file__)
 
@@ -99,12 +102,11 @@ class SimulatedThread:
     ) -> None:
         self.seam = seam
         self._scheduler = scheduler
-        self._function = function
-        self._deliver = deliver
+        self._job: tuple[Callable[[], object], Callable[[outcome.Outcome[Any]], object]] | None = (function, deliver)
+        self._code = _code_of(function)
         self._called = called
-        #: The task that stands for it; None before its first step.
+        #: The task that stands for it, and what that is called in the execution; set when it has begun.
         self.task: Any = None
-        #: What its task is called in the execution; "" before its first step.
         self.name = ""
         self._starter: Any = seam.current_task()
         #: The name of the task that started it.
@@ -115,8 +117,10 @@ class SimulatedThread:
         self._back.acquire()
         self._thread: threading.Thread | None = None
         # How the task waits for its next step.
-        self._waits: Callable[[], Awaitable[object]] = trio.lowlevel.cancel_shielded_checkpoint
+        self._waits: Callable[[], Awaitable[object]] = _ITS_TURN
         self._is_waiting = False
+        # It can go on, and its task has not resumed yet; and it has gone on before that, while a step blocked the loop.
+        self._can_go_on, self._went_on = True, False
         #: True once its execution is over for it.
         self.is_abandoned = False
         self._is_over = self._is_lost = False
@@ -133,7 +137,7 @@ class SimulatedThread:
         Args:
             reports: says so of one piece of code.
         """
-        code = self._code()
+        code = self._code
         if code is None or not reports(code):
             return False
         frame = None if self._thread is None else sys._current_frames().get(self._thread.ident or 0)
@@ -144,31 +148,19 @@ class SimulatedThread:
             frame = frame.f_back
         return True
 
-    def _code(self) -> CodeType | None:
-        """Give the code of the function that the program runs in it, or None when that is in C."""
-        function: Any = self._function
-        while True:
-            cells = getattr(function, "__closure__", None) or ()
-            names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-            if "sync_fn" in names and getattr(function, "__module__", None) == "trio._threads":
-                function = cells[names.index("sync_fn")].cell_contents
-            elif (inner := getattr(function, "__func__", getattr(function, "func", None))) is not None:
-                function = inner
-            else:
-                return getattr(function, "__code__", None)
-
     # ------------------------------------------------------------------ in the loop
 
     @trio.lowlevel.enable_ki_protection
     async def act(self) -> None:
         """Stand for it: each step of this task is one of the thread's."""
-        self.task = trio.lowlevel.current_task()
-        self.name = self._scheduler.roster.actors[self.task].name
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
-            while self._let_run():
+            while self._went_on or self._let_run():
+                self._went_on = False
+                if self._is_over:
+                    break
                 self._turns += 1
-                waits, self._waits = self._waits, trio.lowlevel.cancel_shielded_checkpoint
+                waits, self._waits = self._waits, _ITS_TURN
                 await waits()
                 await trio.lowlevel.checkpoint_if_cancelled()
         finally:
@@ -176,10 +168,23 @@ class SimulatedThread:
             if not self._is_over:
                 self._abandon()
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it waits for nothing but its turn."""
+        return self._can_go_on and not self._is_over
+
+    def go_on_now(self) -> None:
+        """Let it run to its next hand-over within a step of another task, which blocks the loop."""
+        self._let_run()
+        self._went_on = True
+
     def _let_run(self) -> bool:
         """Let the thread run to its next hand-over; say whether there is one."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._called, daemon=True)
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            if self._called is not None:
+                # It may be "", which the class takes for none.
+                self._thread.name = self._called
             with self.seam.between_steps():
                 self._thread.start()
             name_os_thread(self._thread, self._called)
@@ -189,6 +194,7 @@ class SimulatedThread:
             self._await_turn()
         finally:
             lent.thread, lent.holder = 0, None
+        self._can_go_on = self._waits is _ITS_TURN
         return not self._is_over
 
     def _await_turn(self) -> None:
@@ -215,7 +221,7 @@ class SimulatedThread:
         if not self.is_abandoned:
             self.seam.refused(StuckThread(self._thread.name, limit, stack))
         self.is_abandoned = True
-        self._deliver(outcome.Error(_Abandoned()))
+        self._tell_abandoned()
 
     def _abandon(self) -> None:
         """End it: what it would wait for raises in it."""
@@ -223,15 +229,24 @@ class SimulatedThread:
         if self._thread is not None:
             self._let_run()
         else:
-            self._deliver(outcome.Error(_Abandoned()))
+            self._tell_abandoned()
+
+    def _tell_abandoned(self) -> None:
+        """Tell the task that waits for it, in the loop."""
+        if self._job is not None:
+            self._job[1](outcome.Error(_Abandoned()))
 
     def wake(self) -> None:
         """Let it go on, if it waits; call it in the loop, or in a thread that has the turn."""
+        self._can_go_on = True
         if self._is_waiting:
             self._is_waiting = False
             self.seam.wake(self.task)
 
     async def _wait(self, seconds: float) -> None:
+        if self._can_go_on:
+            # It was woken before its task knew that it waits.
+            return
         self._is_waiting = True
         try:
             with trio.move_on_after(seconds):
@@ -243,13 +258,18 @@ class SimulatedThread:
 
     def _work(self) -> None:
         self._go.acquire()
+        assert self._job is not None
+        function, deliver = self._job
         result: Any = outcome.Error(_Abandoned())
         if not self.is_abandoned:
-            result = outcome.capture(self._function)
+            result = outcome.capture(function)
         if self._is_lost:
             return
+        # Nothing of the job outlives it, as in Trio.
+        self._job = None
+        del function
         try:
-            self._deliver(result)
+            deliver(result)
         except _Abandoned:
             pass
         except BaseException as error:  # noqa: ASYNC103
@@ -257,10 +277,13 @@ class SimulatedThread:
             print("Exception while delivering result of thread", file=sys.stderr)
             traceback.print_exception(type(error), error, error.__traceback__)
         if not self._is_lost:
+            del deliver, result
+            # As a thread of Trio's that has no job.
+            threading.current_thread().name = f"Trio thread {self.name}"
             self._is_over = True
             self._back.release()
 
-    def hand_over(self, waits: Callable[[], Awaitable[object]] = trio.lowlevel.cancel_shielded_checkpoint) -> None:
+    def hand_over(self, waits: Callable[[], Awaitable[object]] = _ITS_TURN) -> None:
         """Hand the turn back, and wait until the task steps again, which it does after `waits`."""
         if not self.is_abandoned and not self._is_lost:
             self._waits = waits
@@ -276,3 +299,16 @@ class SimulatedThread:
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
         self.hand_over(partial(trio.sleep, seconds))
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Give the code of the function that the program runs in a thread, or None when that is in C."""
+    while True:
+        cells = getattr(function, "__closure__", None) or ()
+        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+        if "sync_fn" in names and getattr(function, "__module__", None) == "trio._threads":
+            function = cells[names.index("sync_fn")].cell_contents
+        elif (inner := getattr(function, "__func__", getattr(function, "func", None))) is not None:
+            function = inner
+        else:
+            return getattr(function, "__code__", None)
