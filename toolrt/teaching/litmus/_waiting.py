@@ -203,6 +203,21 @@ def _at_most(limit: int, tasks: int) -> Program:
     return program
 
 
+async def _poll() -> int:
+    value = Cell(0, name="value")
+
+    async def poll() -> None:
+        while not value.get():
+            await checkpoint()
+
+    async def put() -> None:
+        await checkpoint()
+        value.set(1)
+
+    await together(poll, put)
+    return value.get()
+
+
 async def _sleep_order() -> str:
     log: list[str] = []
 
@@ -253,6 +268,7 @@ WAITING = gallery(
     barrier_used_again       | "together"  |                     | 16        | 16
     barrier_used_again_apart | "together"  | "Deadlock", "apart" | 1,168     | 1,168
     at_most_2                | 1, 2        |                     | 852       | 366
+    poll                     | 1           |                     | 7         | 7
     sleep_order              | "1 2"       |                     | 2         | 2
     sleep_tie                | "ab", "ba"  |                     | 4         | 4
     """,
@@ -322,6 +338,11 @@ WAITING = gallery(
         _at_most(2, 3),
         "Three tasks under a CapacityLimiter of two: never more than two inside, and some schedule has no more than"
         " one.",
+    ),
+    poll=(
+        _poll,
+        "One task polls for what another writes. One schedule would let it poll for ever; a round that wrote nothing is"
+        " not repeated before something has been written, so every schedule ends.",
     ),
     sleep_order=(
         _sleep_order,
