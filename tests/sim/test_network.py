@@ -322,3 +322,24 @@ def test_network_blocks_a_worker_thread_and_nothing_else() -> None:
     wanted = ((b"HELLO", b"timed out"), 5.0)
     assert sim.run(program).value == wanted
     assert sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 10)).outcomes == {wanted: 10}
+
+
+def test_method_that_a_watcher_has_wrapped_is_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that watches calls of sockets puts functions of its own name in their place."""
+
+    def watched(real: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return real(*args, **kwargs)
+
+        return wrapper
+
+    monkeypatch.setattr(socket.socket, "sendto", watched(socket.socket.sendto), raising=False)
+
+    async def program() -> bytes:
+        one, other = (trio.socket.socket(type=socket.SOCK_DGRAM) for _ in range(2))
+        with one, other:
+            await other.bind(("127.0.0.1", 0))
+            await one.sendto(b"word", other.getsockname())
+            return bytes((await other.recvfrom(10))[0])
+
+    assert sim.run(program).value == b"word"

@@ -5,6 +5,7 @@
     python -m tests.wild --sample 20            twenty async tests of each, evenly spread
     python -m tests.wild --executions 100       so many executions of each test; 10 unless said otherwise
     python -m tests.wild --plain                also run each without --explore, with the plugin and without it
+    python -m tests.wild --crashes-alone        a test that fails is told, and is no error: what .ci/run asks for
     python -m tests.wild --json results.json    keep what was found of each test, too
     python -m tests.wild --list                 name the suites
 
@@ -174,13 +175,14 @@ def explore_suite(suite: dict[str, Any], python: Path, place: Path, asked: argpa
     if code not in (0, 1):
         wrong.append(f"pytest ended with {code}: {output[-1500:]}")
     known = suite.get("known", {})
-    for name, test in tests.items():
-        if test["kind"] == "failed" and name not in known:
-            wrong.append(f"failed, and suites.json does not say why: {name}")
+    unknown = [name for name, test in tests.items() if test["kind"] == "failed" and name not in known]
+    told = [f"failed, and suites.json does not say why: {name}" for name in unknown]
+    if not asked.crashes_alone:
+        wrong += told
     row: dict[str, Any] = row_of(tests) | {"seconds": round(took)}
     if asked.plain and (differ := plain_differences(python, suite, place, sample, asked.seconds)):
         wrong += [f"ends otherwise with the plugin alone: {name}" for name in differ]
-    return {"row": row, "wrong": wrong, "tests": tests}
+    return {"row": row, "wrong": wrong, "told": told, "tests": tests}
 
 
 def table_of(results: dict[str, dict[str, Any]]) -> str:
@@ -193,7 +195,7 @@ def table_of(results: dict[str, dict[str, Any]]) -> str:
 def causes_of(tests: dict[str, dict[str, Any]]) -> list[str]:
     """Give the reasons of what was not explored, with how many tests each has."""
     causes = Counter((test["kind"], test["why"]) for test in tests.values() if test["kind"] in ("refused", "undecided"))
-    return [f"{times:>5}  {kind}: {why}" for (kind, why), times in causes.most_common()]
+    return [f"{times:>5}  {kind}: {why[:100]}" for (kind, why), times in causes.most_common()]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -206,6 +208,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--plain", action="store_true", help="compare plain outcomes with and without the plugin")
     parser.add_argument("--json", type=Path, help="keep the results here")
     parser.add_argument("--directory", type=Path, help="where sdists and the environment are kept")
+    parser.add_argument("--crashes-alone", action="store_true", help="a test that fails is told, and is no error")
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args(arguments)
     suites = read_suites(asked.suites)
@@ -224,7 +227,7 @@ def main(arguments: Sequence[str]) -> int:
     for suite, place in zip(suites, places, strict=True):
         print(f"--- {suite['name']} ({suite['sdist'].removesuffix('.tar.gz')})", flush=True)
         results[suite["name"]] = result = explore_suite(suite, python, place, asked)
-        print("\n".join([*causes_of(result["tests"]), *result["wrong"]]), flush=True)
+        print("\n".join([*causes_of(result["tests"]), *dict.fromkeys(result["told"] + result["wrong"])]), flush=True)
     print(table_of(results))
     if asked.json is not None:
         asked.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@ calls, and where a task waits for that.  A time at which something arrives stand
 from __future__ import annotations
 
 import functools
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from math import inf
@@ -67,6 +68,13 @@ def replace_sockets(replacements: Replacements, sockets: MemorySockets, is_mine:
         replacements.replace(holder, "set_custom_hostname_resolver", functools.wraps(real)(set_resolver))
 
 
+def _name_of(function: Any) -> str:
+    """Name a method of the standard library's socket, also where a tool that watches calls has put its own there."""
+    names = (name for name in dir(socket.socket) if getattr(socket.socket, name, None) is function)
+    name: str = function.__name__
+    return name if getattr(socket.socket, name, None) is not None else next(names, name)
+
+
 def _replace_methods(replacements: Replacements, sockets: MemorySockets) -> None:
     holder = _socket._SocketType
     real_init, real_helper = holder.__init__, holder._nonblocking_helper
@@ -86,7 +94,7 @@ def _replace_methods(replacements: Replacements, sockets: MemorySockets) -> None
     @functools.wraps(real_helper)
     async def helper(self: Any, wait: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         if sockets.has(self._sock):
-            function = sockets.method(function.__name__)
+            function = sockets.method(_name_of(function))
         return await real_helper(self, wait, function, *args, **kwargs)
 
     @functools.wraps(real_bind)
