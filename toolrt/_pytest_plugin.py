@@ -92,8 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, whether or not the extra is there."""
     config.addinivalue_line(
         "markers",
-        "explore(strategy=None, executions=None, seed=0, check=None, step_limit=None, cancel_at=None, "
-        "clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=False): "
+        "explore(strategy=None, executions=None, seed=0, check=None, outcomes=None, step_limit=None, "
+        "cancel_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=False): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 
