@@ -254,7 +254,7 @@ def test_explanation_shows_the_deadlock() -> None:
     """The explanation has a column for each task, who waits for what, and the line that runs it again."""
     failure = sim.explore(ab_ba, sim.Random(sim.RandomWalk(0), 50)).failures[0]
     text = failure.explain()
-    assert re.search(r"^ *step +main +main\.0 +main\.1", text, re.MULTILINE)
+    assert re.search(r"^ *step +main +main\.0 \w+ +main\.1 \w+", text, re.MULTILINE)
     assert "main.0 waits for a Lock held by main.1" in text
     assert f'sim.replay(program, "{failure.minimal.short}")' in text
     assert failure.minimal.switches == 1
