@@ -120,6 +120,7 @@ __all__ = [
 _SOURCES = ("model", "order", "runtime", "workspace", "interop")
 _ROOMS = (
     "aio",
+    "conformance",
     "interop",
     "invariants",
     "lab",

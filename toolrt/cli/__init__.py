@@ -1,4 +1,5 @@
-"""The command line: ``toolrt run``, ``explore``, ``replay``, ``timeline``, ``litmus`` and ``laws``.
+"""The command line: ``toolrt run``, ``explore``, ``replay``, ``timeline``, ``litmus``, ``laws`` and
+``conformance``.
 
 ``python -m toolrt`` is the same.  Each command has a module of its own, which `main` imports when the command is
 called.  So a program that imports toolrt does not pay for the commands, and without the ``cli`` extra `main` says what

@@ -45,6 +45,7 @@ _COMMANDS = {
     "timeline": ("_draw", "Draw what happened in one execution."),
     "litmus": ("_litmus", "List small concurrent programs, show one, or verify them."),
     "laws": ("_laws", "Print which law catches which broken variant of the runtime."),
+    "conformance": ("_conformance", "Hold any executor of tool calls against the laws, from outside."),
 }
 
 _ABOUT = "Run a model's tool calls on Trio, and show that timing never decides how they end."

@@ -8,9 +8,11 @@ import enum
 class Exit(enum.IntEnum):
     """Exit codes; the same for all commands."""
 
-    #: ``run``: every call is OK.  ``explore``, ``replay``, ``laws``: all laws hold.  ``litmus``: all is as stated.
+    #: ``run``: every call is OK.  ``explore``, ``replay``, ``laws``, ``conformance``: all laws hold.
+    #: ``litmus``: all is as stated.
     OK = 0
-    #: ``run``: a call is not OK.  ``explore``, ``replay``: a law is violated.  ``laws``, ``litmus``: see their help.
+    #: ``run``: a call is not OK.  ``explore``, ``replay``, ``conformance``: a law is violated.
+    #: ``laws``, ``litmus``: see their help.
     FAILED = 1
     #: Bad usage or input: nothing was run and nothing changed.  Or what came of it could not be written.
     USAGE = 2

@@ -1,0 +1,119 @@
+"""An asyncio event loop on virtual time, where timers that end at one instant fire in a drawn order.
+
+Rules.
+    1. Time goes on only when nothing can run: then the loop jumps to its next timer.
+    2. Timers of one instant fire in an order that the seed draws, in one turn of the loop or in several.  Callbacks of
+       `call_soon` keep their order, as asyncio promises it.
+    3. While a worker thread of the loop has work, time stands still.  Where the program has other threads, the loop
+       gives them two real milliseconds before each jump, because nothing tells whether they are about to call back.
+    4. A program that waits for what can never come is `Stuck`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+import selectors
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Stuck", "VirtualLoop"]
+
+#: The distance of two timers of one instant, in virtual seconds; instants of a plan are whole seconds apart.
+_APART = 1e-6
+
+#: Real seconds that other threads have before the clock jumps, and that a loop without timers waits for them.
+_SETTLE, _PATIENCE = 0.002, 2.0
+
+#: Jumps of the clock after which a program is taken for one that polls for ever.
+_MOST_JUMPS = 20_000
+
+
+class Stuck(Exception):
+    """The program waits for something that nothing brings about."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Lets the loop's clock jump where a real one would wait."""
+
+    loop: VirtualLoop
+
+    def select(self, timeout: float | None = None) -> Any:
+        found = super().select(0)
+        if found or (timeout is not None and timeout <= 0):
+            return found
+        loop = self.loop
+        if loop.is_closing:
+            return super().select(timeout)
+        if loop.in_flight:
+            return super().select(_PATIENCE)
+        if threading.active_count() > 1:
+            found = super().select(_SETTLE if timeout is not None else _PATIENCE)
+            if found or loop.in_flight:
+                return found
+        loop.jump(timeout)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """The loop.
+
+    Args:
+        seed: draws the order of timers that end at one instant.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        selector = _Selector()
+        selector.loop = self
+        #: Virtual seconds since the loop was made.
+        self.now = 0.0
+        #: How many functions worker threads of this loop have in hand.
+        self.in_flight = 0
+        self.is_closing = False
+        self._jumps = 0
+        self._draws = random.Random(seed)
+        super().__init__(selector)
+        self._clock_resolution = _APART / 10
+
+    def time(self) -> float:
+        """Give the virtual seconds since the loop was made."""
+        return self.now
+
+    def jump(self, seconds: float | None) -> None:
+        """Let virtual time pass.
+
+        Args:
+            seconds: how much; None: there is no timer.
+
+        Raises:
+            Stuck: nothing can happen any more, or the program polls without end.
+        """
+        if seconds is None:
+            raise Stuck("it waits for what never comes")
+        self._jumps += 1
+        if self._jumps > _MOST_JUMPS:
+            raise Stuck(f"it still polls after {self.now:g} virtual seconds")
+        self.now += seconds
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call back at an instant: see `asyncio.loop.call_at`."""
+        return super().call_at(when + self._draws.randrange(4) * _APART, callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
+        """Let time stand still while a worker thread runs: see `asyncio.loop.run_in_executor`."""
+        future = super().run_in_executor(executor, func, *args)
+        self.in_flight += 1
+        future.add_done_callback(self._landed)
+        return future
+
+    def _landed(self, _: object) -> None:
+        self.in_flight -= 1
+
+    async def shutdown_default_executor(self, *args: Any, **named: Any) -> None:
+        """Let the worker threads end, on real time: see `asyncio.loop.shutdown_default_executor`."""
+        self.is_closing = True
+        await super().shutdown_default_executor(*args, **named)
