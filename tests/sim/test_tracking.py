@@ -700,3 +700,16 @@ def test_what_changes_all_is_tried_with_each_item(program: Program) -> None:
     every = sim.explore(program, sim.Exhaustive())
     assert len(every.outcomes) == 2
     assert set(sim.explore(program, sim.DPOR(), track=True).outcomes) == set(every.outcomes)
+
+
+_grows: list[int] = []
+
+
+def test_list_that_grows_from_one_execution_to_the_next_is_no_doubt() -> None:
+    async def program() -> int:
+        _grows.append(1)
+        await trio.lowlevel.checkpoint()
+        return _grows.count(2)
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(0), 3), track=True)
+    assert report.verdict is sim.PASS

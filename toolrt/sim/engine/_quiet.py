@@ -88,7 +88,7 @@ _TRACKED_READS = frozenset(
         *("use", "_use", "whole", "items_of", "within", "born", "made", "goes_through", "attributes_of"),
         # They remember what they have found.
         *("dunders_of", "function_reports", "code_reports", "is_generated", "_kind"),
-        *("use", "_use", "whole", "touch_index", "items_of", "within"),
+        *("use", "_use", "whole", "touch_index", "_is_older", "items_of", "within"),
         *("dunders_of", "function_reports", "code_reports", "is_generated"),
     )
 )

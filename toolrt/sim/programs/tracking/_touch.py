@@ -429,9 +429,18 @@ def touch_key(thing: dict[Any, Any], key: Any, write: bool, keys: bool | None = 
         report(name, keys)
 
 
+def _is_older(thing: Any) -> bool:
+    """Say whether `thing` was there before the execution: its length may differ from one execution to the next."""
+    key = id(thing)
+    return key in now.base and not (now.names and key in now.names)
+
+
 def touch_index(thing: list[Any], index: int, write: bool) -> None:
     """Report a load or store of one item of a list: all that changes its length is a write of all its items."""
     name = name_of(thing)
+    if _is_older(thing):
+        report(name, write)
+        return
     report(name, False)
     at = index + len(thing) if index < 0 else index
     if 0 <= at < len(thing):
@@ -447,7 +456,7 @@ def whole(thing: Any, write: bool) -> None:
     if type(thing) in KEYED:
         for key in dict.keys(thing):
             report((*name, "key", plain_key(key)), write)
-    elif type(thing) is list and not write:
+    elif type(thing) is list and not write and not _is_older(thing):
         for at in range(min(len(thing), _LAST_CELL + 1)):
             report((*name, "key", at), False)
     report(name, write)
