@@ -71,11 +71,15 @@ class ThreadNames(NamedTuple):
     cache: Any
     token: Any
     module: Any
+    #: What sends the loop a message from a thread, and its name in that module.
+    send: Any
+    send_name: str
 
 
 def thread_names() -> ThreadNames:
     """Give where Trio has them."""
-    return ThreadNames(_thread_cache.ThreadCache, trio.lowlevel.TrioToken, _threads)
+    send = _threads._send_message_to_trio
+    return ThreadNames(_thread_cache.ThreadCache, trio.lowlevel.TrioToken, _threads, send, "_send_message_to_trio")
 
 
 def name_os_thread(thread: threading.Thread, name: str | None) -> None:

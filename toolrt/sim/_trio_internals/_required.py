@@ -174,7 +174,8 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
         None,
         ("CancelShieldedCheckpoint", "WaitTaskRescheduled", "PermanentlyDetachCoroutineObject"),
     ),
-    ("trio._threads", _threads, None, ("_send_message_to_trio",)),
+    ("trio._threads", _threads, None, ("_send_message_to_trio", "PARENT_TASK_DATA")),
+    ("trio.lowlevel.TrioToken", trio.lowlevel, "TrioToken", ("_reentry_queue", "run_sync_soon")),
     ("trio._socket", _socket, None, ("_SocketType", "_resolver", "set_custom_hostname_resolver")),
     ("trio.socket", _socket_names, None, ("set_custom_hostname_resolver",)),
     (

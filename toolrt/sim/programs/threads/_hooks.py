@@ -47,7 +47,7 @@ class ThreadStandIn:
         try:
             replace(names.cache, "start_thread_soon", _starts(names.cache.start_thread_soon, mine))
             replace(names.token, "run_sync_soon", _gives(names.token.run_sync_soon))
-            replace(names.module, "_send_message_to_trio", _asks(names.module._send_message_to_trio))
+            replace(names.module, names.send_name, _asks(names.send))
             replace(names.module, "PARENT_TASK_DATA", _ParentTask())
             replace(threading.Condition, "wait", _waits(threading.Condition.wait, mine))
             yield
