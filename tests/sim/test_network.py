@@ -256,7 +256,7 @@ def test_network_refuses_what_is_no_network(settings: dict[str, Any]) -> None:
 
 def test_network_of_one_execution_is_gone_in_the_next() -> None:
     """Ports and files are free again, also when the program leaves them open."""
-    paths = []
+    paths: list[str] = []
 
     async def program() -> None:
         sock = trio.socket.socket()

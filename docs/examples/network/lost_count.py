@@ -27,7 +27,7 @@ async def serve(stream: trio.abc.HalfCloseableStream, handler: Handler) -> None:
 
     async def next_event() -> Any:
         while (event := connection.next_event()) is h11.NEED_DATA:
-            connection.receive_data(await stream.receive_some())
+            connection.receive_data(bytes(await stream.receive_some()))
         return event
 
     async with stream:

@@ -194,7 +194,7 @@ class AsgiDriver:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        return await self._stack.__aexit__(kind, error, traceback)
+        return await self._stack.__aexit__(kind, error, traceback)  # noqa: ASYNC102  the block's own end
 
     @asynccontextmanager
     async def _lifespan(self) -> AsyncIterator[None]:
@@ -313,7 +313,7 @@ class AsgiDriver:
             parts.close()
             begun.set()
 
-        async def go_away() -> None:
+        async def go_away() -> None:  # noqa: ASYNC124  a task is async
             # One step, at any moment.
             exchange.leave()
             taken.close()
@@ -357,7 +357,7 @@ class AsgiDriver:
         exchange = _Exchange(self._app, scope)
         client = AsgiWebSocket(exchange)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(client.serve)
+            nursery.start_soon(client.serve)  # noqa: ASYNC113  what is waited for below
             if self._disconnects_left and choose(2):
                 self._disconnects_left -= 1
                 nursery.start_soon(client.go_away)
