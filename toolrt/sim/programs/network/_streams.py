@@ -17,34 +17,11 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.sim.programs.network._endpoints import Address, Endpoint, NetworkParts, failed, would_block
 from toolrt.sim.programs.network._links import Host, touch
-from toolrt.sim.programs.network._records import Records
+from toolrt.sim.programs.network._pipes import BytePipe
 
 __all__ = ["Stream", "connect_pair"]
 
 _UNCONNECTED, _LISTENING, _CONNECTING, _CONNECTED, _BROKEN = "unconnected", "listening", "connecting", "connected", ""
-
-_DONT_TAKE = socket.MSG_PEEK
-
-
-class _Pipe:
-    """One direction of a connection."""
-
-    def __init__(self, name: Resource, size: int) -> None:
-        #: What the explorer calls it.
-        self.name = name
-        self.size = size
-        #: What has arrived and is unread, and how many bytes have not arrived.
-        self.data = bytearray()
-        self.underway = 0
-        #: True when the end has arrived; and when it has been sent.
-        self.ended = self.is_shut = False
-        #: When the last of what was sent arrives, in virtual seconds.
-        self.last_arrival = 0.0
-        self.records = Records()
-
-    def room(self) -> int:
-        """Give how many bytes still fit."""
-        return self.size - len(self.data) - self.underway
 
 
 class Stream(Endpoint):
@@ -56,7 +33,7 @@ class Stream(Endpoint):
         super().__init__(net, host, family, kind, proto, name)
         self._phase = _UNCONNECTED
         self._is_unix = family == socket.AF_UNIX
-        self._inbox = self._outbox = _Pipe((*name, "nothing"), 0)
+        self._inbox = self._outbox = BytePipe((*name, "nothing"), 0)
         self._peer: Stream | None = None
         self._shut_read = self._was_refused = False
         self._is_confirmed = True
@@ -227,10 +204,10 @@ class Stream(Endpoint):
                 return b"", 0, None
             raise would_block()
         there = min(most, len(pipe.data))
-        if there and not flags & _DONT_TAKE:
+        if there and not flags & socket.MSG_PEEK:
             there = self.net.faults.part_of(there, pipe.records.ends_within(there))
         taken = bytes(pipe.data[:there])
-        if not flags & _DONT_TAKE:
+        if not flags & socket.MSG_PEEK:
             del pipe.data[:there]
             pipe.records.taken(there)
             peer = self._peer
@@ -410,8 +387,8 @@ class Stream(Endpoint):
 def _join(first: Stream, second: Stream, inwards: str, outwards: str) -> None:
     """Connect two ends."""
     size = first.net.buffer
-    first._inbox = second._outbox = _Pipe((*first.name, inwards), size)
-    first._outbox = second._inbox = _Pipe((*first.name, outwards), size)
+    first._inbox = second._outbox = BytePipe((*first.name, inwards), size)
+    first._outbox = second._inbox = BytePipe((*first.name, outwards), size)
     first._peer, second._peer = second, first
     first._phase = second._phase = _CONNECTED
 
