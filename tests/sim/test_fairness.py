@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.sim._spins import Plain, made_of, spinning
 from toolrt import sim
-from toolrt.errors import Livelock
+from toolrt.errors import Livelock, StepLimit
 from toolrt.sim.engine import _fairness, _scheduler
 
 checkpoint = trio.lowlevel.checkpoint
@@ -455,6 +455,37 @@ async def spins_and_counts() -> None:
         done = 1
 
     await beside(spin, put)
+
+
+async def gives_way() -> None:
+    """Two tasks that each want to be alone, and step back while the other wants it too."""
+    wants = [False, False]
+
+    async def polite(me: int) -> None:
+        while True:
+            wants[me] = True
+            await trio.lowlevel.checkpoint()
+            if not wants[1 - me]:
+                break
+            wants[me] = False
+            await trio.lowlevel.checkpoint()
+        wants[me] = False
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(polite, 0)
+        nursery.start_soon(polite, 1)
+
+
+@pytest.mark.parametrize("strategy", [sim.Exhaustive(), sim.DPOR()], ids=repr)
+def test_search_finds_the_fair_livelock_of_tasks_that_give_way(strategy: Any) -> None:
+    """Both tasks step on to the limit; a task that starves is no failure."""
+    report = sim.explore(gives_way, strategy, max_executions=300, step_limit=120)
+    assert report.verdict is sim.FAIL
+    assert isinstance(report.failures[0].error, StepLimit)
+    steps = report.failures[0].schedule.tasks[60:]
+    assert 20 < steps.count("main.0") < 40
+    assert 20 < steps.count("main.1") < 40
+    assert sim.explore(gives_way, strategy, order="trio").verdict is sim.PASS
 
 
 def test_right_program_that_spins_and_counts_does_not_fail() -> None:

@@ -34,6 +34,7 @@ import attrs
 
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._execution import Execution
+from toolrt.sim.policies._fair_tail import FairTail
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.strategies._strategy import Search, Shared, uncontrolled
 
@@ -84,7 +85,7 @@ _Branch = tuple[tuple[int, ...], tuple[tuple[str, ...], ...], int, int]
 
 
 class _Prefix:
-    """Makes the choices of a prefix, then choice 0."""
+    """Makes the choices of a prefix, then choice 0, and in the second half of a long execution fair ones."""
 
     reads_accesses = False
 
@@ -94,11 +95,11 @@ class _Prefix:
         self._branch = branch
 
     def start(self, info: RunInfo) -> None:
-        pass
+        self._tail = FairTail(info)
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         if step > self._branch_at:
-            return 0
+            return 0 if step < self._tail.begins else self._tail.pick(enabled, range(len(enabled)))
         choice = self._choices[step] if step < self._branch_at else self._branch
         # Out of range only where the program does not do the same again, which `learn` sees.
         return choice if choice < len(enabled) else 0
@@ -157,7 +158,8 @@ class _PrefixSearch(Shared):
                     self._cut = True
                     continue
                 target = self._deferred
-            target.extend((choices, enabled, step, choice) for choice in range(width - 1, 0, -1))
+            taken = choices[step]
+            target.extend((choices, enabled, step, choice) for choice in range(width - 1, -1, -1) if choice != taken)
         if not self._open and self._deferred and not self._is_part:
             self._begin_round()
         self._current = self._open.pop() if self._open else None
@@ -244,5 +246,5 @@ def _weight(branch: _Branch) -> float:
 
 
 def _preempts(choices: tuple[int, ...], enabled: tuple[tuple[str, ...], ...], step: int) -> bool:
-    """Say whether any choice but 0 at `step` leaves a task that could go on."""
+    """Say whether another choice at `step` leaves a task that could go on."""
     return enabled[step][0] == enabled[step - 1][choices[step - 1]]

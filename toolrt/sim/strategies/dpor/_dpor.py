@@ -29,6 +29,7 @@ import attrs
 from toolrt.errors import DefinitionRefused, Livelock, StepLimit
 from toolrt.sim._paths import CLOCK, task_of
 from toolrt.sim.engine._execution import Execution
+from toolrt.sim.policies._fair_tail import FairTail
 from toolrt.sim.policies._policy import Policy, RunInfo
 from toolrt.sim.policies._random_walk import RandomWalk
 from toolrt.sim.policies._seeds import checked_seed
@@ -409,7 +410,9 @@ class _TreePolicy:
         self.record = record
 
     def start(self, info: RunInfo) -> None:
-        """Do nothing: the place is the step's index."""
+        """Begin the execution."""
+        self._tail = FairTail(info)
+        self._fair_from = self._tail.begins
 
     def choose(self, enabled: tuple[str, ...], step: int) -> int:
         """Pick the task whose turn it is.
@@ -454,22 +457,26 @@ class _TreePolicy:
         if waiting and not waiting.keys().isdisjoint(enabled):
             return self._choose_beside(enabled, sleep, waiting, step)
         if not sleep:
-            return 0 if self._continuation is None else self._go_on_from(enabled, range(len(enabled)), step)
+            if self._continuation is None and step < self._fair_from:
+                return 0
+            return self._go_on_from(enabled, range(len(enabled)), step)
         # A task with all its values comes first: one value of a step that was tried says nothing of the others.
         partly = {who[0] for who in sleep if type(who) is tuple}
         awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
         if awake:
             awake = [choice for choice in awake if enabled[choice] not in partly] or awake
-            return awake[0] if self._continuation is None else self._go_on_from(enabled, awake, step)
+            return self._go_on_from(enabled, awake, step)
         self.offered = enabled
         raise Redundant
 
     def _go_on_from(self, enabled: tuple[str, ...], awake: Sequence[int], step: int) -> int:
         """Pick where nothing is planned; steps that need not happen come by their own rule."""
-        assert self._continuation is not None and self.record is not None  # noqa: PT018
+        assert self.record is not None
         if self.record.has_optional or enabled[awake[0]] == CLOCK:
             return awake[0]
-        return self._continuation.pick(enabled, awake, step)
+        if step >= self._fair_from:
+            return self._tail.pick(enabled, awake)
+        return awake[0] if self._continuation is None else self._continuation.pick(enabled, awake, step)
 
     def _choose_beside(self, enabled: tuple[str, ...], sleep: Sleep, waiting: Collection[str], step: int) -> int:
         """Pick a task beside those that have yielded and would only make the same round again."""
@@ -477,7 +484,7 @@ class _TreePolicy:
         awake = [choice for choice, task in enumerate(enabled) if task not in sleep]
         others = [choice for choice in awake if enabled[choice] not in waiting and not may(enabled[choice])]
         if others:
-            return others[0] if self._continuation is None else self._go_on_from(enabled, others, step)
+            return self._go_on_from(enabled, others, step)
         if any(task in sleep and task not in waiting for task in enabled) or not awake:
             self.offered = enabled
             raise Redundant
