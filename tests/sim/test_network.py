@@ -283,6 +283,24 @@ def test_network_refuses_the_world_outside() -> None:
     assert "sim.Network(hosts=[...])" in str(error)
 
 
+def test_network_refuses_a_server_outside_the_simulation() -> None:
+    """A fixture's, in a thread say: nothing of the program waits there, and a refused connection would be no answer."""
+
+    async def connect(port: int) -> str:
+        try:
+            await trio.open_tcp_stream("127.0.0.1", port)
+        except OSError:
+            return "refused"
+        return "connected"
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        error = sim.run(lambda: connect(port)).error
+        assert isinstance(error, NotSimulated)
+        assert f"connect to a real server (port {port})" in str(error)
+    assert sim.run(lambda: connect(port)).value == "refused"
+
+
 def test_network_is_plain_trio_outside_a_simulation() -> None:
     """The same program runs on real sockets there."""
 

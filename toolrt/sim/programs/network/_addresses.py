@@ -7,6 +7,7 @@ it (that it exists, its mode, that it was unlinked) is what they would see anywa
 
 from __future__ import annotations
 
+import _socket
 import errno
 import os
 import socket
@@ -215,6 +216,16 @@ class Addresses:
             self._refuse(NotSimulated(f"reach {host}", "say which machines there are: with sim.Network(hosts=[...])"))
         raise failed(errno.ENETUNREACH)
 
+    def refuse_real(self, client: Endpoint) -> None:
+        """Refuse a connection that nothing of the program waits for, where a real server of this machine does.
+
+        Raises:
+            NotSimulated: one does, and the program has declared no network of its own.
+        """
+        if self._refuse is not None and _is_taken(client):
+            what = f"connect to a real server (port {client.remote[1]})"
+            self._refuse(NotSimulated(what, "start the server inside the simulated program"))
+
     def listener(self, host: Host, client: Endpoint) -> Any:
         """Give what listens on `host` for a connection to the address a client wants; None: nothing does."""
         return self._bound_to(host, client, client.remote, lambda other: other.is_listening)
@@ -269,3 +280,17 @@ def _overlap(endpoint: Endpoint, host: str, other: Endpoint) -> bool:
 def _both(first: Endpoint, second: Endpoint, option: int) -> bool:
     level = socket.SOL_SOCKET
     return bool(first.option(level, option)) and bool(second.option(level, option))
+
+
+def _is_taken(client: Endpoint) -> bool:
+    """Say whether a real socket of this machine listens on the address that a client wants."""
+    probe = _socket.socket(client.family, _socket.SOCK_STREAM)
+    try:
+        # So that only what listens is in the way, not what is left of a connection.
+        probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        probe.bind(client.remote)
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    finally:
+        probe.close()
+    return False

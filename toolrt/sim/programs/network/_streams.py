@@ -127,6 +127,8 @@ class Stream(Endpoint):
         """Get to the host that is to be connected to."""
         listener = self.net.addresses.listener(host, self)
         if listener is None:
+            if host is self.host:
+                self.net.addresses.refuse_real(self)
             self.net.links.send(host, self.host, self.name, self._refuse)
         else:
             self._arrive(listener)
