@@ -42,6 +42,6 @@ def test_reduction_of_a_laws_program_misses_nothing(name: str) -> None:
 def test_classes_are_those_of_the_oracle(name: str) -> None:
     """Running every schedule and telling traces apart pair by pair gives the number that is stated."""
     litmus = LITMUS[name]
-    counted = count_traces(litmus.program)
+    counted = count_traces(litmus.program, **litmus.settings)
     assert (counted.schedules, len(counted.traces)) == (litmus.interleavings.number, litmus.classes.number)
     assert all(len(outcomes) == 1 for outcomes in counted.traces.values())

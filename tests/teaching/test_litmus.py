@@ -43,6 +43,21 @@ def test_reduction_has_every_outcome_of_a_batch(name: str) -> None:
     assert seen == litmus.outcomes
 
 
+def test_order_and_tracking_are_the_programs_own() -> None:
+    """Each setting decides: in another order there are more outcomes, and without tracking more classes."""
+    passes, plain = LITMUS["passes"], LITMUS["plain_two_keys"]
+    assert verify(attrs.evolve(passes, order="any", interleavings=None)).problems[0] == "unexpected outcome 2"
+    assert verify(attrs.evolve(plain, track=False)).problems == ("6 classes, expected 1 (enumerated)",)
+
+
+def test_moment_is_asked_wherever_its_program_runs() -> None:
+    """The check of a moment needs nothing but the program, so a replay and a game see it too."""
+    moment = LITMUS["eventually_met"]
+    answers = {moment.read(sim.run(moment.program, sim.Choices(choices))) for choices in ([], [0, 0, 1])}
+    assert answers == moment.outcomes
+    assert "async def visit" in moment.source
+
+
 def test_names_are_different() -> None:
     """No program hides another."""
     assert len(LITMUS) == sum(map(len, THEMES.values())) > 30

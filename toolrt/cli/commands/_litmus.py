@@ -164,7 +164,7 @@ def _page(program: Litmus, one: Verified) -> view.Page:
     """A schedule that goes wrong beside the nearest one that does not; where none does, the simplest one."""
     named = f'LITMUS["{program.name}"].program'
     if one.failure is None:
-        execution = sim.run(program.program, sim.Choices(), details=True)
+        execution = sim.run(program.program, sim.Choices(), details=True, **program.settings)
         about = [
             ("PASS", one.claim) if one.ok else ("FAIL", one.problems[0]),
             ("Value", stable_text(execution.outcome)),

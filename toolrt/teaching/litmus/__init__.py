@@ -28,6 +28,9 @@ from toolrt.teaching.litmus._histories import HISTORIES, SlotModel, TicketModel
 from toolrt.teaching.litmus._laws import LAWS
 from toolrt.teaching.litmus._litmus import Count, Litmus
 from toolrt.teaching.litmus._locks import LOCKS
+from toolrt.teaching.litmus._moments import MOMENTS
+from toolrt.teaching.litmus._outside import OUTSIDE
+from toolrt.teaching.litmus._plain import ORDERS, PLAIN
 from toolrt.teaching.litmus._spaces import SPACES
 from toolrt.teaching.litmus._verify import MOST, Verified, in_order, method_of, verify
 from toolrt.teaching.litmus._waiting import WAITING
@@ -50,10 +53,14 @@ __all__ = [
 THEMES: Mapping[str, tuple[Litmus, ...]] = MappingProxyType(
     {
         "shared memory": CELLS,
+        "plain Python": PLAIN,
         "locks": LOCKS,
         "waiting": WAITING,
         "channels and nurseries": CHANNELS,
         "cancellation": (*CANCELLING, *CANCELLED_IN_LINE),
+        "orders": ORDERS,
+        "moments": MOMENTS,
+        "threads and sockets": OUTSIDE,
         "histories": HISTORIES,
         "many schedules": SPACES,
         "the laws": LAWS,

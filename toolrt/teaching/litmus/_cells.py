@@ -9,7 +9,7 @@ from toolrt.sim import Cell
 from toolrt.teaching.litmus._litmus import Count, Litmus, Program, gallery, one_step, orders, together
 
 
-def _lost_update(tasks: int, rounds: int) -> Program:
+def lost_update(tasks: int, rounds: int) -> Program:
     async def program() -> int:
         counter = Cell(0, name="counter")
 
@@ -249,16 +249,16 @@ CELLS = gallery(
     look_before_you_enter | "2 entered"              | "both inside" | 6           | 6
     """,
     lost_update_2x1=(
-        _lost_update(2, 1),
+        lost_update(2, 1),
         "Two tasks add one to a counter: read, checkpoint, write. When both read before either writes, one addition is"
         " lost. One preemption is enough.",
     ),
     lost_update_3x1=(
-        _lost_update(3, 1),
+        lost_update(3, 1),
         "Three tasks add one to a counter, once each. All three may read the same value.",
     ),
     lost_update_3x2=(
-        _lost_update(3, 2),
+        lost_update(3, 2),
         "Three tasks add one to a counter, twice each. The counter may end at 2 though six additions were made: a task"
         " that read early writes last. It never ends at 1, since each writes twice.",
     ),

@@ -9,7 +9,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
-from toolrt.teaching.litmus._litmus import Count, Litmus
+from toolrt.teaching.litmus._litmus import Count, Litmus, together
 
 
 class TicketModel:
@@ -48,6 +48,48 @@ class SlotModel:
             raise sim.Blocked
         item, self.item = self.item, None
         return item
+
+
+class OnCallModel:
+    """Two doctors on call; one of them may leave, one call after the other."""
+
+    def __init__(self) -> None:
+        self.here = {"a", "b"}
+
+    def leave(self, who: str) -> bool:
+        """Let a doctor leave, unless the other one has left."""
+        may = len(self.here) == 2
+        if may:
+            self.here.remove(who)
+        return may
+
+
+class RegisterModel:
+    """A number that is written and read, one call after the other."""
+
+    number = 0
+
+    def write(self, number: int) -> None:
+        """Keep another number."""
+        self.number = number
+
+    def read(self) -> int:
+        """Give the number."""
+        return self.number
+
+
+def _leaves_one(execution: sim.Execution) -> str:
+    if execution.error is not None:
+        return type(execution.error).__name__
+    return "serializable" if sim.serializable(execution, OnCallModel) else "not serializable"
+
+
+def _how_strong(execution: sim.Execution) -> str:
+    if execution.error is not None:
+        return type(execution.error).__name__
+    if sim.linearizable(execution, RegisterModel):
+        return "linearizable"
+    return "serializable only" if sim.serializable(execution, RegisterModel) else "neither"
 
 
 def _read(model: Any) -> Callable[[sim.Execution], str]:
@@ -110,6 +152,52 @@ def _slot(loses: bool) -> Callable[[], Any]:
     return program
 
 
+def _on_call(locked: bool) -> Callable[[], Any]:
+    async def program() -> sim.History:
+        history, lock = sim.History(), trio.Lock()
+        here = {who: sim.Cell(True, name=who) for who in "ab"}
+
+        async def leave(who: str) -> bool:
+            may = all(cell.get() for cell in here.values())
+            await checkpoint()
+            if may:
+                here[who].set(False)
+            return may
+
+        async def leave_locked(who: str) -> bool:
+            async with lock:
+                return await leave(who)
+
+        leave_locked.__name__ = "leave"
+        method = leave_locked if locked else leave
+        await history.run(lambda: history.call(method, "a"), lambda: history.call(method, "b"))
+        return history
+
+    return program
+
+
+async def _replica() -> sim.History:
+    history = sim.History()
+    source, copy = sim.Cell(0, name="source"), sim.Cell(0, name="copy")
+
+    async def write(number: int) -> None:  # noqa: ASYNC124  a call is one step
+        source.set(number)
+
+    async def read() -> int:  # noqa: ASYNC124  a call is one step
+        return copy.get()
+
+    async def client() -> None:
+        await history.call(write, 1)
+        await checkpoint()
+        await history.call(read)
+
+    async def follow() -> None:  # noqa: ASYNC124  a task is one step
+        copy.set(source.get())
+
+    await together(client, follow)
+    return history
+
+
 HISTORIES = (
     Litmus(
         "tickets_2",
@@ -147,5 +235,33 @@ HISTORIES = (
         wrong={"not linearizable"},
         interleavings=Count(4),
         read=_read(SlotModel),
+    ),
+    Litmus(
+        "write_skew",
+        "Two doctors are on call, and each may leave while the other one stays. Both look, then both leave: each call"
+        " writes what the other one does not, and yet no order of whole calls explains both answers.",
+        _on_call(locked=False),
+        right={"serializable"},
+        wrong={"not serializable"},
+        interleavings=Count(6),
+        read=_leaves_one,
+    ),
+    Litmus(
+        "write_skew_locked",
+        "The same behind a lock: the second doctor stays.",
+        _on_call(locked=True),
+        right={"serializable"},
+        interleavings=Count(6),
+        read=_leaves_one,
+    ),
+    Litmus(
+        "stale_replica",
+        "A task writes, then reads from a copy that another task keeps up to date. It may read what was there before"
+        " its own write: serializable, since an order of calls need not be that of time, and not linearizable.",
+        _replica,
+        right={"linearizable"},
+        wrong={"serializable only"},
+        interleavings=Count(3),
+        read=_how_strong,
     ),
 )

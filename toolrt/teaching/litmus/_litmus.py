@@ -83,6 +83,10 @@ class Litmus:
     read: Callable[[sim.Execution], Any] = outcome_of
     #: The program as people read it; None is its source.
     text: str | None = None
+    #: Which orders are meant, "any" or "trio", as `toolrt.sim.explore` takes it.
+    order: str = "any"
+    #: Whether the program's module is tracked, so that plain Python reports what it touches.
+    track: bool = False
 
     def __attrs_post_init__(self) -> None:
         if self.right & self.wrong or not self.outcomes:
@@ -92,6 +96,11 @@ class Litmus:
     def outcomes(self) -> frozenset[Any]:
         """Every outcome it has, and no other."""
         return self.right | self.wrong
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that `toolrt.sim.explore`, `run` and `replay` take with the program: order and tracking."""
+        return {"order": self.order, "track": self.track}
 
     @property
     def source(self) -> str:

@@ -145,7 +145,7 @@ def _explored(litmus: Litmus, strategy: sim.Strategy, most: int) -> tuple[sim.Re
         seen[litmus.read(execution)] += 1
         return litmus.check(execution)
 
-    report = sim.explore(litmus.program, strategy, note, max_executions=most)
+    report = sim.explore(litmus.program, strategy, note, max_executions=most, **litmus.settings)
     # A copy: `Failure.minimal` runs the check again, which would count more outcomes.
     return report, dict(seen)
 

@@ -172,7 +172,7 @@ class Game:
             found.add(_class_of(execution))
             return True
 
-        report = sim.explore(self.litmus.program, strategy, note, 2 * _MOST_COUNTED)
+        report = sim.explore(self.litmus.program, strategy, note, 2 * _MOST_COUNTED, **self.litmus.settings)
         return frozenset(found) if report.complete else None
 
     # ---- playing
@@ -256,7 +256,7 @@ class Game:
     # ---- running
 
     def _run(self, choices: list[int]) -> sim.Execution:
-        return sim.run(self.litmus.program, sim.Choices(choices), details=True)
+        return sim.run(self.litmus.program, sim.Choices(choices), details=True, **self.litmus.settings)
 
     def _play(self) -> None:
         self._played = self._run(self._choices)
@@ -271,7 +271,7 @@ class Game:
         fixed = len(begun)
         choices: list[int] | None = list(begun)
         while choices is not None:
-            execution = sim.run(self.litmus.program, sim.Choices(choices), details=details)
+            execution = sim.run(self.litmus.program, sim.Choices(choices), details=details, **self.litmus.settings)
             yield execution
             made, enabled = execution.choices, execution.enabled
             choices = None
