@@ -64,7 +64,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--explore-track",
         action="append",
         metavar="PKG",
-        help="a module or package that explored tests track, beside what their markers say; may come several times",
+        help="a module or package that explored tests track, beside what their markers say and their own module, or"
+        " none: not their own module; may come several times",
     )
     group.addoption(
         "--explore-replay",
@@ -93,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "explore(strategy=None, executions=None, seed=0, check=None, outcomes=None, step_limit=None, "
-        "cancel_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=False): "
+        "cancel_at=None, clock=None, clock_moves=None, order='any', jobs=1, seconds=None, track=None): "
         "run this async test under many schedules in virtual time (toolrt)",
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import unittest
 from collections import deque
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -67,6 +69,34 @@ def test_explored_test_has_the_outcomes_that_it_names() -> None:
     """A value and an error that is expected, and no other."""
     testing.explored(strategy="dpor", outcomes=[2, LookupError])(_counted_or_lost)()
     testing.explored(strategy="dpor", outcomes=[2, LookupError], jobs=2)(_counted_or_lost)()
+
+
+_NO_SOURCE = """
+import trio
+from toolrt import sim
+
+async def test():
+    async def bump(name):
+        cell = sim.Cell(0, name=name)
+        cell.set(cell.get() + 1)
+        await trio.lowlevel.checkpoint()
+        cell.set(cell.get() + 1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bump, "a")
+        nursery.start_soon(bump, "b")
+"""
+
+
+def test_default_tracks_no_test_that_cannot_be_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that finishes without tracking finishes by default, too: here nothing of the test would report."""
+    module = ModuleType("no_source")
+    exec(compile(_NO_SOURCE, "<no source>", "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "no_source", module)
+    testing.explored(strategy="dpor", executions=3, track=False)(module.test)()
+    with pytest.raises(AssertionError, match="INCONCLUSIVE"):
+        testing.explored(strategy="dpor", executions=3, track=True)(module.test)()
+    testing.explored(strategy="dpor", executions=3)(module.test)()
 
 
 def test_outcome_that_is_not_named_ends_the_exploration() -> None:

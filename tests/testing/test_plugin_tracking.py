@@ -47,5 +47,15 @@ def test_track_has_plain_objects_seen_and_assertions_explained(inner: Inner) -> 
     assert "PASS: exhaustive(traces=1) with track=test_it" in output, output
     assert "assert 1 == 2" in output
     assert "The race: main.1 came before main.0" in output
-    code, output = inner(_TESTS.replace("@TRACK", ""), "-rA", "--explore-track", "test_it")
+    code, output = inner(_TESTS.replace("@TRACK", ", track=False"), "-rA", "--explore-track", "test_it")
     assert "PASS: exhaustive(traces=1) with track=test_it" in output, output
+
+
+@pytest.mark.process
+def test_the_tests_own_module_is_tracked_unless_told_otherwise(inner: Inner) -> None:
+    tests = _TESTS.replace("@TRACK", "")
+    code, output = inner(tests, "-rA")
+    assert "PASS: exhaustive(traces=1) with track=test_it" in output, output
+    code, output = inner(tests, "-rA", "--explore-track", "none")
+    assert code == 1
+    assert "with track" not in output, output

@@ -207,11 +207,11 @@ def test_unedited_seconds_end_it_early(inner: Inner) -> None:
     assert table(output)["undecided"] == 1
 
 
-@pytest.mark.parametrize(("arguments", "order"), [([], " with order=trio"), (["--explore-order=any"], "")])
+@pytest.mark.parametrize(("arguments", "order"), [([], "order=trio, "), (["--explore-order=any"], "")])
 def test_unedited_order_is_trios_unless_named(inner: Inner, arguments: list[str], order: str) -> None:
     """A suite is explored in the orders that Trio makes; the option has the others explored."""
     _, output = inner(_SUITE, "--explore", "--explore-strategy=exhaustive", "-k", "test_one", *arguments)
-    assert re.search(rf"^PASS: exhaustive\(\w+=\d+\){order}$", output, re.M)
+    assert re.search(rf"^PASS: exhaustive\(\w+=\d+\) with {order}track=test_it$", output, re.M)
 
 
 def test_unedited_strategy_by_name(inner: Inner) -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import time
 import unittest
 from collections.abc import Awaitable, Callable, Collection, Generator
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import Any, TypeVar, overload
 
 import attrs
@@ -27,6 +28,7 @@ from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated, ReplayDiverged, ScheduleRefused, SimulationStopped
 from toolrt.sim.exploring._outcomes import named_outcomes
 from toolrt.sim.exploring._tally import outcome_key
+from toolrt.sim.programs.tracking._sources import new_code
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
@@ -80,8 +82,9 @@ class ExplorationPlan:
     jobs: int = 1
     #: Wall seconds after which no further execution is begun; None: no limit.
     seconds: float | None = None
-    #: True: plain objects that code of the test's own module touches are seen; or names of modules and packages.
-    track: bool | str | Collection[str] = False
+    #: None or True: plain objects that code of the test's own module touches are seen; names: those of modules and
+    #: packages; False: none.
+    track: bool | str | Collection[str] | None = None
     #: A schedule: only this one is run.
     replay: str | None = None
 
@@ -125,11 +128,24 @@ async def _nothing() -> None:
     pass
 
 
-def names_tracked(track: Any, module: str) -> Any:
-    """Give the names that `track` says for a test of `module`; what is neither True nor names is left as it is."""
+def names_tracked(track: Any, test: Callable[..., Any]) -> Any:
+    """Give the names that `track` says for `test`; what is no such word is left as it is."""
     if track is True:
-        return [module]
+        return [test.__module__]
+    if track is None:
+        return [test.__module__] if _can_be_tracked(test) else []
     return [track] if isinstance(track, str) else track or []
+
+
+def _can_be_tracked(test: Callable[..., Any]) -> bool:
+    """Say whether the test's own code is found by its module's name, and can be rewritten: else all that it does might
+    be anything, and a search that finishes without tracking would not.
+    """
+    inner = inspect.unwrap(test)
+    if not isinstance(inner, FunctionType):
+        return False
+    module = sys.modules.get(inner.__module__)
+    return module is not None and vars(module) is inner.__globals__ and new_code(inner) is not None
 
 
 def explore(
@@ -434,7 +450,7 @@ def explored(
     order: str = ...,
     jobs: int = ...,
     seconds: float | None = ...,
-    track: bool | str | Collection[str] = ...,
+    track: bool | str | Collection[str] | None = ...,
 ) -> Callable[[Test], Callable[..., None]]: ...
 def explored(test: Any = None, /, **options: Any) -> Any:
     """Make a sync test of an async one: a call explores it.
@@ -461,8 +477,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
         jobs: how many processes share the executions, 1 by default; with more than one all are run, also after one has
             failed, and what the test writes into memory stays in the process that ran it.  Not under ``@given``.
         seconds: wall seconds after which no further execution is begun; no limit by default.
-        track: True has plain objects seen that code of the test's own module touches, names of modules and packages
-            those of theirs; as `toolrt.sim.explore` takes it.
+        track: the plain objects that are seen: those that code of the test's own module touches (the default), those of
+            modules and packages that are named, or with False none; as `toolrt.sim.explore` takes it.
 
     Raises:
         DefinitionRefused: an option is unknown, or the test is not async.
@@ -495,7 +511,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 def _decorated(plan: ExplorationPlan, test: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
     if not inspect.iscoroutinefunction(test):
         raise DefinitionRefused("explored()", "an async test", test)
-    plan = attrs.evolve(plan, track=names_tracked(plan.track, test.__module__))
+    plan = attrs.evolve(plan, track=names_tracked(plan.track, test))
 
     @functools.wraps(test)
     def sync(*args: Any, **kwargs: Any) -> None:

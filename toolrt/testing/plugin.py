@@ -155,7 +155,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(test):
         pytest.fail("@pytest.mark.explore needs an async test", pytrace=False)
     try:
-        plan = _plan(marker, pyfuncitem.config, test.__module__)
+        plan = _plan(marker, pyfuncitem.config, test)
         checked(plan, is_given=hasattr(pyfuncitem.obj, "hypothesis"))
     except DefinitionRefused as refused:
         text = str(refused)
@@ -191,13 +191,14 @@ def _allow_fixtures(item: pytest.Function) -> None:
     function._hypothesis_internal_use_settings = hypothesis.settings(settings, suppress_health_check=suppressed)
 
 
-def _plan(marker: pytest.Mark, config: pytest.Config, module: str) -> ExplorationPlan:
+def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) -> ExplorationPlan:
     unknown = [name for name in marker.kwargs if name not in _OPTIONS]
     if marker.args or unknown:
         got = unknown or list(marker.args)
         raise DefinitionRefused("@pytest.mark.explore", f"keyword arguments: {', '.join(_OPTIONS)}", got)
     plan = ExplorationPlan(**marker.kwargs, replay=config.getoption("explore_replay"))
     named = config.getoption("explore_track") or []
+    track = False if plan.track is None and "none" in named else plan.track
     seed, strategy, seconds = (config.getoption(f"explore_{name}") for name in ("seed", "strategy", "seconds"))
     executions = config.getoption("explore_executions")
     if executions is None:
@@ -210,7 +211,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, module: str) -> Exploratio
         strategy=strategy if plan.strategy is None else plan.strategy,
         seconds=plan.seconds if seconds is None else seconds,
         order=order or (plan.order if "order" in marker.kwargs or not whole_suite else "trio"),
-        track=[*names_tracked(plan.track, module), *named],
+        track=[*names_tracked(track, test), *(name for name in named if name != "none")],
     )
 
 
@@ -370,7 +371,8 @@ class _Explored:
         self._shown.append(report.claim)
         is_alone = self._found.distinct == 1 and self._plan.replay is None and not self._goes_on
         if is_alone and self._item.stash.get(unmarked_key, False):
-            self._found.alone = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors).complete
+            others = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors)
+            self._found.alone = others.complete and others.verdict is sim.PASS
             self._found.whole |= self._found.alone
 
     def _place(self) -> ScheduleStore | None:
