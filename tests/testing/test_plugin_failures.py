@@ -168,7 +168,7 @@ def test_option_that_is_wrong_is_refused(inner: Inner, options: str) -> None:
 
 
 @pytest.mark.process
-def test_thread_is_refused_with_what_to_do_instead(inner: Inner) -> None:
+def test_subprocess_is_refused_with_what_to_do_instead(inner: Inner) -> None:
     """No schedule brought it about, so none is shown or kept."""
     text = """
 import pytest, trio
@@ -176,7 +176,7 @@ import pytest, trio
 @pytest.mark.explore
 async def test_it():
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.to_thread.run_sync, print)
+        nursery.start_soon(trio.run_process, ["true"])
 """
     code, output = inner(text, "--explore-database", "kept")
     assert code == 1, output
