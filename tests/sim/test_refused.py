@@ -28,6 +28,7 @@ from toolrt.errors import NotSimulated
 _ONE_THREAD = "use trio.to_thread.run_sync, which is simulated, or call the function directly"
 _SAY_WHICH = "with sim.Network(hosts=[...])"
 _NOTHING_OUTSIDE = "give it a memory stream or a stand-in"
+_DECLARE_IT = 'say sim.leave_real("processes")'
 _ITS_OWN_RUN = "await the function itself; a simulation already is its Trio run"
 
 
@@ -56,7 +57,7 @@ def _now(function: Callable[..., object]) -> None:
     ("program", "action", "remedy"),
     [
         (_pool, "start a thread", _ONE_THREAD),
-        (_process, "start a subprocess", _NOTHING_OUTSIDE),
+        (_process, "start a subprocess", _DECLARE_IT),
         (_nested_run, "start a Trio run of its own", _ITS_OWN_RUN),
         (_guest_run, "start a Trio run of its own", _ITS_OWN_RUN),
     ],
@@ -107,13 +108,13 @@ def _system() -> int:
         (lambda: socket.create_connection(("192.0.2.1", 80)), "reach 192.0.2.1", _SAY_WHICH),
         (lambda: socket.gethostbyname("python.org"), "look up a host (python.org)", _SAY_WHICH),
         (_blocking_read, "block on a socket", "no other task could run meanwhile"),
-        (lambda: subprocess.run([_TRUE], check=False), "start a subprocess", _NOTHING_OUTSIDE),
-        (_system, "start a subprocess", _NOTHING_OUTSIDE),
-        (lambda: os.popen(_TRUE), "start a subprocess", _NOTHING_OUTSIDE),
-        (lambda: os.posix_spawn(_TRUE, [_TRUE], {}), "start a subprocess", _NOTHING_OUTSIDE),
-        (lambda: os.spawnv(os.P_WAIT, _TRUE, [_TRUE]), "start a subprocess", _NOTHING_OUTSIDE),
-        (_fork, "start a subprocess", _NOTHING_OUTSIDE),
-        (lambda: multiprocessing.Process(target=int).start(), "start a subprocess", _NOTHING_OUTSIDE),
+        (lambda: subprocess.run([_TRUE], check=False), "start a subprocess", _DECLARE_IT),
+        (_system, "start a subprocess", _DECLARE_IT),
+        (lambda: os.popen(_TRUE), "start a subprocess", _DECLARE_IT),
+        (lambda: os.posix_spawn(_TRUE, [_TRUE], {}), "start a subprocess", _DECLARE_IT),
+        (lambda: os.spawnv(os.P_WAIT, _TRUE, [_TRUE]), "start a subprocess", _DECLARE_IT),
+        (_fork, "start a subprocess", _DECLARE_IT),
+        (lambda: multiprocessing.Process(target=int).start(), "start a subprocess", _DECLARE_IT),
         (_event_loop, "start an event loop of its own", _NOTHING_OUTSIDE),
         (_coroutine, "start an event loop of its own", _NOTHING_OUTSIDE),
     ],

@@ -23,9 +23,9 @@ be drawn, enumerated, replayed and shrunk.
     >>> report.failures[0].minimal.switches
     1
 
-Rules.  Call it from sync code.  A program may use all of Trio but threads and subprocesses; sockets are of a
-network in memory (`Network`); a sync tool
-of toolrt's own runs in place, as one step.  Time is virtual, starts at 0, and moves only when nothing can run.
+Rules.  Call it from sync code.  A program may use all of Trio: sockets are of a network in memory (`Network`), and a
+child process runs a script (`Process`); a sync tool of toolrt's own runs in place, as one step.  Time is virtual,
+starts at 0, and moves only when nothing can run.
 Nothing runnable and no deadline is a deadlock, reported with what each task waits for.
 
 Random numbers of ``random``, ``secrets``, ``uuid`` and ``os.urandom`` are the same in every execution, and the clocks
@@ -55,6 +55,7 @@ from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
 from toolrt.sim.programs.network import Network
+from toolrt.sim.programs.processes import ChildProcess, Process
 from toolrt.sim.programs.threads import thread_seconds
 from toolrt.sim.programs.tracking._tracking import tracked
 from toolrt.sim.strategies import (
@@ -91,6 +92,7 @@ __all__ = [
     "Blocked",
     "Bounded",
     "Cell",
+    "ChildProcess",
     "Choices",
     "Estimate",
     "Execution",
@@ -109,6 +111,7 @@ __all__ = [
     "PairCoverage",
     "Policy",
     "Portfolio",
+    "Process",
     "Progress",
     "RacingPair",
     "Random",

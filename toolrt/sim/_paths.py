@@ -5,17 +5,30 @@ another task's), ``main.0.2`` the third that one spawned.  Paths are compared nu
 comes before ``main.10``.
 
 ``thread.2.0`` is the first worker thread that ``main.2`` has started, ``thread.0`` that of ``main``.  Threads come
-after all tasks.
+after all tasks, and processes after them: ``process.2.0`` is the first that ``main.2`` has started, ``process.2.2`` the
+second.  The tasks of a process have the odd numbers: ``process.2.0.1`` is the first of ``process.2.0``.
 
 Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
 first such scope that ``main`` has entered, ``cancel.2.0`` that of ``main.2``, and ``clock`` moves time.
-These two come after all tasks and threads.  Just before threads comes ``callbacks``, Trio's task that calls what was
-given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``.
+These two come after all tasks, threads and processes.  Just before threads comes ``callbacks``, Trio's task that calls
+what was given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``.
 """
 
 from __future__ import annotations
 
-__all__ = ["CALLBACKS", "CANCEL", "CLOCK", "ROOT", "THREAD", "TaskPath", "key_of_path", "path_of_thread", "task_of"]
+__all__ = [
+    "CALLBACKS",
+    "CANCEL",
+    "CLOCK",
+    "PROCESS",
+    "ROOT",
+    "THREAD",
+    "TaskPath",
+    "key_of_path",
+    "path_of_process",
+    "path_of_thread",
+    "task_of",
+]
 
 ROOT = "main"
 
@@ -31,6 +44,9 @@ CALLBACKS = "callbacks"
 
 #: The name of a worker thread: this, the numbers of the task that started it, and its number among those.
 THREAD = "thread"
+
+#: The name of a child process: this, the numbers of the task that started it, and twice its number among those.
+PROCESS = "process"
 
 # Higher than any number of tasks.
 _LAST = 1 << 60
@@ -48,7 +64,7 @@ def key_of_path(path: str) -> tuple[int, ...]:
     root, *numbers = task.split(".")
     scope = root == CANCEL and bool(numbers) and not chosen
     soon = root == CALLBACKS
-    works = root == THREAD and bool(numbers)
+    works = root in (THREAD, PROCESS) and bool(numbers)
     if (root != ROOT and not scope and not soon and not works) or not all(
         map(_is_number, (*numbers, choice) if chosen else numbers)
     ):
@@ -59,7 +75,7 @@ def key_of_path(path: str) -> tuple[int, ...]:
     if soon:
         key = (*CALLBACKS_KEY, *key)
     if works:
-        key = (*_THREADS_KEY, *key)
+        key = (*(_THREADS_KEY if root == THREAD else _PROCESSES_KEY), *key)
     return (*key, -1, int(choice)) if chosen else key
 
 
@@ -72,9 +88,10 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-#: Where that task stands among all, and where threads do.
-CALLBACKS_KEY = (_LAST, -2)
-_THREADS_KEY = (_LAST, -1)
+#: Where that task stands among all, and where threads and processes do.
+CALLBACKS_KEY = (_LAST, -3)
+_THREADS_KEY = (_LAST, -2)
+_PROCESSES_KEY = (_LAST, -1)
 
 
 class TaskPath:
@@ -108,3 +125,12 @@ _CHILDREN_KEPT = 1_000
 def path_of_thread(starter: TaskPath, number: int) -> TaskPath:
     """Give the path of the worker thread that a task starts after so many others."""
     return TaskPath((*_THREADS_KEY, *starter.key, number), f"{THREAD}{starter.name.removeprefix(ROOT)}.{number}")
+
+
+def path_of_process(starter: TaskPath, number: int) -> TaskPath:
+    """Give the path of the child process that a task starts after so many others."""
+    if starter.name.startswith(PROCESS):
+        return starter.child(2 * number)
+    return TaskPath(
+        (*_PROCESSES_KEY, *starter.key, 2 * number), f"{PROCESS}{starter.name.removeprefix(ROOT)}.{2 * number}"
+    )

@@ -16,8 +16,9 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 - `_required`: the self-test.
 """
 
+from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._control import controlled, outside_run
-from toolrt.sim._trio_internals._decided import CLOCKS, RANDOM, Decided
+from toolrt.sim._trio_internals._decided import CLOCKS, PROCESSES, RANDOM, Decided
 from toolrt.sim._trio_internals._lent import lent, name_os_thread, thread_names
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._reports import Reports
@@ -34,6 +35,7 @@ __all__ = [
     "ENDED",
     "GOES_ON",
     "PARKED",
+    "PROCESSES",
     "RANDOM",
     "SOON",
     "STAND_INS",
@@ -58,6 +60,7 @@ __all__ = [
     "name_os_thread",
     "nursery_of",
     "outside_run",
+    "process_names",
     "reads",
     "replace_sockets",
     "seam_of_this_run",

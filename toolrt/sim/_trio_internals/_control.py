@@ -25,7 +25,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals._decided import Decided
+from toolrt.sim._trio_internals._decided import PROCESSES, Decided
 from toolrt.sim._trio_internals._mock_clock import install_mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import refusals
@@ -39,7 +39,6 @@ __all__ = ["controlled", "outside_run"]
 _core: Any = trio._core
 _run: Any = _core._run
 _socket: Any = sys.modules["trio._socket"]
-_subprocess: Any = sys.modules["trio._subprocess"]
 
 # Real I/O: each waits for something outside the simulation.  Platforms have different ones.
 _IO_WAITS = (
@@ -52,6 +51,10 @@ _IO_WAITS = (
     "write_overlapped",
     "readinto_overlapped",
 )
+
+
+# They start another program.
+_SPAWNS = ("posix_spawn", "posix_spawnp")
 
 
 class _Shuffler:
@@ -134,12 +137,10 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         # Both trio.run and guest mode begin here.
         own_run = "await the function itself; a simulation already is its Trio run"
         refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
+        process = 'start one that sim.Process declares with trio.run_process, or say sim.leave_real("processes")'
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
         # Made outside the program: a socket of the network in memory does not get here.
         refuse(_socket._SocketType, "__init__", "use a socket of the operating system", outside, stays=_is_no_socket)
-        refuse(_subprocess, "_open_process", "start a subprocess", outside)
-        if "open_process" in trio.lowlevel.__dict__:
-            refuse(trio.lowlevel, "open_process", "start a subprocess", outside)
 
         def calls_callbacks(_: object, waits_for: object, *__: object) -> bool:
             current = mine()
@@ -148,9 +149,18 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         for name in _IO_WAITS:
             if name in _run.TheIOManager.__dict__:
                 refuse(_run.TheIOManager, name, "wait for real input or output", outside, stays=calls_callbacks)
+
+        def leaves_processes_real(*_: object, **__: object) -> bool:
+            return decided.leaves_real(PROCESSES)
+
         for refusal in refusals():
             remedy = thread if refusal.action.startswith("start a thread") else outside
-            refuse(refusal.holder, refusal.name, refusal.action, remedy)
+            stays = None
+            if refusal.action.startswith("start a subprocess"):
+                remedy = process
+                # A fork would be one of the simulation itself.
+                stays = leaves_processes_real if refusal.name in ("__init__", "system", *_SPAWNS) else None
+            refuse(refusal.holder, refusal.name, refusal.action, remedy, stays=stays)
         replace(signal, "raise_signal", _interrupts_the_program(mine))
         install_mock_clock(replace, mine)
         with ExitStack() as stack:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -192,7 +193,19 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "_did_shutdown_SHUT_WR",
         ),
     ),
-    ("trio._subprocess", _subprocess, None, ("_open_process",)),
+    (
+        "trio._subprocess",
+        _subprocess,
+        None,
+        (
+            "create_pipe_from_child_output",
+            "create_pipe_to_child_stdin",
+            "os",
+            "trio",
+            "wait_child_exiting",
+        ),
+    ),
+    *((("trio._unix_pipes", _module("trio._unix_pipes"), None, ("_FdHolder", "os")),) if os.name == "posix" else ()),
     ("trio._core._thread_cache.ThreadCache", _thread_cache, "ThreadCache", ("start_thread_soon",)),
     ("trio.Event", _sync, "Event", ("__init__", "set", "wait", "is_set", "statistics", "_flag")),
     ("trio.Lock", _sync, "_LockImpl", ("__init__", "acquire_nowait", "release", "locked", "statistics", "_lot")),

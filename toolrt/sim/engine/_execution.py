@@ -39,6 +39,7 @@ class Execution:
         index: int,
         beside: str | None = None,
         order: str = "any",
+        caveats: frozenset[str] = frozenset(),
     ) -> None:
         #: What the program returned; None when there is an error.
         self.value = value
@@ -50,6 +51,8 @@ class Execution:
         self.beside = beside
         #: In which orders tasks stepped: "any", or "trio".
         self.order = order
+        #: What a claim has to say of it besides: what was real in it, and what is atomic.
+        self.caveats = caveats
         self._raw_steps = steps
         self._raw_events = events
         self._stopped = stopped

@@ -12,7 +12,7 @@ from typing import TypeVar
 import trio
 
 from toolrt.errors import DefinitionRefused, NotSimulated
-from toolrt.sim._trio_internals import CLOCKS, RANDOM, Reports, check_supported, is_host_of_guest
+from toolrt.sim._trio_internals import CLOCKS, PROCESSES, RANDOM, Reports, check_supported, is_host_of_guest
 from toolrt.sim.engine._executions import Executions
 from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
@@ -83,24 +83,29 @@ def run_with(clock: trio.testing.MockClock) -> None:
 
 
 def leave_real(*kinds: str) -> None:
-    """Leave random numbers or clocks to the machine until the execution has ended.
+    """Leave random numbers, clocks or child processes to the machine until the execution has ended.
 
     An execution decides both: ``random``, ``secrets``, ``uuid`` and ``os.urandom`` give the same numbers in each, and
-    ``time`` and ``datetime`` tell virtual time.  What is real differs from one execution to the next, so a program in
+    ``time`` and ``datetime`` tell virtual time.  A child process that no `Process` declares is refused; a real one runs
+    to its end, once its input is closed, while virtual time stands still, and when its output and its end are seen is a
+    choice.  What is real differs from one execution to the next, so a program in
     which it decides something gets INCONCLUSIVE.
 
     Args:
-        kinds: "random", "clocks", or both; none is both.
+        kinds: "random", "clocks", "processes"; none is the first two.
 
     Raises:
-        DefinitionRefused: a kind is neither.
+        DefinitionRefused: a kind is none of them.
         NotSimulated: this code is in no execution.
 
     Checkpoint: never.
     """
-    unknown = [kind for kind in kinds if kind not in (RANDOM, CLOCKS)]
+    unknown = [kind for kind in kinds if kind not in (RANDOM, CLOCKS, PROCESSES)]
     if unknown:
-        raise DefinitionRefused("leave_real()", f'"{RANDOM}", "{CLOCKS}", or both', unknown[0])
-    if current_scheduler() is None:
+        raise DefinitionRefused("leave_real()", f'some of "{RANDOM}", "{CLOCKS}", "{PROCESSES}"', unknown[0])
+    scheduler = current_scheduler()
+    if scheduler is None:
         raise NotSimulated("be asked to leave anything real from outside of it", "call it in the program")
-    _current[-1].decided.leave_real(frozenset(kinds or (RANDOM, CLOCKS)))
+    real = frozenset(kinds or (RANDOM, CLOCKS))
+    scheduler.record.caveats.update(f"real {kind}" for kind in real)
+    _current[-1].decided.leave_real(real)

@@ -161,7 +161,10 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
     if fault is not None:
         return fault
     stopped = isinstance(error, StepLimit) and not isinstance(error, Livelock)
-    return Execution(record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order)
+    caveats = frozenset(record.caveats)
+    return Execution(
+        record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order, caveats
+    )
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

@@ -65,7 +65,9 @@ class ExecutionRecord:
         self.order = "any"
         #: The choices that no task's step makes, or None.
         self.extra: ExtraChoices | None = None
-        #: The worker threads that the program has started, by the tasks that stand for them.
+        #: What a claim has to say of it besides, in words.
+        self.caveats: set[str] = set()
+        #: The worker threads and children that the program has started, by the tasks that stand for them.
         self.threads: dict[Task, Any] = {}
         #: So many seconds on the wall each may keep the turn.
         self.thread_seconds = 10.0

@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import CALLBACKS, TaskPath, key_of_path, path_of_thread
+from toolrt.sim._paths import CALLBACKS, PROCESS, TaskPath, key_of_path, path_of_process, path_of_thread
 from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
@@ -39,6 +39,7 @@ class Actor:
         "name",
         "passed",
         "path",
+        "processes",
         "since",
         "spawned",
         "task",
@@ -56,6 +57,8 @@ class Actor:
         self.spawned = 0
         #: How many worker threads it has started.
         self.threads = 0
+        #: How many child processes it has started.
+        self.processes = 0
         #: How many things it has made that are named by their maker.
         self.made = 0
         #: The step before which it was last spawned or woken.
@@ -124,7 +127,7 @@ class Roster:
         #: first task does not wait for.
         self.callbacks: Actor | None = None
         self.has_beside = False
-        #: The worker threads that have not ended: the tasks whose steps are theirs, in the order they were started.
+        #: The worker threads and processes that have not ended: the tasks whose steps are theirs, in order of start.
         self.threads: dict[Task, Actor] = {}
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
         self.origin = -1
@@ -137,11 +140,15 @@ class Roster:
         things.actors, things.actor_of = self.actors, self.actors.__getitem__
         self._seam.owns, self._seam.key_of = self.actors.__contains__, self.key_of
         self._seam.count_runnable, self._seam.refused = self._count_others, refuse
-        self._seam.adopts, self._seam.count_threads = self.adopt_callbacks, self.threads.__len__
+        self._seam.adopts, self._seam.count_threads = self.adopt_callbacks, self._count_beside
 
     def _count_others(self) -> int:
         """Give how many tasks can run beside the one that steps."""
         return len(self.ready) - (self.place >= 0)
+
+    def _count_beside(self) -> int:
+        """Give how many living tasks stand for threads and processes."""
+        return sum(task in self._seam.tasks for task in self.threads)
 
     def begin_first(self) -> Actor:
         """Let the first of the enabled tasks step."""
@@ -236,12 +243,13 @@ class Roster:
         else:
             self.later.append(actor)
 
-    def begin_thread(self, act: Callable[[], Awaitable[None]], name: str) -> Task:
+    def begin_thread(self, act: Callable[[], Awaitable[None]], name: str, *, is_process: bool = False) -> Task:
         """Begin a task whose steps are those of a thread that the running step starts, and give it.
 
         Args:
             act: takes the steps.
             name: the thread's.
+            is_process: whether it is a child process, and no thread.
         """
         starter = self.actors[self._seam.current_task()]  # type: ignore[index]
         with self._seam.between_steps():
@@ -249,6 +257,9 @@ class Roster:
         if starter is self.callbacks or starter.name.startswith(CALLBACKS):
             path = starter.path.child(starter.spawned)
             starter.spawned += 1
+        elif is_process:
+            path = path_of_process(starter.path, starter.processes)
+            starter.processes += 1
         else:
             path = path_of_thread(starter.path, starter.threads)
             starter.threads += 1
@@ -275,8 +286,12 @@ class Roster:
             parent = self.spawner or parent
             if parent is None:
                 return None
-            path = parent.path.child(parent.spawned)
+            is_process = parent.name.startswith(PROCESS)
+            path = parent.path.child(2 * parent.spawned + 1 if is_process else parent.spawned)
             parent.spawned += 1
+            if is_process:
+                actor = self.actors[task] = self.threads[task] = Actor(task, path, self.origin)
+                return actor
         actor = self.actors[task] = Actor(task, path, self.origin)
         return actor
 

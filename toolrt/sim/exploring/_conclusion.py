@@ -46,6 +46,8 @@ class Evidence:
     difference: str | None = None
     #: The first foreign task or callback that ran; None: none did.
     beside: str | None = None
+    #: What the claim has to say of them besides.
+    caveats: frozenset[str] = frozenset()
     #: How a sample contradicts the search's reduction; None: none does, or none was drawn.
     contradiction: str | None = None
     #: What was not run, or not run again as it was; None: nothing.
@@ -123,6 +125,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     actors = named_actors(*extra)
     if task.tracking is not None:
         actors.append(f"track={task.tracking}")
+    actors += sorted(seen.caveats)
     if actors:
         claim += f" with {', '.join(actors)}"
     arguments, program = arguments_for(*extra), task.bound()

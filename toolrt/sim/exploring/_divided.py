@@ -259,7 +259,7 @@ class Divided:
             execution = yield from self._run(recorded)
             named.append((execution.outcome, count, recorded.place))
             self._compare(recorded, execution)
-        seen = Evidence(tally.executions, tally.failed, tally.undecided, beside=tally.beside)
+        seen = Evidence(tally.executions, tally.failed, tally.undecided, beside=tally.beside, caveats=tally.caveats)
         seen.interrupted = self._interrupted
         for outcome, count, _ in sorted(named, key=lambda each: each[2]):
             seen.count(outcome, count)

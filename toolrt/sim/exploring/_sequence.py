@@ -71,6 +71,7 @@ def exploration(
         search.learn(execution)
         first = first or execution
         seen.beside = seen.beside or execution.beside
+        seen.caveats |= execution.caveats
         choices = execution.choices
         repeats.note(execution, seen.count(execution.outcome), choices)
         judgement = judge(execution, check)

@@ -58,6 +58,8 @@ class Tally:
     #: How two executions differ that must be alike, and what ran beside the program's tasks; None: neither was seen.
     difference: str | None = None
     beside: str | None = None
+    #: What the claim has to say of them besides.
+    caveats: frozenset[str] = frozenset()
 
     def note(
         self,
@@ -72,6 +74,7 @@ class Tally:
         self.failed += judgement.failed
         self.undecided += judgement.undecided
         self.beside = self.beside or execution.beside
+        self.caveats |= execution.caveats
         choices = execution.choices
         if repeats:
             self.schedules.add(fingerprint(choices))
@@ -98,6 +101,7 @@ class Tally:
             self._add_other(number, count, first)
         self.difference = self.difference or other.difference
         self.beside = self.beside or other.beside
+        self.caveats |= other.caveats
         self.schedules |= other.schedules
         self.failures += other.failures
         self._trim()

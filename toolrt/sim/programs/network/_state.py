@@ -76,13 +76,14 @@ class NetworkState:
         name = HOST.get()
         return self._first if name is None else self.addresses.hosts.get(name, self._first)
 
-    def _new_name(self) -> Resource:
+    def name_new(self, kind: str) -> Resource:
+        """Name something that the running step makes, the same in every schedule."""
         scheduler = current_scheduler()
         made = None if scheduler is None else scheduler.roster.name_thing()
         if made is None:
             self._outside += 1
-            return ("socket", "outside", self._outside)
-        return ("socket", *made)
+            return (kind, "outside", self._outside)
+        return (kind, *made)
 
     def open(self, family: int, kind: int, proto: int) -> Endpoint:
         """Make a socket.
@@ -101,7 +102,7 @@ class NetworkState:
         made, only = found
         if proto not in (0, only):
             raise failed(errno.EPROTONOSUPPORT)
-        endpoint: Endpoint = made(self, self.here(), family, kind, proto, self._new_name())
+        endpoint: Endpoint = made(self, self.here(), family, kind, proto, self.name_new("socket"))
         endpoint.default_proto = only
         return endpoint
 

@@ -83,6 +83,7 @@ def _starts(real: Callable[..., None], mine: _Mine) -> Callable[..., None]:
         thread = SimulatedThread(seam, scheduler, fn, deliver, name)
         task = scheduler.roster.begin_thread(thread.act, name or "worker thread")
         scheduler.record.threads[task] = thread
+        scheduler.record.caveats.add("threads atomic between hand-overs")
         thread.task, thread.name = task, scheduler.roster.actors[task].name
 
     return start_thread_soon

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import CANCEL, CLOCK, THREAD
+from toolrt.sim._paths import CANCEL, CLOCK, PROCESS, THREAD
 from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
 from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
 from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
@@ -124,7 +124,7 @@ class CurrentExecution:
                 may.update(
                     name
                     for name in enabled
-                    if name is CLOCK or name.startswith(CANCEL) or (in_passes and name.startswith(THREAD))
+                    if name is CLOCK or name.startswith(CANCEL) or (in_passes and name.startswith((THREAD, PROCESS)))
                 )
             previous = node.previous = latest.get(name, -1)
             # Nothing that was not there before a rest can be run before it.

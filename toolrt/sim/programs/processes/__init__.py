@@ -1,0 +1,12 @@
+"""Child processes that a script, or a real command, answers for.
+
+Its parts, from the ground up: `_pipes` (what a program and its child have in common), `_child` (one running child),
+`_declared` (`sim.Process`), `_real` (a real command under a child's name), and `_installed` (what of Trio is replaced).
+"""
+
+from toolrt.sim.programs.processes import _installed
+from toolrt.sim.programs.processes._child import ChildProcess
+from toolrt.sim.programs.processes._declared import Process
+
+__all__ = ["ChildProcess", "Process"]
+del _installed

@@ -1,0 +1,88 @@
+"""A real command that answers for a child process.
+
+Rules.  The command is started when the child begins, and is run to its end once the program has closed its standard
+input: in one step, in real time, while virtual time stands still.  Then the child writes what the command wrote, and
+ends as it did: when the program sees that is the explorer's choice.
+
+Limits.  A command that answers before its input has ended is not met: to the program it looks as one that waits.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import trio
+
+from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import Seam
+from toolrt.sim.engine._scheduler import Scheduler
+from toolrt.sim.programs.processes._child import ChildProcess
+from toolrt.sim.programs.processes._pipes import end_of
+
+__all__ = ["RealCommand"]
+
+
+class RealCommand:
+    """The script of a child that is a real command.
+
+    Args:
+        command: what is run.
+        scheduler: the execution.
+    """
+
+    def __init__(self, command: Any, scheduler: Scheduler) -> None:
+        self._command = command
+        self._scheduler = scheduler
+        self._popen: Any = None
+        self._seam: Any = None
+        self._reads = False
+
+    def begin(self, seam: Seam, options: Any) -> None:
+        """Start it.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        piped = {
+            name: subprocess.PIPE for name in ("stdin", "stdout", "stderr") if end_of(options.get(name)) is not None
+        }
+        self._reads = "stdin" in piped
+        if "stdout" in piped and options.get("stderr") == options["stdout"]:
+            piped["stderr"] = subprocess.STDOUT
+        self._seam = seam
+        with seam.between_steps():
+            self._popen = subprocess.Popen(self._command, **{**options, **piped})
+
+    async def __call__(self, child: ChildProcess) -> int:
+        try:
+            given = [chunk async for chunk in child.stdin] if self._reads else []
+            outputs = self._finish(b"".join(given))
+        finally:
+            if self._popen.poll() is None:
+                self._end()
+        for stream, data in zip((child.stdout, child.stderr), outputs, strict=True):
+            if data:
+                await stream.send_all(data)
+        await trio.lowlevel.checkpoint()
+        return int(self._popen.returncode)
+
+    def _finish(self, given: bytes) -> tuple[bytes | None, bytes | None]:
+        seconds = self._scheduler.record.thread_seconds
+        with self._seam.between_steps():
+            try:
+                written: tuple[bytes | None, bytes | None] = self._popen.communicate(
+                    given if self._reads else None, seconds
+                )
+            except subprocess.TimeoutExpired:
+                self._end()
+            else:
+                return written
+        raise NotSimulated(
+            f"wait more than {seconds:g} seconds for a real process", "give it more with sim.thread_seconds"
+        )
+
+    def _end(self) -> None:
+        with self._seam.between_steps():
+            self._popen.kill()
+            self._popen.communicate()
