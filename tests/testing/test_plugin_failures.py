@@ -181,7 +181,7 @@ async def test_it():
     code, output = inner(text, "--explore-database", "kept")
     assert code == 1, output
     assert "NotSimulated" in output
-    assert "stand-in" in output
+    assert "sim.Process" in output
     assert "--explore-replay" not in output
 
 
