@@ -5,11 +5,12 @@ dict's set of keys: two tasks that write different keys that are there do not co
 the order of the keys is then decided.  Lists, sets and deques are one resource each.  Whatever looks at all of a
 container reads all of it.
 
-What is below is not watched.  A step that reaches something that can change below a watched value (a dict in a dict, an
-object in an attribute, ``__dict__``) may have done anything, and so may every step after it in that execution: the
-program may have kept what it reached.  What reports for itself (a `Cell`, what is watched, Trio's primitives) is no
-reason.  A container that is another one after a step in which nothing was reported written to it (``heapq`` and other C
-code work without its methods) was changed by that step, which may then have done anything, too.
+What attributes and items hold when `watch` is called is watched, too, as `_watch_below` says, unless ``deep=False``.
+A step that reaches something else below a watched value that can change (what was stored later, ``__dict__``) may have
+done anything, and so may every step after it in that execution: the program may have kept what it reached.  What
+reports for itself (a `Cell`, what is watched, Trio's primitives) is no reason.  A container that is another one after a
+step in which nothing was reported written to it (``heapq`` and other C code work without its methods) was changed by
+that step, which may then have done anything, too.
 
 Limits.  An object is watched in place: its class is replaced by a subclass that looks and compares the same.  A
 dict, list, set or deque is copied, and so are those among an object's attributes; code that holds the old one is not
@@ -19,13 +20,6 @@ watched set) is not seen.
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import enum
-import fractions
-import pathlib
-import re
-import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -33,15 +27,23 @@ from itertools import count
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
-import trio
-
 from toolrt import probe
 from toolrt._plain import stable_text
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import Resource
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._watched_contents import WATCHED_OUTSIDE, WatchedContents
-from toolrt.sim.programs._cell import OUTSIDE, Cell
+from toolrt.sim.programs._cell import OUTSIDE
+from toolrt.sim.programs._watch_below import (
+    DEPTH_MOST,
+    REPORTING,
+    VALUES,
+    Below,
+    attributes_of,
+    copied,
+    is_frozen,
+    name_of_attribute,
+)
 
 __all__ = ["watch"]
 
@@ -54,62 +56,25 @@ _ATOMS = (int, float, complex, str, bytes, tuple, frozenset, bool, range, type(N
 # What a class has that is no data.
 _NO_DATA = (FunctionType, BuiltinFunctionType, property, classmethod, staticmethod)
 
-# What cannot change, and holds nothing that can.
-_VALUES = (
-    int,
-    float,
-    complex,
-    str,
-    bytes,
-    range,
-    type(None),
-    type(...),
-    type(NotImplemented),
-    enum.Enum,
-    decimal.Decimal,
-    fractions.Fraction,
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    datetime.tzinfo,
-    uuid.UUID,
-    pathlib.PurePath,
-    re.Pattern,
-    type,
-    FunctionType,
-    ModuleType,
-)
-
-# What says for itself what happens to it.
-_REPORTING = (
-    Cell,
-    trio.Event,
-    trio.Lock,
-    trio.StrictFIFOLock,
-    trio.Semaphore,
-    trio.Condition,
-    trio.CapacityLimiter,
-    trio.CancelScope,
-    trio.MemorySendChannel,
-    trio.MemoryReceiveChannel,
-    trio.lowlevel.ParkingLot,
-    trio.lowlevel.RunVar,
-)
-
 _outside = count()
 
-# What watched things are called, by id; an entry goes with its object.
-_names: dict[int, tuple[Resource, Any]] = {}
+# What watched things are called, by id; an entry goes with its object.  The last part gives the record of the execution
+# to which the name belongs; None: the name stays.
+_names: dict[int, tuple[Resource, Any, Any]] = {}
 _watching: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+_subclasses: weakref.WeakSet[type] = weakref.WeakSet()
 
 
-def watch(thing: T, name: str | None = None) -> T:
-    """Give `thing`, with every access to it seen by the simulator.
+def watch(thing: T, name: str | None = None, *, deep: bool = True) -> T:
+    """Give `thing`, with every access to it seen by the simulator, and to what is reached from it.
 
     Args:
         thing: an object with attributes, which is watched in place, or a dict, list, set or deque, which is copied.
         name: what its accesses are called; without one it is called after the task that watches it first, so call
             it inside the program.
+        deep: whether what its attributes and items hold is watched, too, at any depth: objects of classes of your own
+            in place, and dicts, lists, sets and deques that nothing else holds.  They are called by their paths, as
+            ``account.items[0].n``.
 
     Raises:
         DefinitionRefused: it cannot change (a number, a tuple), is code, or its class admits no subclass; or the
@@ -126,11 +91,14 @@ def watch(thing: T, name: str | None = None) -> T:
     """
     if name is not None and not isinstance(name, str):
         raise DefinitionRefused("watch(name)", "a string or None", name)
-    if id(thing) in _names:
+    known = _name_of(thing)
+    if known is not None:
+        if deep:
+            _below().go_into(thing, known)
         return thing
     if isinstance(thing, (*_CODE, *_ATOMS)):
         raise DefinitionRefused("watch(thing)", "an object that can change, or a dict, list, set or deque", thing)
-    return _watched(thing, _new_name(name))  # type: ignore[no-any-return]
+    return _watched(thing, _new_name(name), _below() if deep else None)  # type: ignore[no-any-return]
 
 
 def _new_name(name: str | None) -> Resource:
@@ -142,26 +110,56 @@ def _new_name(name: str | None) -> Resource:
     return ("watched", *made_by) if made_by else ("cell", OUTSIDE, "watched", next(_outside))
 
 
-def _watched(thing: Any, name: Resource) -> Any:
+def _below() -> Below:
+    scheduler = current_scheduler()
+    # What is below may be there before the next execution, which then must not see it before it is watched.
+    during = None if scheduler is None else weakref.ref(scheduler.record)
+    return Below(_COPIES, lambda thing, name: _is_watched(thing, name, during), _name_of)
+
+
+def _is_watched(thing: Any, name: Resource, during: Any) -> bool:
+    """Watch an object in place, or a copy, and say whether that is possible."""
+    if type(thing) not in _WATCHED:
+        try:
+            _change_class(thing)
+        except TypeError:
+            return False
+    _remember(thing, name, during)
+    return True
+
+
+def _change_class(thing: Any) -> None:
+    cls = type(thing)
+    if cls not in _subclasses:
+        thing.__class__ = _subclass(cls)
+
+
+def _watched(thing: Any, name: Resource, below: Below | None = None) -> Any:
     kind = _COPIES.get(type(thing))
     if kind is not None:
-        # A deque has a length to keep.
-        copy = kind(thing, thing.maxlen) if isinstance(thing, deque) else kind(thing)
+        copy = copied(kind, thing)
+        if below is not None:
+            below.go_into(copy, name, spare=1)
         _remember(copy, name)
         return copy
-    cls = type(thing)
     try:
-        thing.__class__ = _subclass(cls)
+        _change_class(thing)
     except TypeError as error:
         raise DefinitionRefused("watch(thing)", f"an object whose class admits a subclass ({error})", thing) from None
     _remember(thing, name)
-    for attribute, value in _attributes(thing):
+    for attribute, value in attributes_of(thing):
         if type(value) in _COPIES:
-            object.__setattr__(thing, attribute, _watched(value, (*name, attribute)))
+            copy = copied(_COPIES[type(value)], value)
+            object.__setattr__(thing, attribute, copy)
+            if below is not None:
+                below.go_into(copy, name, f".{attribute}", 1, spare=1)
+            _remember(copy, (*name, attribute))
+    if below is not None:
+        below.go_into(thing, name)
     return thing
 
 
-def _remember(thing: Any, name: Resource) -> None:
+def _remember(thing: Any, name: Resource, during: Any = None) -> None:
     if type(thing) in _WATCHED:
         contents = WatchedContents(thing, name)
         scheduler = current_scheduler()
@@ -175,26 +173,15 @@ def _remember(thing: Any, name: Resource) -> None:
     except TypeError:
         # It stays for good, or its id could become another's.
         kept = thing
-    _names[key] = (name, kept)
+    _names[key] = (name, kept, during)
 
 
 def _name_of(thing: Any) -> Resource | None:
     entry = _names.get(id(thing))
-    return None if entry is None else entry[0]
-
-
-def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Give the attributes an object has of its own."""
-    try:
-        own = object.__getattribute__(thing, "__dict__")
-    except AttributeError:
-        own = {}
-    yield from list(own.items())
-    for cls in type(thing).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            if not slot.startswith("__") and hasattr(thing, slot):
-                yield slot, object.__getattribute__(thing, slot)
+    if entry is None or entry[2] is None:
+        return None if entry is None else entry[0]
+    record = entry[2]()
+    return None if record is None or record.over else entry[0]
 
 
 # ---------------------------------------------------------------------- what is below
@@ -220,28 +207,18 @@ def _all_reached(values: Iterable[Any]) -> None:
 
 def _can_change(value: Any, depth: int = 0) -> bool:
     """Say whether what can change and does not report is reached through `value`."""
-    if isinstance(value, _VALUES):
+    if isinstance(value, VALUES):
         return False
     if isinstance(value, (tuple, frozenset)):
         # One that holds itself, or is too deep to look into, may hold anything.
-        return depth > _DEPTH_MOST or any(_can_change(item, depth + 1) for item in value)
+        return depth > DEPTH_MOST or any(_can_change(item, depth + 1) for item in value)
     if isinstance(value, (MethodType, BuiltinFunctionType)):
         return _can_change(value.__self__, depth + 1)
-    if isinstance(value, _REPORTING) or id(value) in _names:
+    if isinstance(value, REPORTING) or _name_of(value) is not None:
         return False
-    if depth <= _DEPTH_MOST and _is_frozen(type(value)):
-        return any(_can_change(item, depth + 1) for _, item in _attributes(value))
+    if depth <= DEPTH_MOST and is_frozen(type(value)):
+        return any(_can_change(item, depth + 1) for _, item in attributes_of(value))
     return True
-
-
-_DEPTH_MOST = 20
-
-
-def _is_frozen(cls: Any) -> bool:
-    """Say whether instances of `cls` are values: frozen by dataclasses or attrs."""
-    parameters = getattr(cls, "__dataclass_params__", None)
-    frozen = parameters is not None and parameters.frozen
-    return frozen or (hasattr(cls, "__attrs_attrs__") and cls.__setattr__.__name__ == "_frozen_setattrs")
 
 
 # ---------------------------------------------------------------------- objects
@@ -250,7 +227,7 @@ def _is_frozen(cls: Any) -> bool:
 def _subclass(cls: type) -> type:
     found = _watching.get(cls)
     if found is None:
-        found = _watching[cls] = type(cls)(
+        found = type(cls)(
             cls.__name__,
             (cls,),
             {
@@ -265,6 +242,8 @@ def _subclass(cls: type) -> type:
                 "__hash__": cls.__hash__,
             },
         )
+        _watching[cls] = found
+        _subclasses.add(found)
     return found
 
 
@@ -286,7 +265,7 @@ def _attribute(thing: Any, attribute: str, write: bool) -> None:
     if sink is not None:
         name = _name_of(thing)
         if name is not None:
-            sink.access((*name, attribute), write)
+            sink.access(name_of_attribute(name, attribute), write)
 
 
 def _getting(cls: Any) -> Callable[[Any, str], Any]:
@@ -297,7 +276,7 @@ def _getting(cls: Any) -> Callable[[Any, str], Any]:
         if is_data:
             _attribute(self, attribute, False)
         value = cls.__getattribute__(self, attribute)
-        if (is_data or attribute in _ALL_OF_IT) and id(self) in _names:
+        if (is_data or attribute in _ALL_OF_IT) and _name_of(self) is not None:
             _reached(value)
         return value
 
@@ -312,7 +291,7 @@ def _setting(cls: Any) -> Callable[[Any, str, Any], None]:
             if type(value) in _COPIES:
                 name = _name_of(self)
                 if name is not None:
-                    value = _watched(value, (*name, attribute))
+                    value = _watched(value, name_of_attribute(name, attribute))
         cls.__setattr__(self, attribute, value)
 
     return put
@@ -353,10 +332,10 @@ def _reporting(base: Any, method: str, write: bool) -> Any:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         _whole(self, write)
-        if not (one or blind) and id(self) in _names:
+        if not (one or blind) and _name_of(self) is not None:
             _all_reached(base.__iter__(self))
         value = real(self, *args, **kwargs)
-        if one and id(self) in _names:
+        if one and _name_of(self) is not None:
             # A slice is a new list of them.
             _all_reached(value if type(value) is list else (value,))
         return value
@@ -372,7 +351,7 @@ def _iterating(base: Any, method: str) -> Any:
         # It may go on in a later step.
         _whole(self, False)
         for item in real(self):
-            if id(self) in _names:
+            if _name_of(self) is not None:
                 _reached(item)
             yield item
             _whole(self, False)
