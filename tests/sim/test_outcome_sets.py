@@ -136,6 +136,13 @@ def test_no_collection_is_refused(outcomes: Any) -> None:
         sim.explore(_counting(), outcomes=outcomes)
 
 
+@pytest.mark.parametrize("bug", [1, "lost", {1: "lost"}])
+def test_bug_that_is_no_collection_is_refused(bug: Any) -> None:
+    """A text is no set of its letters; nothing is run for it."""
+    with pytest.raises(DefinitionRefused, match="a set, or a list, of outcomes"):
+        sim.compare(_counting(), _counting(), bug=bug)
+
+
 def test_repair_that_allows_no_more_passes() -> None:
     """The lock takes the bug away and adds nothing."""
     found = sim.compare(_counting(), _counting(guarded=True), sim.Exhaustive(), bug={1})

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from toolrt.errors import DefinitionRefused
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._explore import explore
@@ -119,13 +120,16 @@ def compare(
         >>> print(sim.compare(original, repair, sim.Exhaustive(), bug={1}).verdict)
         PASS
     """
+    if isinstance(bug, str | bytes | Mapping) or not isinstance(bug, Iterable):
+        raise DefinitionRefused("compare(bug)", "a set, or a list, of outcomes", bug)
+    bug = named_outcomes(bug)
     first = _Outcomes(check)
     before = explore(original, strategy, first, **how)
     known = dict(first.schedules)
     second = _Outcomes(check)
     after = explore(repair, strategy, second, **how)
     made = dict(second.schedules)
-    wrong = (*named_outcomes(bug), *first.failed)
+    wrong = (*bug, *first.failed)
     gained = {outcome: execution.schedule for outcome, execution in made.items() if outcome not in known}
     still = {outcome: execution.schedule for outcome, execution in made.items() if outcome in wrong}
     if still or after.failed or (gained and before.complete):
