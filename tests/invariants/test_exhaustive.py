@@ -15,7 +15,7 @@ from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.invariants import KINDS, LAWS, MUTANTS, BatchProgress, Mix, all_batches, exhaust, exhaust_each
 from toolrt.invariants._exhaustive import DIMENSIONS, left_out
 from toolrt.invariants.mixes import _sittings
-from toolrt.invariants.script import Fail, Pause, ReadCell, Say, Scripted
+from toolrt.invariants.script import Fail, OverwriteState, Pause, ReadCell, Say, Scripted, SeeState
 
 # Test runners have threads of their own; a worker runs nothing but the simulator.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
@@ -127,6 +127,7 @@ def all_seen(mix: Mix, strategy: sim.Strategy) -> tuple[set[str], sim.Report]:
 
 SPEAKS = Scripted([Say("one"), Pause(), Say("two")], says="safe")
 STOPS = Scripted([Fail("broken")], says="safe", stops=True)
+OVERWRITES = Scripted([SeeState("x"), OverwriteState("x", "b")], says="safe")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,8 @@ STOPS = Scripted([Fail("broken")], says="safe", stops=True)
         Mix([Scripted([Say("no")], says="safe", approval="deny"), KINDS["says something"]]),
         Mix([KINDS["reads a cell"]], cancel_after=0.0),
         Mix([KINDS["says something"], KINDS["unknown"]], delays=[0.0, 1.0]),
+        Mix([KINDS["sees and changes the state"], OVERWRITES], state={"x": "0"}),
+        Mix([KINDS["sees and changes the state"], STOPS], state={"x": "0"}),
     ],
     ids=str,
 )
@@ -157,6 +160,12 @@ def test_bookkeeping_alone_orders_few_steps() -> None:
     """Two tools that meet nowhere, and a reader: 12 traces where every step that reported nothing made it 337."""
     report = sim.explore(Mix([KINDS["writes the cell"], KINDS["writes another cell"]]).program(), sim.DPOR())
     assert report.claim == "exhaustive(traces=12)"
+
+
+def test_merge_of_modifiers_that_ran_before_orders_few_steps() -> None:
+    """The step of the merge runs no modifier then: 4 traces where it counted as one that may do anything made it 11."""
+    report = sim.explore(Mix([KINDS["sees and changes the state"]], state={"x": "0"}).program(), sim.DPOR())
+    assert report.claim == "exhaustive(traces=4)"
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolrt import probe
-from toolrt.model import Progress, ResultReady, Update
+from toolrt.model import Progress, ResultReady, State, Update
+from toolrt.order._merge import are_applied
 from toolrt.order._record import CallRecord, LaneRecord
 
 __all__ = [
@@ -95,11 +96,14 @@ def starts_lane(batch_id: str, own_code: bool) -> None:
         probe.vouch()
 
 
-def merges(batch_id: str, lane: LaneRecord, own_code: bool) -> None:
-    """A lane's modifiers are merged; `own_code` as for `starts_lane`."""
+def merges(batch_id: str, lane: LaneRecord, state: State, by_itself: bool) -> None:
+    """A lane's modifiers are merged into `state`; `by_itself`: no hook and no parent batch hears of it.
+
+    Most modifiers ran when their call's result was fixed, so only the runtime's code runs in the step of the merge.
+    """
     _touches("batch", batch_id, 0, False)
     _touches("merge", batch_id, lane.index, True)
-    if own_code:
+    if by_itself and are_applied(state, lane.modified):
         probe.vouch()
 
 

@@ -37,7 +37,7 @@ from toolrt.model._watched_state import (
 )
 from toolrt.order._record import CallRecord
 
-__all__ = ["MergedCall", "applied", "has_changed", "merged", "stale_part"]
+__all__ = ["MergedCall", "applied", "are_applied", "has_changed", "merged", "stale_part"]
 
 
 @attrs.frozen(eq=False)
@@ -158,6 +158,15 @@ def has_changed(part: Part, seen: State, now: State) -> bool:
         return not bool(old == new)
     except Exception:
         return True  # values that cannot be compared
+
+
+def are_applied(state: State, calls: Iterable[CallRecord]) -> bool:
+    """Whether the modifiers of `calls` have been applied to `state` already, so that `merged` runs none of them."""
+    for call in sorted(calls, key=_call_index):
+        if call.merged is None or call.merged.before is not state:
+            return False
+        state = call.merged.after
+    return True
 
 
 def merged(lane: int, state: State, calls: Iterable[CallRecord]) -> StateMerged:

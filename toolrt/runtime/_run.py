@@ -471,8 +471,8 @@ class BatchRun:
         machine = self.machine
         lane = machine.lanes[machine.current]
         if probe.implied is not None:
-            own_code = not lane.modified and not self._tells and self.lease is None
-            _footprints.merges(self.batch_id, lane, own_code)
+            by_itself = not self._tells and self.lease is None
+            _footprints.merges(self.batch_id, lane, self.state, by_itself)
         try:
             self._apply(lane)
         except (KeyboardInterrupt, SystemExit) as error:
