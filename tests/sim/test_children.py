@@ -333,6 +333,17 @@ def test_real_command_that_is_not_there_raises() -> None:
     assert sim.run(program).value == 0
 
 
+def test_real_exit_codes_are_kept() -> None:
+    """A number of its own, or the signal that ended it."""
+
+    async def program() -> tuple[int, int]:
+        sim.leave_real("processes")
+        codes = [(await trio.run_process(text, shell=True, check=False)).returncode for text in ("exit 3", "kill $$")]
+        return codes[0], codes[1]
+
+    assert sim.run(program).value == (3, -15)
+
+
 def test_claim_says_what_threads_are() -> None:
     """A claim with threads says how far it goes."""
 
@@ -340,3 +351,70 @@ def test_claim_says_what_threads_are() -> None:
         await trio.to_thread.run_sync(int)
 
     assert sim.explore(program, sim.DPOR()).claim.endswith(" with threads atomic between hand-overs")
+
+
+async def _two_writes(child: sim.ChildProcess) -> None:
+    await child.stdout.send_all(b"a")
+    await child.stdout.send_all(b"b")
+
+
+async def _signalled() -> tuple[bytes, int]:
+    with sim.Process("two", _two_writes):
+        process = await trio.lowlevel.open_process(["two"], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.terminate()
+        return b"".join([chunk async for chunk in process.stdout]), await process.wait()
+
+
+async def _script_with_tasks() -> int:
+    async def script(child: sim.ChildProcess) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child.stdout.send_all, b"a")
+
+    with sim.Process("tasks", script):
+        process = await trio.lowlevel.open_process(["tasks"], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        chunks = [chunk async for chunk in process.stdout]
+        return len(chunks) if process.poll() is None else -1
+
+
+@pytest.mark.parametrize("order", _ORDERS)
+@pytest.mark.parametrize("program", [_signalled, _script_with_tasks])
+def test_reduction_leaves_no_outcome_out(program, order: str) -> None:
+    """DPOR finds every outcome that all schedules together have."""
+    everything = sim.explore(program, sim.Exhaustive(), lambda execution: True, order=order, max_executions=3_000)
+    assert everything.complete, everything
+    assert _outcomes(program, order) == set(everything.outcomes)
+
+
+def test_signal_comes_at_any_moment() -> None:
+    """Before the script has begun, between two writes, behind the last one, and too late."""
+    assert _outcomes(_signalled) == {(b"", -15), (b"a", -15), (b"ab", -15), (b"ab", 0)}
+
+
+def test_schedule_names_processes() -> None:
+    """A process has a name of its own, its script's tasks as well, and a schedule is replayed in both forms."""
+    execution = sim.run(_script_with_tasks, sim.RandomWalk(0))
+    text = str(execution.schedule)
+    assert "process.0" in text
+    assert "process.0.1" in text
+    assert sim.replay(_script_with_tasks, execution.schedule).value == execution.value
+    assert sim.replay(_script_with_tasks, sim.Schedule.from_json(execution.schedule.to_json())).value == execution.value
+
+
+def test_real_process_ends_with_its_execution() -> None:
+    """One that the program leaves behind is killed, and one that takes too long decides nothing."""
+
+    async def leaves(*command: str) -> None:
+        sim.leave_real("processes")
+        sim.thread_seconds(0.05)
+        await trio.lowlevel.open_process(command, stdin=subprocess.PIPE)
+
+    async def waits() -> None:
+        sim.leave_real("processes")
+        sim.thread_seconds(0.05)
+        await trio.run_process(["sleep", "20"])
+
+    assert sim.run(lambda: leaves("sleep", "20")).error is None
+    with pytest.raises(NotSimulated, match=r"more than 0\.05 seconds"):
+        raise sim.run(waits).error or AssertionError

@@ -168,6 +168,7 @@ def test_what_trio_does_is_explored(program: Callable[[], Awaitable[Any]]) -> No
 @pytest.mark.parametrize("program", _PROGRAMS)
 def test_what_is_explored_trio_does(program: Callable[[], Awaitable[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain Trio comes to each outcome that its order has here, if chance slows down its threads and its loop."""
+    explored = _explored(program, "trio")
     chance, seen = random.Random(0), set()
     real = trio._core._thread_cache.ThreadCache.start_thread_soon
 
@@ -183,7 +184,6 @@ def test_what_is_explored_trio_does(program: Callable[[], Awaitable[Any]], monke
 
     monkeypatch.setattr(trio._core._thread_cache.ThreadCache, "start_thread_soon", start)
     monkeypatch.setattr(trio.from_thread, "check_cancelled", slowly(trio.from_thread.check_cancelled))
-    explored = _explored(program, "trio")
 
     class SlowLoop(trio.abc.Instrument):
         def before_task_step(self, task: object) -> None:

@@ -186,7 +186,8 @@ class ScriptedPopen:
     @trio.lowlevel.enable_ki_protection
     async def act(self) -> None:
         """Be the process."""
-        code: int | None = None
+        # Unless it comes to an end of its own.
+        code: int = -signal.SIGKILL
         try:
             child = outcome.capture(self._begin)
             if isinstance(child, outcome.Error):
@@ -195,9 +196,10 @@ class ScriptedPopen:
             self._seam.runner.reschedule(self._starter, outcome.Value(self))
             with self._life:
                 await trio.lowlevel.checkpoint()
-                code = await self._run(child.value)
-            if self._life.cancelled_caught:
-                code = -self._fatal
+                ended = await self._run(child.value)
+                # A signal may still come.
+                await trio.lowlevel.checkpoint()
+            code = -self._fatal if self._life.cancelled_caught else ended
             self._close_files()
             await trio.lowlevel.checkpoint()
         except BaseException as error:  # noqa: ASYNC103
@@ -205,8 +207,9 @@ class ScriptedPopen:
             others = error.split(trio.Cancelled)[1] if isinstance(error, BaseExceptionGroup) else error
             if others is not None and not isinstance(others, trio.Cancelled):
                 self._scheduler.refuse(others)
-            return  # noqa: ASYNC104
         finally:
+            if (end := getattr(self._script, "end", None)) is not None:
+                end()
             self._scheduler.roster.threads.pop(trio.lowlevel.current_task(), None)
         touch((*self.name, "exit"), True)
         self.returncode = code
@@ -242,8 +245,9 @@ class ScriptedPopen:
             return -signal.SIGPIPE
         if code is not None and (not isinstance(code, int) or isinstance(code, bool)):
             raise DefinitionRefused("a script's exit code", "a number, or None for 0", code)
+        code = code or 0
         # The operating system keeps one byte.
-        return (code or 0) & 0xFF
+        return code & 0xFF if code > 0 else code
 
     def _close_files(self) -> None:
         for stream in self._streams:

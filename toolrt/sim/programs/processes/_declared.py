@@ -11,8 +11,6 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-import trio
-
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs._chances import choose
@@ -31,7 +29,8 @@ class Process:
     Args:
         name: the command's first word, such as "git": all of it, or its last part where it is a path.
         script: an async function that is the process.  It gets a `ChildProcess`, reads and writes its streams, and
-            returns the exit code (None: 0).  None: the process writes what is given below, and ends.
+            returns the exit code (None: 0; negative: a signal ended it).  None: the process writes what is given
+            below, and ends.
         stdout: what it writes.  Bytes arrive whole or in two parts; several bytes objects are as many writes.
         stderr: the same for its other stream, which it writes to when `stdout` is written.
         returncode: its exit code.
@@ -99,7 +98,6 @@ class Process:
         for stream, output in zip((child.stdout, child.stderr), self._outputs, strict=True):
             for chunk in _parts(output) if isinstance(output, bytes) else output:
                 await stream.send_all(chunk)
-        await trio.lowlevel.checkpoint()
         return self._returncode
 
     def answers_for(self, word: str) -> bool:

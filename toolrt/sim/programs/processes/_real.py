@@ -4,15 +4,14 @@ Rules.  The command is started when the child begins, and is run to its end once
 input: in one step, in real time, while virtual time stands still.  Then the child writes what the command wrote, and
 ends as it did: when the program sees that is the explorer's choice.
 
-Limits.  A command that answers before its input has ended is not met: to the program it looks as one that waits.
+Limits.  A command that answers before its input has ended, or that a signal is to end, is not met: to the program it
+looks like one that waits.
 """
 
 from __future__ import annotations
 
 import subprocess
 from typing import Any
-
-import trio
 
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import Seam
@@ -55,16 +54,11 @@ class RealCommand:
             self._popen = subprocess.Popen(self._command, **{**options, **piped})
 
     async def __call__(self, child: ChildProcess) -> int:
-        try:
-            given = [chunk async for chunk in child.stdin] if self._reads else []
-            outputs = self._finish(b"".join(given))
-        finally:
-            if self._popen.poll() is None:
-                self._end()
+        given = [chunk async for chunk in child.stdin] if self._reads else []
+        outputs = self._finish(b"".join(given))
         for stream, data in zip((child.stdout, child.stderr), outputs, strict=True):
             if data:
                 await stream.send_all(data)
-        await trio.lowlevel.checkpoint()
         return int(self._popen.returncode)
 
     def _finish(self, given: bytes) -> tuple[bytes | None, bytes | None]:
@@ -75,14 +69,16 @@ class RealCommand:
                     given if self._reads else None, seconds
                 )
             except subprocess.TimeoutExpired:
-                self._end()
+                pass
             else:
                 return written
         raise NotSimulated(
             f"wait more than {seconds:g} seconds for a real process", "give it more with sim.thread_seconds"
         )
 
-    def _end(self) -> None:
-        with self._seam.between_steps():
-            self._popen.kill()
-            self._popen.communicate()
+    def end(self) -> None:
+        """Kill it, if it has not ended."""
+        if self._popen is not None and self._popen.poll() is None:
+            with self._seam.between_steps():
+                self._popen.kill()
+                self._popen.communicate()
