@@ -50,6 +50,16 @@ def test_issue8_34_litmus_page_of_a_right_program_says_what_was_shown(toolrt: An
     assert str(again.value) == rows["Value"] == "2"
 
 
+@pytest.mark.parametrize(("name", "meant"), [("two_looks_passes", "order='trio'"), ("plain_two_keys", "track=True")])
+def test_page_says_what_a_replay_needs(toolrt: Any, tmp_path: Path, name: str, meant: str) -> None:
+    """A schedule means the order that it was made in, and its program the tracking."""
+    page = tmp_path / "page.html"
+    assert toolrt("litmus", name, "--html", page).code == 0
+    rows = _bar(page)[1]
+    assert rows["Run it again"].endswith(f", {meant})")
+    assert str(eval(rows["Run it again"], {"sim": sim, "LITMUS": LITMUS}).value) == rows["Value"]
+
+
 def test_issue8_34_explore_page_names_the_law_and_the_replay_command(
     toolrt: Any, response: Path, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

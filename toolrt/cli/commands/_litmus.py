@@ -164,13 +164,16 @@ def _page(program: Litmus, one: Verified) -> view.Page:
     """A schedule that goes wrong beside the nearest one that does not; where none does, the simplest one."""
     named = f'LITMUS["{program.name}"].program'
     if one.failure is None:
+        meant = "".join(
+            f", {name}={value!r}" for name, value in program.settings.items() if value not in ("any", False)
+        )
         execution = sim.run(program.program, sim.Choices(), details=True, **program.settings)
         about = [
             ("PASS", one.claim) if one.ok else ("FAIL", one.problems[0]),
             ("Value", stable_text(execution.outcome)),
             ("Program", f"{program.name}: {program.story}"),
             ("Schedule", execution.schedule.short),
-            ("Run it again", f'sim.replay({named}, "{execution.schedule.short}")'),
+            ("Run it again", f'sim.replay({named}, "{execution.schedule.short}"{meant})'),
         ]
         return view.show(execution, names=["right"], title=program.name, about=about)
     wrong, right = one.failure.compared
