@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from typing import Any
 
@@ -229,16 +230,26 @@ def test_what_is_no_tool_is_refused(wrong: Any) -> None:
         check_tool(wrong, [{}])
 
 
-def test_tool_that_needs_a_thread_is_refused() -> None:
+def test_tool_that_needs_an_event_loop_of_its_own_is_refused() -> None:
     """What cannot be simulated cannot be checked, and is not taken for an answer."""
 
     @tool(safe=True)
-    async def threaded(ctx: Any) -> None:
+    async def looped(ctx: Any) -> None:
         async with trio.open_nursery():
-            await trio.to_thread.run_sync(int)
+            asyncio.new_event_loop()
 
     with pytest.raises(NotSimulated):
-        check_tool(threaded, [{}])
+        check_tool(looped, [{}])
+
+
+def test_tool_with_a_worker_thread_is_checked() -> None:
+    """The simulator steps worker threads, too."""
+
+    @tool(safe=True)
+    async def threaded(ctx: Any) -> int:
+        return await trio.to_thread.run_sync(int)
+
+    check_tool(threaded, [{}])
 
 
 @pytest.mark.parametrize("executions", [0, True, "many"])

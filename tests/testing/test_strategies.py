@@ -22,7 +22,9 @@ def test_mixes_reach_every_outcome(outcome: str) -> None:
     mix = find(
         tool_mixes(cancel=True), lambda drawn: outcome in (simulate(drawn).value or Mix()).outcomes, settings=PATIENT
     )
-    assert len(mix.calls) <= 3
+    # Three at best.  What is found first depends on the constants that Hypothesis reads from the package's source, and
+    # four is the fewest from which its shrinker has not come down to three.
+    assert len(mix.calls) <= 4
 
 
 def test_simplest_mix_is_one_call_that_does_nothing() -> None:
