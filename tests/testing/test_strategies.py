@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from toolrt.errors import DefinitionRefused
 from toolrt.model import Outcome
 from toolrt.testing import Mix, Scripted, completion_orders, schedules, simulate, tool_mixes
@@ -15,13 +16,23 @@ from toolrt.testing import Mix, Scripted, completion_orders, schedules, simulate
 PATIENT = settings(max_examples=2_000, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("outcome", [outcome.value for outcome in Outcome])
-def test_mixes_reach_every_outcome(outcome: str) -> None:
-    """Each of the eight outcomes is drawn."""
-    mix = find(
-        tool_mixes(cancel=True), lambda drawn: outcome in (simulate(drawn).value or Mix()).outcomes, settings=PATIENT
+def _drawn_with(outcome: Outcome, how: settings) -> Mix:
+    return find(
+        tool_mixes(cancel=True), lambda drawn: outcome.value in (simulate(drawn).value or Mix()).outcomes, settings=how
     )
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_mixes_reach_every_outcome(outcome: Outcome) -> None:
+    """Each of the eight outcomes is drawn."""
+    _drawn_with(outcome, settings(PATIENT, phases=[Phase.generate]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outcome", Outcome if FULL else [Outcome.DENIED, Outcome.TIMED_OUT])
+def test_mixes_with_an_outcome_shrink_to_few_calls(outcome: Outcome) -> None:
+    """What fails is shown by a small mix."""
+    mix = _drawn_with(outcome, PATIENT)
     # Three at best.  What is found first depends on the constants that Hypothesis reads from the package's source, and
     # four is the fewest from which its shrinker has not come down to three.
     assert len(mix.calls) <= 4
