@@ -54,9 +54,10 @@ from toolrt.sim.programs._asgi import asgi
 from toolrt.sim.programs._cell import Cell
 from toolrt.sim.programs._chances import choose, faults, scope
 from toolrt.sim.programs._watch import watch
-from toolrt.sim.programs.network import Network
-from toolrt.sim.programs.processes import ChildProcess, Process
-from toolrt.sim.programs.threads import thread_seconds
+from toolrt.sim.programs.network._network import Network
+from toolrt.sim.programs.processes._child import ChildProcess
+from toolrt.sim.programs.processes._declared import Process
+from toolrt.sim.programs.threads._worker import thread_seconds
 from toolrt.sim.programs.tracking._tracking import tracked
 from toolrt.sim.strategies import (
     DPOR,

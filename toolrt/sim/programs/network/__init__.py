@@ -6,7 +6,5 @@ files), `_sockets` (stands in for `socket.socket`), `_waiting`, `_installed`, an
 """
 
 from toolrt.sim.programs.network import _installed
-from toolrt.sim.programs.network._network import Network
 
-__all__ = ["Network"]
 del _installed

@@ -5,8 +5,5 @@ Its parts, from the ground up: `_pipes` (what a program and its child have in co
 """
 
 from toolrt.sim.programs.processes import _installed
-from toolrt.sim.programs.processes._child import ChildProcess
-from toolrt.sim.programs.processes._declared import Process
 
-__all__ = ["ChildProcess", "Process"]
 del _installed

@@ -6,8 +6,5 @@
 
 from toolrt.sim._trio_internals import STAND_INS
 from toolrt.sim.programs.threads._hooks import ThreadStandIn
-from toolrt.sim.programs.threads._worker import thread_seconds
-
-__all__ = ["thread_seconds"]
 
 STAND_INS.append(ThreadStandIn())
