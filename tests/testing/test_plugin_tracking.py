@@ -59,3 +59,23 @@ def test_the_tests_own_module_is_tracked_unless_told_otherwise(inner: Inner) -> 
     code, output = inner(tests, "-rA", "--explore-track", "none")
     assert code == 1
     assert "with track" not in output, output
+
+
+@pytest.mark.process
+def test_failure_that_only_tracking_brings_about_is_none(inner: Inner) -> None:
+    """The test did not ask to be tracked, and its own code does nothing wrong; with ``track=True`` it did ask."""
+    text = """
+import gc, inspect, pytest, trio
+
+@pytest.mark.explore(OPTIONS)
+async def test_it():
+    def function():
+        return [1].pop()
+    await trio.lowlevel.checkpoint()
+    assert inspect.currentframe().f_code is not None
+    assert function.__code__.co_names == ("pop",)
+"""
+    code, output = inner(text.replace("OPTIONS", "executions=3"))
+    assert code == 0, output
+    code, output = inner(text.replace("OPTIONS", "executions=3, track=True"))
+    assert code == 1, output

@@ -107,7 +107,9 @@ def run_pytest(
     python: Path, suite: dict[str, Any], place: Path, options: Sequence[str], seconds: float
 ) -> tuple[int | None, str]:
     """Run pytest on a suite; give its exit code, None when it took too long, and what it wrote."""
-    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *suite["arguments"], *options]
+    # pytest-asyncio is there for this project's tests, and warns in suites that do not configure it.
+    plugins = ["-p", "no:cacheprovider", "-p", "no:asyncio"]
+    command = [str(python), "-m", "pytest", "-q", *plugins, *suite["arguments"], *options]
     known = os.environ | {"PYTHONPATH": str(HERE / "_plugin"), "PYTHONDONTWRITEBYTECODE": "1"}
     known["PATH"] = f"{python.parent}{os.pathsep}{known['PATH']}"
     for name in ("PYTEST_ADDOPTS", "PYTHONHOME"):

@@ -87,6 +87,8 @@ class ExplorationPlan:
     track: bool | str | Collection[str] | None = None
     #: A schedule: only this one is run.
     replay: str | None = None
+    #: Whether the test did not ask for its tracking: a failure that comes with it only is none then.
+    tracks_unasked: bool = False
 
     @property
     def how(self) -> dict[str, Any]:
@@ -220,6 +222,12 @@ def _explore(
         report = sim.explore(program, search, search.check, most, seconds=plan.seconds, **plan.how)
         if example is not None:
             example.spent(time.perf_counter() - began, search.slowest)
+    if report.failures and plan.tracks_unasked:
+        untracked = attrs.evolve(plan, track=[], tracks_unasked=False)
+        same = _replayed(program, untracked, report.failures[0].schedule.short)
+        if same is None or not same.failures:
+            # Rewritten code did something else than the test's own: what it shows is not the test's.
+            return _explore(program, untracked, saved, again, found, example)
     found(report)
     if report.failures:
         _fail(program, plan, report, saved, again, example)
@@ -501,8 +509,8 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 
     Checkpoint: never; call it outside Trio.
     """
-    if "replay" in options or not options.keys() <= attrs.fields_dict(ExplorationPlan).keys():
-        known = [name for name in attrs.fields_dict(ExplorationPlan) if name != "replay"]
+    known = [name for name in attrs.fields_dict(ExplorationPlan) if name not in ("replay", "tracks_unasked")]
+    if not options.keys() <= set(known):
         raise DefinitionRefused("explored()", f"keyword arguments: {', '.join(known)}", sorted(options))
     plan = ExplorationPlan(**options)
     return _decorated(plan, test) if test is not None else functools.partial(_decorated, plan)
@@ -511,7 +519,7 @@ def explored(test: Any = None, /, **options: Any) -> Any:
 def _decorated(plan: ExplorationPlan, test: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
     if not inspect.iscoroutinefunction(test):
         raise DefinitionRefused("explored()", "an async test", test)
-    plan = attrs.evolve(plan, track=names_tracked(plan.track, test))
+    plan = attrs.evolve(plan, track=names_tracked(plan.track, test), tracks_unasked=plan.track is None)
 
     @functools.wraps(test)
     def sync(*args: Any, **kwargs: Any) -> None:

@@ -212,6 +212,7 @@ def _plan(marker: pytest.Mark, config: pytest.Config, test: Callable[..., Any]) 
         seconds=plan.seconds if seconds is None else seconds,
         order=order or (plan.order if "order" in marker.kwargs or not whole_suite else "trio"),
         track=[*names_tracked(track, test), *(name for name in named if name != "none")],
+        tracks_unasked=track is None,
     )
 
 
@@ -372,6 +373,9 @@ class _Explored:
         is_alone = self._found.distinct == 1 and self._plan.replay is None and not self._goes_on
         if is_alone and self._item.stash.get(unmarked_key, False):
             others = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors)
+            if others.failures and self._plan.tracks_unasked:
+                actors = attrs.evolve(self._plan, track=[]).actors
+                others = sim.explore(program, sim.DPOR(), max_executions=2, **actors)
             self._found.alone = others.complete and others.verdict is sim.PASS
             self._found.whole |= self._found.alone
 
