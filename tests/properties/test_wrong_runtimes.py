@@ -92,8 +92,8 @@ WRONG: dict[Patch, int] = {
     leaks_into_snapshots: 400,
     merges_as_calls_end: 400,
     runs_one_too_many: 200,
-    # 98 in the mean of eight seeds (9 to 184).  One draw in sixty takes more than 400, and which one is drawn changes with
-    # the package's source, from which Hypothesis reads constants: a whole run met one.
+    # 98 in the mean of eight seeds (9 to 184).  One draw in sixty takes more than 400, and which one is drawn changes
+    # with the package's source, from which Hypothesis reads constants: a whole run met one.
     forgets_late_denials: 1_000,
     times_out_in_the_queue: 400,
     claims_no_subtrees: 2_000,
