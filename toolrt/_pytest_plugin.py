@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const="",
         metavar="REF",
-        help="as --explore, but pass over tests of which nothing has changed since they were explored; "
+        help="as --explore, but skip each test whose code has not changed since it was explored; "
         "--explore-changed=REF: since the branch left that commit",
     )
     group.addoption("--explore-json", metavar="FILE", help="write what --explore found of each test to this file")

@@ -29,7 +29,7 @@ from toolrt import (
 )
 from toolrt.errors import BatchClosed, DefinitionRefused, MisuseError
 
-WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="nobody")
+WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="unset")
 
 
 @tool(safe=True)

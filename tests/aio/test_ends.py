@@ -56,7 +56,7 @@ def outcomes(batch):
 def run(program: str, *, code: int = 0, packages: str = "") -> str:
     """Run the program in a process of its own, and give what it printed; it must exit with `code`."""
     for package in packages.split():
-        pytest.importorskip(package)
+        pytest.importorskip(package, reason=f"{package} is not installed")
     text = _COMMON + textwrap.dedent(program)
     done = subprocess.run([sys.executable, "-W", "error", "-c", text], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stdout + done.stderr
@@ -227,7 +227,7 @@ def test_a_request_handler_of_starlette_runs_batches() -> None:
 
 def test_pytest_asyncio_runs_tests_with_guests(tmp_path: object) -> None:
     """Each test has a loop of its own, and a Trio test between them runs."""
-    pytest.importorskip("pytest_asyncio")
+    pytest.importorskip("pytest_asyncio", reason="pytest-asyncio is not installed")
     path = f"{tmp_path}/test_both.py"
     with open(path, "w") as file:
         file.write(

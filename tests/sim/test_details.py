@@ -121,7 +121,7 @@ def test_explanation_has_the_names_of_functions_and_variables() -> None:
 
 
 def test_explanation_keeps_the_number_of_what_shares_a_name() -> None:
-    """Two locks that a function calls the same are told apart by their numbers."""
+    """Two locks that a function calls the same have different numbers."""
 
     async def use(lock: trio.Lock) -> None:
         async with lock:

@@ -49,7 +49,7 @@ def test_network_execution_is_replayed() -> None:
 
 
 def pairs(count: int, read: int) -> Callable[[], Awaitable[list[bytes]]]:
-    """Give a program with so many independent pairs of sockets, in each of which one task writes and one reads."""
+    """Give a program with so many independent pairs of sockets, where one task writes and one reads."""
 
     async def program() -> list[bytes]:
         ends = [trio.socket.socketpair() for _ in range(count)]

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.from_thread
 import pytest
 import trio
 from hypothesis import settings
@@ -362,17 +364,15 @@ def test_no_thread_outlives_its_execution() -> None:
 
 def test_files_are_read_in_threads(tmp_path: Path) -> None:
     """Trio's and AnyIO's paths and files follow, and AnyIO's own ways between loop and threads."""
-    anyio = pytest.importorskip("anyio")
-    from_thread = pytest.importorskip("anyio.from_thread")
 
     async def program() -> tuple[object, ...]:
         path = trio.Path(tmp_path) / "a"
         await path.write_text("text")
         async with await trio.open_file(path) as file, await anyio.open_file(path) as other:
             read = await file.read(), await other.read(), await anyio.Path(path).read_text()
-        async with from_thread.BlockingPortal() as portal:
+        async with anyio.from_thread.BlockingPortal() as portal:
             called = await anyio.to_thread.run_sync(lambda: portal.call(anyio.sleep, 1))
-        slept = await anyio.to_thread.run_sync(lambda: from_thread.run(anyio.sleep, 1))
+        slept = await anyio.to_thread.run_sync(lambda: anyio.from_thread.run(anyio.sleep, 1))
         return (*read, called, slept, trio.current_time())
 
     for order in _ORDERS:

@@ -15,7 +15,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import outcome
 import trio
@@ -150,7 +150,7 @@ async def _task_ended(guest: Guest, task: asyncio.Task[T]) -> T:
     return task.result()
 
 
-class _Rest(Coroutine[Any, Any, Any]):
+class _Rest:
     """The rest of a coroutine, for an asyncio task; its first step was made in a Trio task."""
 
     def __init__(self, inner: Coroutine[Any, Any, Any]) -> None:
@@ -174,15 +174,16 @@ class _Rest(Coroutine[Any, Any, Any]):
         if not self.is_trio:
             self._inner.close()
 
-    def __await__(self) -> Generator[Any, Any, Any]:
-        raise NotImplementedError
+
+# asyncio steps whatever is a coroutine by its type; only a task steps this one, and no code awaits it.
+Coroutine.register(_Rest)
 
 
 async def _either(inner: Coroutine[Any, Any, Any]) -> Any:
     """Await `inner` in a Trio task; what its first step waits for tells whether it awaits Trio or asyncio."""
     guest = _guest_of_batch()
     rest = _Rest(inner)
-    task = asyncio.Task(rest, loop=guest.loop, context=_context())
+    task: asyncio.Task[Any] = asyncio.Task(cast(Any, rest), loop=guest.loop, context=_context())
     asyncio._enter_task(guest.loop, task)
     try:
         first = inner.send(None)

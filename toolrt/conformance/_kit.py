@@ -276,7 +276,7 @@ def _drawn(draws: random.Random, cancels: bool) -> SampleBatch:
 
 
 def _smallest(adapter: Any, law: BlackBoxLaw, found: Tried) -> tuple[Tried, str]:
-    """A try that breaks the law and of which nothing can be left out, and how it breaks it."""
+    """Make the batch smaller while it still breaks the law; give the last try, and how it breaks it."""
     why = law.broken(found) or ""
     smaller = True
     while smaller:

@@ -113,7 +113,7 @@ def _shown(call: SampleCall) -> str:
 
 @attrs.frozen
 class Answer:
-    """What is said of one call."""
+    """What an executor answers to one call."""
 
     call_id: str
     content: Any

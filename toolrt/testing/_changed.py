@@ -3,7 +3,7 @@
 Rules.
     1. What a test runs: its file, the ``conftest.py`` files above it, and the source files that they import, directly
        or not; of what is installed, the versions.  Files of data are not looked at.
-    2. A test that was explored, and of which nothing has changed, is skipped.  When more executions are asked for than
+    2. A test that was explored, and whose code has not changed, is skipped.  When more executions are asked for than
        it has had, it gets the missing ones, by another seed.  A test that failed, or is undecided, is run again.
     3. ``--explore-changed=REF`` asks git: tests are explored that run a file in which the working tree differs from
        where it left REF.  Nothing need be remembered for that.

@@ -181,7 +181,7 @@ class AsgiDriver:
         self._disconnects_left = disconnects
         self._host = host
         self._stack = AsyncExitStack()
-        #: What the application keeps between its start and its end, of which each request gets a copy.
+        #: What the application keeps between its start and its end; each request gets a copy.
         self.state: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ start and end

@@ -2,7 +2,7 @@
 
 Rules.  An object is watched in place if its class is one of the user's: written in Python, and neither of the standard
 library nor of Trio or toolrt.  A dict, list, set or deque is replaced by a watched copy, but only where nothing else
-holds it: whoever held the old one would not see what happens to the copy.  Tuples and frozen objects are looked
+holds it: another holder would not see what happens to the copy.  Tuples and frozen objects are looked
 through.  Each is named by the first path on which it is found, in the order of attributes and items; a set has no such
 order, so what is in one is not watched.
 

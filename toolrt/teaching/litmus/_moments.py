@@ -1,4 +1,4 @@
-"""Programs of which a temporal check is asked: what holds after every step, after some step, or at an end."""
+"""Programs with a temporal check: what holds after every step, after some step, or at an end."""
 
 from __future__ import annotations
 

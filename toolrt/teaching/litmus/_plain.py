@@ -183,7 +183,7 @@ PLAIN = (
     Litmus("plain_dict", "The same with a key of a dict.", _dict, {2}, {1}, _SIX, _FOUR, track=True),
     Litmus(
         "plain_two_keys",
-        "The same with a key for each task. Keys are told apart, so that there is one class.",
+        "The same with a key for each task. Each key is a variable of its own, so there is one class.",
         _two_keys,
         {2},
         (),

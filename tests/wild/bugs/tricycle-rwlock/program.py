@@ -40,7 +40,7 @@ async def readers(pause: int | float) -> None:
                 for _ in range(pause):
                     await trio.lowlevel.checkpoint()
             scope.cancel()
-    assert has_read.is_set(), f"a reader waits although nobody writes: {lock.statistics()}"
+    assert has_read.is_set(), f"a reader waits although no task writes: {lock.statistics()}"
 
 
 async def program(pause: int = 1) -> None:

@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import struct
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 from toolrt.probe import Resource
@@ -64,7 +65,7 @@ class NetworkParts(Protocol):
         """Wake the tasks that wait for room at another socket of datagrams."""
 
 
-class Endpoint:
+class Endpoint(ABC):
     """One socket of the operating system.
 
     Args:
@@ -101,9 +102,9 @@ class Endpoint:
 
     # ------------------------------------------------------------------ waiting
 
+    @abstractmethod
     def is_ready(self, what: str) -> bool:
         """Say whether it can be read ("r") or written ("w")."""
-        raise NotImplementedError
 
     def wake(self, *what: str) -> None:
         """Wake the tasks that wait until it can be read or written."""
@@ -201,19 +202,19 @@ class Endpoint:
 
     def connect(self, address: Address) -> None:
         """Choose the other end."""
-        raise NotImplementedError
+        raise failed(errno.EOPNOTSUPP)
 
     def shutdown(self, how: int) -> None:
         """End one direction, or both."""
-        raise NotImplementedError
+        raise failed(errno.EOPNOTSUPP)
 
     def receive(self, most: int, flags: int) -> tuple[bytes, int, Address]:
         """Give what has arrived, with flags, and with the sender's address where there is one for each."""
-        raise NotImplementedError
+        raise failed(errno.EOPNOTSUPP)
 
     def send(self, data: bytes, flags: int, address: Address) -> int:
         """Send `data`, or as much of it as fits; say how much that was."""
-        raise NotImplementedError
+        raise failed(errno.EOPNOTSUPP)
 
     def release(self) -> None:
         """Let go of it: one of the sockets that share it was closed."""

@@ -6,7 +6,7 @@ simulation entering it does nothing: the program runs on real sockets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolrt.errors import DefinitionRefused
@@ -17,7 +17,7 @@ from toolrt.sim.programs.network._state import HOST, NETWORKS
 __all__ = ["Network"]
 
 
-class Network:
+class Network(NetworkSettings):
     """Hosts, and what lies between them.  A context manager: sockets made inside the block are in this network.
 
     Args:
@@ -58,32 +58,13 @@ class Network:
         (b'hello', 1.0)
     """
 
-    def __init__(
-        self,
-        hosts: Iterable[str] = ("localhost",),
-        *,
-        latency: float | Callable[[str, str], float] = 0.0,
-        buffer: int = 65_536,
-        ipv6: bool = False,
-        partial: int = 0,
-        loss: int = 0,
-        delays: int = 0,
-        delay: float = 1.0,
-        resets: int = 0,
-        partitions: int = 0,
-        partition_seconds: float = 60.0,
-    ) -> None:
-        self._settings = NetworkSettings(
-            hosts, latency, buffer, ipv6, partial, loss, delays, delay, resets, partitions, partition_seconds
-        )
-
     def __enter__(self) -> Network:
         if current_scheduler() is not None:
-            NETWORKS.enter(self._settings)
+            NETWORKS.enter(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        NETWORKS.leave(self._settings)
+        NETWORKS.leave(self)
 
     @contextmanager
     def host(self, name: str) -> Iterator[None]:
@@ -92,8 +73,8 @@ class Network:
         Raises:
             DefinitionRefused: there is none.
         """
-        if name not in self._settings.hosts:
-            raise DefinitionRefused("host(name)", f"one of {', '.join(self._settings.hosts)}", name)
+        if name not in self.hosts:
+            raise DefinitionRefused("host(name)", f"one of {', '.join(self.hosts)}", name)
         token = HOST.set(name)
         try:
             yield
@@ -105,7 +86,7 @@ class Network:
 
         Checkpoint: never.
         """
-        if (state := NETWORKS.of(self._settings)) is not None:
+        if (state := NETWORKS.of(self)) is not None:
             state.links.part(first, second)
 
     def heal(self, first: str, second: str) -> None:
@@ -113,5 +94,5 @@ class Network:
 
         Checkpoint: never.
         """
-        if (state := NETWORKS.of(self._settings)) is not None:
+        if (state := NETWORKS.of(self)) is not None:
             state.links.join(first, second)

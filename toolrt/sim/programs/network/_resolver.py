@@ -55,7 +55,7 @@ def addresses_of(
     if _is_number(text):
         return _real_getaddrinfo(host, port, family, type, proto, flags | _NUMERIC)
     addresses = _hosts_named(net, text)
-    # A program that does not ask for IPv6 meets it where the network is said to have it, and then first.
+    # With `ipv6=True` a program that names no family gets the IPv6 address first.
     if family == socket.AF_INET:
         wanted = addresses[:1]
     elif family == socket.AF_INET6:

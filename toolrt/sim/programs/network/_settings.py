@@ -15,6 +15,7 @@ class NetworkSettings:
     def __init__(
         self,
         hosts: Iterable[str] = ("localhost",),
+        *,
         latency: float | Callable[[str, str], float] = 0.0,
         buffer: int = 65_536,
         ipv6: bool = False,
@@ -63,7 +64,12 @@ class NetworkSettings:
         self.partition_seconds = partition_seconds
 
     def latency_between(self, source: str, target: str) -> float:
-        """Give how long what is sent from one host to another takes, in virtual seconds."""
+        """Give how long what is sent from one host to another takes, in virtual seconds.
+
+        Args:
+            source: the name of the host that sends.
+            target: the name of the other.
+        """
         return self.latency(source, target) if callable(self.latency) else self.latency
 
 
