@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import select
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
+import trio.testing
 
 from toolrt import sim
 from toolrt.errors import Deadlock, DefinitionRefused, NotSimulated
@@ -418,3 +421,53 @@ def test_real_process_ends_with_its_execution() -> None:
     assert sim.run(lambda: leaves("sleep", "20")).error is None
     with pytest.raises(NotSimulated, match=r"more than 0\.05 seconds"):
         raise sim.run(waits).error or AssertionError
+
+
+def test_real_process_gets_its_signal_where_files_are_real_too() -> None:
+    """Its pipes and its end are the operating system's."""
+
+    async def program() -> int:
+        sim.leave_real("processes", "files")
+        process = await trio.lowlevel.open_process(["sleep", "100"])
+        process.kill()
+        return await process.wait()
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 2))
+    assert report.outcomes == {-9: 2}
+    assert "real files, real processes" in report.claim
+
+
+def test_a_signal_is_seen_before_time_passes_for_want_of_an_answer() -> None:
+    """A real process that was silent has ended of it, and whatever waits for its end sees that at once."""
+
+    async def program() -> tuple[int, float]:
+        sim.leave_real("processes", "files")
+        sim.thread_seconds(2)
+        process = await trio.lowlevel.open_process(["sleep", "100"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(process.wait)
+            await trio.testing.wait_all_tasks_blocked()
+            process.kill()
+            nursery.cancel_scope.deadline = trio.current_time() + 1
+        return await process.wait(), trio.current_time()
+
+    report = sim.explore(program, sim.Random(sim.RandomWalk(seed=1), 2))
+    assert report.outcomes == {(-9, 0.0): 2}, report
+
+
+def test_pipes_of_a_real_process_that_has_ended_by_itself_are_closed() -> None:
+    """It ends before its script is at work, in an execution that is given up."""
+
+    async def program() -> None:
+        sim.leave_real("processes")
+        await trio.lowlevel.open_process(["true"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # In real time.
+        select.select([], [], [], 0.05)
+        raise ValueError("over")
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            assert isinstance(sim.run(program).error, ValueError)
+            gc.collect()
+    assert not [warning for warning in told if "unclosed file" in str(warning.message)]

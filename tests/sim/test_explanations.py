@@ -116,6 +116,14 @@ def test_nearest_schedule_that_passes_is_beside_it() -> None:
     assert sim.replay(lost_update, schedule).value == 2
 
 
+def test_short_schedule_of_an_explanation_names_functions() -> None:
+    """Below the columns the schedule stands in one line, which can be replayed."""
+    text = _explained(lost_update, is_two)
+    line = next(line for line in text.splitlines() if line.startswith("In short: "))
+    assert line == "In short: main main.0 add main.1 add*2 main.0 main"
+    assert sim.replay(lost_update, line.removeprefix("In short: ")).value == 1
+
+
 def test_program_that_always_fails_has_no_passing_schedule() -> None:
     """Without a schedule that passes there is nothing to compare with."""
 

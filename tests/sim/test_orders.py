@@ -167,42 +167,6 @@ def test_a_test_is_explored_in_its_order() -> None:
         testing.explored(order="fifo")(test_it)()
 
 
-@pytest.mark.process
-def test_pytest_takes_the_order(pytester: pytest.Pytester) -> None:
-    """By the marker and by an option, which outranks it; a schedule of the other order is run in its own."""
-    pytester.makepyfile(
-        """
-        import pytest, trio
-
-        @pytest.mark.explore(strategy="exhaustive", order="trio")
-        async def test_it():
-            loaded = []
-
-            async def load():
-                await trio.lowlevel.checkpoint()
-                loaded.append("loaded")
-
-            async def use():
-                await trio.lowlevel.checkpoint()
-                await trio.lowlevel.checkpoint()
-                assert loaded
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(load)
-                nursery.start_soon(use)
-        """
-    )
-    options = ("-p", "no:cacheprovider", "--explore-database", "kept")
-    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
-    failed = pytester.runpytest_subprocess(*options, "--explore-order", "any")
-    failed.assert_outcomes(failed=1)
-    failed.stdout.fnmatch_lines(["*--explore-replay 'main *"])
-    schedule = failed.stdout.str().partition("--explore-replay '")[2].partition("'")[0]
-    pytester.runpytest_subprocess(*options, "--explore-replay", schedule).assert_outcomes(failed=1)
-    # What failed under the other order is no schedule of this one.
-    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
-
-
 def test_an_unknown_order_is_refused() -> None:
     """By all that take one, before anything runs."""
     calls: list[Callable[..., object]] = [sim.run, sim.explore, sim.estimate]

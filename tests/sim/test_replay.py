@@ -73,6 +73,37 @@ def test_short_form_counts_repetitions() -> None:
     assert sim.run(adders(2, 1), sim.Choices()).schedule.short == "main main.0*2 main.1*2 main"
 
 
+def test_short_form_may_name_functions() -> None:
+    """A reader gets each task's function where it steps first; a replay passes over it."""
+
+    async def clock() -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def withdraw() -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def program() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(withdraw)
+            nursery.start_soon(clock)
+            nursery.start_soon(withdraw)
+
+    schedule = sim.run(program, sim.Choices([0, 0, 1])).schedule
+    # "clock" is a step's own name.
+    assert schedule.named == "main main.0 withdraw main.1*2 main.0 main.2 withdraw*2 main"
+    assert schedule.short == "main main.0 main.1*2 main.0 main.2*2 main"
+    assert sim.Schedule.of(schedule.named).tasks == schedule.tasks
+    assert sim.replay(program, schedule.named).schedule == schedule
+    assert sim.replay(program, schedule.named.replace("withdraw", "renamed")).schedule == schedule
+
+
+@pytest.mark.parametrize("text", ["withdraw", "main withdraw", "main.0*2 withdraw", "main.0 withdraw withdraw"])
+def test_name_that_follows_no_task_is_refused(text: str) -> None:
+    """A function's name stands behind a path, which has no count of its own; the program's has none."""
+    with pytest.raises(ScheduleRefused, match="is not a task path"):
+        sim.Schedule.of(text)
+
+
 @pytest.mark.parametrize(
     "program", [adders(4), adders(2), adders(3, 3), adders(3, 1)], ids=["4x2", "2x2", "3x3", "3x1"]
 )

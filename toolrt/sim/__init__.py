@@ -57,6 +57,7 @@ from toolrt.sim.programs._watch import watch
 from toolrt.sim.programs.network._network import Network
 from toolrt.sim.programs.processes._child import ChildProcess
 from toolrt.sim.programs.processes._declared import Process
+from toolrt.sim.programs.real import _installed as _real_io  # noqa: F401  (it stands in from here on)
 from toolrt.sim.programs.threads._worker import thread_seconds
 from toolrt.sim.programs.tracking._tracking import tracked
 from toolrt.sim.strategies import (

@@ -7,11 +7,12 @@ comes before ``main.10``.
 ``thread.2.0`` is the first worker thread that ``main.2`` has started, ``thread.0`` that of ``main``.  Threads come
 after all tasks, and processes after them: ``process.2.0`` is the first that ``main.2`` has started, ``process.2.2`` the
 second.  The tasks of a process have the odd numbers: ``process.2.0.1`` is the first of ``process.2.0``.
+``real.2.0`` is the first wait for a real file or socket that ``main.2`` has begun.
 
 Three more names stand for what is no task's step: ``main.0=1`` is choice 1 of ``main.0``, ``cancel.0`` cancels the
 first such scope that ``main`` has entered, ``cancel.2.0`` that of ``main.2``, and ``clock`` moves time.
 These two come after all tasks, threads and processes.  Just before threads comes ``callbacks``, Trio's task that calls
-what was given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``.
+what was given to ``run_sync_soon``, with the tasks that a callback has spawned, ``callbacks.0``; before it the waits.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ __all__ = [
     "CANCEL",
     "CLOCK",
     "PROCESS",
+    "REAL",
     "ROOT",
     "THREAD",
     "TaskPath",
     "key_of_path",
     "path_of_process",
+    "path_of_real",
     "path_of_thread",
     "task_of",
 ]
@@ -48,6 +51,9 @@ THREAD = "thread"
 #: The name of a child process: this, the numbers of the task that started it, and twice its number among those.
 PROCESS = "process"
 
+#: The name of a wait for a real file or socket: this, the numbers of the task that waits, and its number among those.
+REAL = "real"
+
 # Higher than any number of tasks.
 _LAST = 1 << 60
 
@@ -64,7 +70,7 @@ def key_of_path(path: str) -> tuple[int, ...]:
     root, *numbers = task.split(".")
     scope = root == CANCEL and bool(numbers) and not chosen
     soon = root == CALLBACKS
-    works = root in (THREAD, PROCESS) and bool(numbers)
+    works = root in _BESIDE and bool(numbers)
     if (root != ROOT and not scope and not soon and not works) or not all(
         map(_is_number, (*numbers, choice) if chosen else numbers)
     ):
@@ -75,7 +81,7 @@ def key_of_path(path: str) -> tuple[int, ...]:
     if soon:
         key = (*CALLBACKS_KEY, *key)
     if works:
-        key = (*(_THREADS_KEY if root == THREAD else _PROCESSES_KEY), *key)
+        key = (*_BESIDE[root], *key)
     return (*key, -1, int(choice)) if chosen else key
 
 
@@ -88,10 +94,9 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-#: Where that task stands among all, and where threads and processes do.
+#: Where that task stands among all, and where real waits, threads and processes do.
 CALLBACKS_KEY = (_LAST, -3)
-_THREADS_KEY = (_LAST, -2)
-_PROCESSES_KEY = (_LAST, -1)
+_BESIDE = {REAL: (_LAST, -4), THREAD: (_LAST, -2), PROCESS: (_LAST, -1)}
 
 
 class TaskPath:
@@ -124,13 +129,20 @@ _CHILDREN_KEPT = 1_000
 
 def path_of_thread(starter: TaskPath, number: int) -> TaskPath:
     """Give the path of the worker thread that a task starts after so many others."""
-    return TaskPath((*_THREADS_KEY, *starter.key, number), f"{THREAD}{starter.name.removeprefix(ROOT)}.{number}")
+    return _path_beside(THREAD, starter, number)
+
+
+def path_of_real(starter: TaskPath, number: int) -> TaskPath:
+    """Give the path of the wait for a real file or socket that a task begins after so many others."""
+    return _path_beside(REAL, starter, number)
 
 
 def path_of_process(starter: TaskPath, number: int) -> TaskPath:
     """Give the path of the child process that a task starts after so many others."""
     if starter.name.startswith(PROCESS):
         return starter.child(2 * number)
-    return TaskPath(
-        (*_PROCESSES_KEY, *starter.key, 2 * number), f"{PROCESS}{starter.name.removeprefix(ROOT)}.{2 * number}"
-    )
+    return _path_beside(PROCESS, starter, 2 * number)
+
+
+def _path_beside(root: str, starter: TaskPath, number: int) -> TaskPath:
+    return TaskPath((*_BESIDE[root], *starter.key, number), f"{root}{starter.name.removeprefix(ROOT)}.{number}")

@@ -5,9 +5,10 @@ the short form only the tasks that stepped, for a person to paste::
 
     main main.0*2 main.1
 
-A token is a task's path, or path*count for several steps in a row; a last token ``!`` says that the step limit
-ended the execution there, and a first token ``trio:`` that tasks stepped in passes, ``order="trio"``.  Both forms are
-the same text in every process.
+A token is a task's path, or path*count for several steps in a row.  Behind a path the name of the function that the
+task runs may stand, ``main.0 withdraw*2``: a reader wants it, and a replay does not look at it.  A last token ``!``
+says that the step limit ended the execution there, and a first token ``trio:`` that tasks stepped in passes,
+``order="trio"``.  Both forms are the same text in every process.
 
 Limits.  A schedule belongs to its program: for another one, or after a change, replaying it raises
 `ReplayDiverged`.
@@ -16,6 +17,7 @@ Limits.  A schedule belongs to its program: for another one, or after a change, 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -24,14 +26,15 @@ import attrs
 
 from toolrt._plain import compact, frozen
 from toolrt.errors import ScheduleRefused
-from toolrt.sim._paths import key_of_path
+from toolrt.sim._paths import ROOT, key_of_path
 from toolrt.trace import Access, Step, plain
 
-__all__ = ["Schedule"]
+__all__ = ["Schedule", "in_tokens"]
 
 _VERSION = 1
 _STOPPED = "!"
 _IN_PASSES = "trio:"
+_NO_NAMES: Mapping[str, str] = {}
 
 
 @attrs.frozen(slots=False)
@@ -45,6 +48,8 @@ class Schedule:
     stopped: bool = False
     #: In which orders tasks stepped: "any", or "trio".
     order: str = "any"
+    #: The name of the function that each task runs, by its path, where it is known; no part of the schedule.
+    functions: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -74,11 +79,17 @@ class Schedule:
 
     @cached_property
     def short(self) -> str:
-        """The short form."""
+        """The short form, with paths alone: the same text for the same choices."""
+        return self._written(_NO_NAMES)
+
+    @cached_property
+    def named(self) -> str:
+        """The short form for a reader: each task has the name of its function where it steps first."""
+        return self._written(self.functions)
+
+    def _written(self, functions: Mapping[str, str]) -> str:
         tokens = [] if self.order == "any" else [_IN_PASSES]
-        for task, group in groupby(self.tasks):
-            count = sum(1 for _ in group)
-            tokens.append(task if count == 1 else f"{task}*{count}")
+        tokens += in_tokens(self.tasks, functions)
         if self.stopped:
             tokens.append(_STOPPED)
         return " ".join(tokens)
@@ -143,15 +154,21 @@ class Schedule:
             del tokens[0]
         if not tokens:
             raise ScheduleRefused(text, "it is empty; the shortest schedule is: main")
+        may_be_named = False
         for place, token in enumerate(tokens):
             task, star, count = token.partition("*")
-            try:
-                key_of_path(task)
-            except ValueError as error:
-                raise ScheduleRefused(text, f"token {place}: {error}") from None
+            if may_be_named and _is_name(task):
+                # The path before it has its one step already, which the count includes.
+                task, repeats, may_be_named = steps[-1].task, -1, False
+            else:
+                repeats, may_be_named = 0, not star and task != ROOT
+                try:
+                    key_of_path(task)
+                except ValueError as error:
+                    raise ScheduleRefused(text, f"token {place}: {error}") from None
             if star and not (count.isascii() and count.isdecimal() and int(count) > 0):
                 raise ScheduleRefused(text, f"token {place}: {count!r} is not a count of 1 or more")
-            for _ in range(int(count) if star else 1):
+            for _ in range((int(count) if star else 1) + repeats):
                 steps.append(Step(len(steps), task, (), -1, (), 0.0))
         return cls(tuple(steps), stopped, order)
 
@@ -170,6 +187,29 @@ class Schedule:
 
     def __str__(self) -> str:
         return self.short
+
+
+def in_tokens(tasks: Iterable[str], functions: Mapping[str, str] = _NO_NAMES) -> list[str]:
+    """Write what stepped as tokens of the short form, each task with its function where it steps first."""
+    tokens = []
+    left = {task: name for task, name in functions.items() if _is_name(name)}
+    for task, group in groupby(tasks):
+        count = sum(1 for _ in group)
+        name = left.pop(task, None)
+        token = task if name is None else f"{task} {name}"
+        tokens.append(token if count == 1 else f"{token}*{count}")
+    return tokens
+
+
+def _is_name(text: str) -> bool:
+    """Say whether a token names a function: it could be no path."""
+    if not text.isidentifier():
+        return False
+    try:
+        key_of_path(text)
+    except ValueError:
+        return True
+    return False
 
 
 def _check_text(value: object) -> None:

@@ -10,16 +10,17 @@ run alone, hands all else to what it replaced, and is put back afterwards.
 - `_control`: what is replaced so that the scheduler is asked, and the program cannot leave the simulation; `_order`:
   what is replaced so that cancelling goes in path order; `_outside`: what of the standard library is refused;
   `_decided`: its random numbers and clocks, which the execution decides; `_sockets`: where Trio asks for the operating
-  system's; `_lent`: which worker thread has the turn; `_stand_ins`: what the rooms above put in the place of such
-  things.
+  system's, and `_real_io`: where that is asked after all; `_lent`: which worker thread has the turn; `_stand_ins`:
+  what the rooms above put in the place of such things.
 - `_reports`: what a step touched, for an explorer that swaps steps; `_things`: what it touched is called.
 - `_required`: the self-test.
 """
 
 from toolrt.sim._trio_internals._children import process_names
 from toolrt.sim._trio_internals._control import controlled, outside_run
-from toolrt.sim._trio_internals._decided import CLOCKS, PROCESSES, RANDOM, Decided
+from toolrt.sim._trio_internals._decided import CLOCKS, FILES, PROCESSES, RANDOM, SOCKETS, Decided
 from toolrt.sim._trio_internals._lent import lent, name_os_thread, thread_names
+from toolrt.sim._trio_internals._real_io import RealIO, replace_real_io
 from toolrt.sim._trio_internals._replacements import Replacements
 from toolrt.sim._trio_internals._reports import Reports
 from toolrt.sim._trio_internals._required import check_supported
@@ -27,16 +28,19 @@ from toolrt.sim._trio_internals._seam import Seam, is_host_of_guest, nursery_of,
 from toolrt.sim._trio_internals._sockets import Arrivals, MemorySockets, SocketRun, replace_sockets
 from toolrt.sim._trio_internals._stand_ins import STAND_INS, StandIn
 from toolrt.sim._trio_internals._step import DUE, ENDED, GOES_ON, PARKED, can_step_inside
-from toolrt.sim._trio_internals._things import SOON, TIME, Primitives, asks_of, begun_under, cancels, reads
+from toolrt.sim._trio_internals._things import OUTSIDE, SOON, TIME, Primitives, asks_of, begun_under, cancels, reads
 
 __all__ = [
     "CLOCKS",
     "DUE",
     "ENDED",
+    "FILES",
     "GOES_ON",
+    "OUTSIDE",
     "PARKED",
     "PROCESSES",
     "RANDOM",
+    "SOCKETS",
     "SOON",
     "STAND_INS",
     "TIME",
@@ -44,6 +48,7 @@ __all__ = [
     "Decided",
     "MemorySockets",
     "Primitives",
+    "RealIO",
     "Replacements",
     "Reports",
     "Seam",
@@ -62,6 +67,7 @@ __all__ = [
     "outside_run",
     "process_names",
     "reads",
+    "replace_real_io",
     "replace_sockets",
     "seam_of_this_run",
     "thread_names",

@@ -25,7 +25,7 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals._decided import PROCESSES, Decided
+from toolrt.sim._trio_internals._decided import FILES, PROCESSES, SOCKETS, Decided
 from toolrt.sim._trio_internals._mock_clock import install_mock_clock
 from toolrt.sim._trio_internals._order import expire_in_path_order, recalculate_in_path_order
 from toolrt.sim._trio_internals._outside import refusals
@@ -70,10 +70,6 @@ class _Shuffler:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
-
-
-def _is_no_socket(_: object, sock: object) -> bool:
-    return type(sock) is not socket.socket
 
 
 @contextmanager
@@ -139,23 +135,32 @@ def controlled(tick: Callable[[list[Task]], bool], seam: Callable[[], Seam | Non
         refuse(_run, "setup_runner", "start a Trio run of its own", own_run)
         process = 'start one that sim.Process declares with trio.run_process, or say sim.leave_real("processes")'
         outside = "nothing outside the program is simulated: give it a memory stream or a stand-in"
+        files = f'{outside}, or say sim.leave_real("{FILES}")'
+        sockets = f'give it a memory stream or a stand-in, or say sim.leave_real("{SOCKETS}")'
+
+        def is_no_socket(_: object, sock: object) -> bool:
+            return decided.leaves_real(SOCKETS) or type(sock) is not socket.socket
+
         # Made outside the program: a socket of the network in memory does not get here.
-        refuse(_socket._SocketType, "__init__", "use a socket of the operating system", outside, stays=_is_no_socket)
+        refuse(_socket._SocketType, "__init__", "use a socket of the operating system", sockets, stays=is_no_socket)
 
         def calls_callbacks(_: object, waits_for: object, *__: object) -> bool:
             current = mine()
-            return current is not None and waits_for is current.runner.entry_queue.wakeup.wakeup_sock
+            return current is not None and current.calls_back_on(waits_for)
 
         for name in _IO_WAITS:
             if name in _run.TheIOManager.__dict__:
-                refuse(_run.TheIOManager, name, "wait for real input or output", outside, stays=calls_callbacks)
+                refuse(_run.TheIOManager, name, "wait for real input or output", files, stays=calls_callbacks)
 
         def leaves_processes_real(*_: object, **__: object) -> bool:
             return decided.leaves_real(PROCESSES)
 
+        def leaves_sockets_real(*_: object, **__: object) -> bool:
+            return decided.leaves_real(SOCKETS)
+
         for refusal in refusals():
             remedy = thread if refusal.action.startswith("start a thread") else outside
-            stays = None
+            stays = leaves_sockets_real if refusal.action == "use a socket" else None
             if refusal.action.startswith("start a subprocess"):
                 remedy = process
                 # A fork would be one of the simulation itself.

@@ -7,7 +7,7 @@ Rules.
     2. A draw is a write of the generator, and a look at a clock a read of the time: a reduction keeps their order.
     3. ``time.sleep`` moves virtual time, and blocks the loop: meanwhile nothing runs but a part of one worker thread.
        In a worker thread it blocks that thread alone.
-    4. `leave_real` leaves a kind real for the rest of an execution.  Child processes are a kind as well.
+    4. `leave_real` leaves a kind real for the rest of an execution.  Child processes, files and sockets are kinds too.
 
 Limits.  A function in C that was imported from its module beforehand (``from time import time``,
 ``from random import random``) is not met, nor is code in C that asks the machine itself.  ``random.Random`` with a seed
@@ -34,10 +34,10 @@ from toolrt.sim._trio_internals._lent import lent
 from toolrt.sim._trio_internals._seam import Seam
 from toolrt.sim._trio_internals._things import TIME
 
-__all__ = ["CLOCKS", "PROCESSES", "RANDOM", "Decided"]
+__all__ = ["CLOCKS", "FILES", "PROCESSES", "RANDOM", "SOCKETS", "Decided"]
 
 #: What an execution can decide, and what it can leave real besides.
-RANDOM, CLOCKS, PROCESSES = "random", "clocks", "processes"
+RANDOM, CLOCKS, PROCESSES, FILES, SOCKETS = "random", "clocks", "processes", "files", "sockets"
 
 #: What an execution's random numbers are drawn from.
 _GENERATOR: Resource = ("random numbers",)

@@ -30,7 +30,9 @@ class Holder(Protocol):
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass, from within the thread."""
 
-    def hand_over(self, waits: Callable[[], Awaitable[object]] = ...) -> None:
+    def hand_over(
+        self, waits: Callable[[], Awaitable[object]] = ..., is_ready: Callable[[], bool] | None = None
+    ) -> None:
         """Let the thread wait, from within it, as the task that stands for it does in `waits`."""
 
 

@@ -188,6 +188,7 @@ REQUIRED: tuple[tuple[str, ModuleType, str | None, tuple[str, ...]], ...] = (
             "_nonblocking_helper",
             "_resolve_address_nocp",
             "bind",
+            "connect",
             "is_readable",
             "_sock",
             "_did_shutdown_SHUT_WR",

@@ -93,6 +93,18 @@ class Seam:
             if task is not None:
                 inside["task"] = task
 
+    @contextmanager
+    def in_its_run(self) -> Iterator[None]:
+        """Let a worker thread that has the turn be inside this run, too, in the block."""
+        inside = self._context.__dict__
+        is_outside = "runner" not in inside
+        inside.setdefault("runner", self.runner)
+        try:
+            yield
+        finally:
+            if is_outside:
+                del inside["runner"]
+
     @property
     def is_interrupted(self) -> bool:
         """Say whether Ctrl-C waits for the run's main task."""
@@ -178,6 +190,10 @@ class Seam:
         """Give the queue of callbacks that `token` stands for, if it is this run's; None: it is another run's."""
         queue = self.runner.entry_queue
         return queue if token._reentry_queue is queue else None
+
+    def calls_back_on(self, waits_for: object) -> bool:
+        """Say whether Trio's task that calls callbacks waits for this."""
+        return waits_for is self.runner.entry_queue.wakeup.wakeup_sock
 
     def is_parked(self, task: Task) -> bool:
         """Say whether `task` waits for something that would reschedule it."""

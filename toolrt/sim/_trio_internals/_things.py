@@ -19,6 +19,7 @@ from toolrt.sim._trio_internals._sockets import Arrivals
 
 __all__ = [
     "ANYTHING",
+    "OUTSIDE",
     "SOON",
     "TIME",
     "Primitives",
@@ -44,6 +45,9 @@ Access = tuple[Resource, bool]
 #: Written when the clock moves beside tasks that can run; read by a step that asks for the time, changes what the clock
 #: can move to, or stops being able to run.
 TIME: Resource = ("time",)
+
+#: Read and written by steps that use real files, sockets and processes.
+OUTSIDE: Resource = ("the world outside",)
 
 #: Written by a step that gives Trio's loop a callback, and by the one that calls all there are.
 SOON: Resource = ("run_sync_soon",)

@@ -13,6 +13,7 @@ import trio
 
 from toolrt._plain import frozen
 from toolrt.probe import Resource
+from toolrt.sim._paths import ROOT
 from toolrt.sim._schedule import Schedule
 from toolrt.trace import Access, Step, Trace, plain
 
@@ -40,6 +41,7 @@ class Execution:
         beside: str | None = None,
         order: str = "any",
         caveats: frozenset[str] = frozenset(),
+        heard: tuple[Any, ...] = (),
     ) -> None:
         #: What the program returned; None when there is an error.
         self.value = value
@@ -53,6 +55,8 @@ class Execution:
         self.order = order
         #: What a claim has to say of it besides: what was real in it, and what is atomic.
         self.caveats = caveats
+        #: What was read of real files and sockets: which, which of its reads, how many bytes, and their sum.
+        self.heard = heard
         self._raw_steps = steps
         self._raw_events = events
         self._stopped = stopped
@@ -77,7 +81,14 @@ class Execution:
     def schedule(self) -> Schedule:
         """The choices that made it, enough to make it again with `toolrt.sim.replay`."""
         # What woke a task follows from the choices, and is in no form of a schedule.
-        return Schedule(self._steps(with_causes=False), self._stopped, self.order)
+        return Schedule(self._steps(with_causes=False), self._stopped, self.order, self._functions())
+
+    def _functions(self) -> dict[str, str]:
+        """Give the function that each task runs, where Trio has a name for it; the first task's is the program."""
+        tasks = {actor.name: actor.task for actor, *_ in self._raw_steps if actor.task is not None}
+        # Trio names a task by its function's module and qualified name.
+        names = {path: task.name.rpartition(".")[2] for path, task in tasks.items() if path != ROOT}
+        return {path: name for path, name in names.items() if name.isidentifier()}
 
     @cached_property
     def trace(self) -> Trace:

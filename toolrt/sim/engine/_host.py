@@ -12,7 +12,16 @@ from typing import TypeVar
 import trio
 
 from toolrt.errors import DefinitionRefused, NotSimulated
-from toolrt.sim._trio_internals import CLOCKS, PROCESSES, RANDOM, Reports, check_supported, is_host_of_guest
+from toolrt.sim._trio_internals import (
+    CLOCKS,
+    FILES,
+    PROCESSES,
+    RANDOM,
+    SOCKETS,
+    Reports,
+    check_supported,
+    is_host_of_guest,
+)
 from toolrt.sim.engine._executions import Executions
 from toolrt.sim.engine._job import Driver, Jobs
 from toolrt.sim.engine._scheduler import Scheduler
@@ -25,6 +34,9 @@ T = TypeVar("T")
 _turn = threading.RLock()
 
 _current: list[Executions] = []
+
+# What `leave_real` takes.
+_KINDS = (RANDOM, CLOCKS, PROCESSES, FILES, SOCKETS)
 
 
 def simulate(driver: Driver[T]) -> T:
@@ -83,16 +95,19 @@ def run_with(clock: trio.testing.MockClock) -> None:
 
 
 def leave_real(*kinds: str) -> None:
-    """Leave random numbers, clocks or child processes to the machine until the execution has ended.
+    """Leave random numbers, clocks, child processes, files or sockets to the machine until the execution has ended.
 
-    An execution decides both: ``random``, ``secrets``, ``uuid`` and ``os.urandom`` give the same numbers in each, and
-    ``time`` and ``datetime`` tell virtual time.  A child process that no `Process` declares is refused; a real one runs
-    to its end, once its input is closed, while virtual time stands still, and when its output and its end are seen is a
-    choice.  What is real differs from one execution to the next, so a program in
-    which it decides something gets INCONCLUSIVE.
+    An execution decides the first two: ``random``, ``secrets``, ``uuid`` and ``os.urandom`` give the same numbers in
+    each, and ``time`` and ``datetime`` tell virtual time.  A child process that no `Process` declares is refused; a
+    real one runs to its end, once its input is closed, while virtual time stands still, and when its output and its end
+    are seen is a choice; with "files", too, the program may talk to it meanwhile.  With "sockets", those that are made
+    outside a `Network` block are the operating system's; with "files", a task may wait for a pipe or a device.  What
+    such a wait is for is waited for in real time, while
+    virtual time stands still, and when its end is seen is a choice; it may take `thread_seconds`.
+    What is real differs from one execution to the next, so a program in which it decides something gets INCONCLUSIVE.
 
     Args:
-        kinds: "random", "clocks", "processes"; none is the first two.
+        kinds: "random", "clocks", "processes", "files", "sockets"; none is the first two.
 
     Raises:
         DefinitionRefused: a kind is none of them.
@@ -100,9 +115,9 @@ def leave_real(*kinds: str) -> None:
 
     Checkpoint: never.
     """
-    unknown = [kind for kind in kinds if kind not in (RANDOM, CLOCKS, PROCESSES)]
+    unknown = [kind for kind in kinds if kind not in _KINDS]
     if unknown:
-        raise DefinitionRefused("leave_real()", f'some of "{RANDOM}", "{CLOCKS}", "{PROCESSES}"', unknown[0])
+        raise DefinitionRefused("leave_real()", f"some of {', '.join(_KINDS)}", unknown[0])
     scheduler = current_scheduler()
     if scheduler is None:
         raise NotSimulated("be asked to leave anything real from outside of it", "call it in the program")

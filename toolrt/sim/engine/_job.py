@@ -162,9 +162,9 @@ def result_of(job: Job | None, record: ExecutionRecord) -> Execution | BaseExcep
         return fault
     stopped = isinstance(error, StepLimit) and not isinstance(error, Livelock)
     caveats = frozenset(record.caveats)
-    return Execution(
-        record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order, caveats
-    )
+    heard = () if record.outside is None else record.outside.reads()
+    its = (record.value, error, record.steps, record.events, stopped, job.index, record.beside, record.order)
+    return Execution(*its, caveats, heard)
 
 
 def _interrupt_in(error: BaseException) -> BaseException | None:

@@ -69,6 +69,10 @@ class ExecutionRecord:
         self.caveats: set[str] = set()
         #: The worker threads and children that the program has started, by the tasks that stand for them.
         self.threads: dict[Task, Any] = {}
+        #: The real files and sockets of the program, or None: it leaves none real.
+        self.outside: Any = None
+        #: Whether threads that the program starts itself are simulated; they are refused otherwise.
+        self.own_threads = False
         #: So many seconds on the wall each may keep the turn.
         self.thread_seconds = 10.0
         #: The name of the task that may cancel the program at any moment, or None.

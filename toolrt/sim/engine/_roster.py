@@ -19,7 +19,17 @@ import trio
 from trio.lowlevel import Task
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import CALLBACKS, PROCESS, TaskPath, key_of_path, path_of_process, path_of_thread
+from toolrt.sim._paths import (
+    CALLBACKS,
+    PROCESS,
+    REAL,
+    THREAD,
+    TaskPath,
+    key_of_path,
+    path_of_process,
+    path_of_real,
+    path_of_thread,
+)
 from toolrt.sim._trio_internals import SOON, Primitives, Seam, nursery_of
 from toolrt.sim.engine._waiting import waits_for
 
@@ -40,6 +50,7 @@ class Actor:
         "passed",
         "path",
         "processes",
+        "reals",
         "since",
         "spawned",
         "task",
@@ -59,6 +70,8 @@ class Actor:
         self.threads = 0
         #: How many child processes it has started.
         self.processes = 0
+        #: How many waits for real files and sockets it has begun.
+        self.reals = 0
         #: How many things it has made that are named by their maker.
         self.made = 0
         #: The step before which it was last spawned or woken.
@@ -94,6 +107,7 @@ class Roster:
         "callbacks",
         "foreign",
         "has_beside",
+        "held",
         "keys",
         "last",
         "later",
@@ -102,6 +116,7 @@ class Roster:
         "place",
         "ready",
         "spawner",
+        "stopped",
         "threads",
         "yielded",
     )
@@ -127,13 +142,17 @@ class Roster:
         #: first task does not wait for.
         self.callbacks: Actor | None = None
         self.has_beside = False
-        #: The worker threads and processes that have not ended: the tasks whose steps are theirs, in order of start.
+        #: The worker threads, processes and real waits that have not ended: the tasks whose steps are theirs, in order
+        #: of start.
         self.threads: dict[Task, Actor] = {}
         #: The step that spawned or woke the tasks in the run queue, or -1; and the actor of that step.
         self.origin = -1
         self.spawner: Actor | None = None
         #: The actors that could go on, in circles: they cannot run until something is written.
         self.yielded: list[Actor] = []
+        #: The keys of processes that are stopped, and the actors of theirs that could go on.
+        self.stopped: list[tuple[int, ...]] = []
+        self.held: list[Actor] = []
 
     def connect(self, things: Primitives, refuse: Callable[[BaseException], None]) -> None:
         """Let the Trio run, and what reports, ask for the tasks of this execution, and refuse what leaves it."""
@@ -147,7 +166,7 @@ class Roster:
         return len(self.ready) - (self.place >= 0)
 
     def _count_beside(self) -> int:
-        """Give how many living tasks stand for threads and processes."""
+        """Give how many living tasks stand for threads, processes and real waits."""
         return sum(task in self._seam.tasks for task in self.threads)
 
     def begin_first(self) -> Actor:
@@ -163,7 +182,10 @@ class Roster:
         del self.keys[place], self.ready[place], self.names[place]
 
     def insert(self, actor: Actor) -> int:
-        """Put an actor among those that can run, and give its place."""
+        """Put an actor among those that can run, and give its place; -1: its process is stopped."""
+        if self.stopped and self._is_stopped(actor):
+            self.held.append(actor)
+            return -1
         place = bisect_left(self.keys, actor.key)
         self.keys.insert(place, actor.key)
         self.ready.insert(place, actor)
@@ -179,6 +201,30 @@ class Roster:
         if place <= self.place:
             self.place = -1 if place == self.place else self.place - 1
 
+    def _is_stopped(self, actor: Actor) -> bool:
+        """Say whether an actor is one of a stopped process: the process, or a task of its script."""
+        # The processes that a script starts have even numbers.
+        return any(
+            actor.key[: len(key)] == key and all(number % 2 for number in actor.key[len(key) :]) for key in self.stopped
+        )
+
+    def stop(self, task: Task) -> None:
+        """Let the actors of a process go on no longer."""
+        self.stopped.append(self.actors[task].key)
+        for actor in filter(self._is_stopped, (*self.ready, *self.later, *self.yielded)):
+            if actor in self.ready:
+                self.remove(actor)
+            else:
+                (self.later if actor in self.later else self.yielded).remove(actor)
+            self.held.append(actor)
+
+    def resume(self, task: Task) -> None:
+        """Let the actors of a stopped process go on."""
+        self.stopped.remove(self.actors[task].key)
+        held, self.held = self.held, []
+        for actor in held:
+            self.go_on_with(actor)
+
     def wake_yielded(self) -> None:
         """Let the actors that have yielded run again."""
         for actor in self.yielded:
@@ -193,6 +239,8 @@ class Roster:
         self.release_callbacks()
         self.later.clear()
         self.yielded.clear()
+        self.stopped.clear()
+        self.held.clear()
         self.clear_ready()
 
     def clear_ready(self) -> None:
@@ -238,18 +286,18 @@ class Roster:
 
     def go_on_with(self, actor: Actor) -> None:
         """Let a thread step whenever it likes, where there are passes: also in the one that is under way."""
-        if self.ready:
+        if self.ready or self._is_stopped(actor):
             self.insert(actor)
         else:
             self.later.append(actor)
 
-    def begin_thread(self, act: Callable[[], Awaitable[None]], name: str, *, is_process: bool = False) -> Task:
+    def begin_thread(self, act: Callable[[], Awaitable[None]], name: str, kind: str = THREAD) -> Task:
         """Begin a task whose steps are those of a thread that the running step starts, and give it.
 
         Args:
             act: takes the steps.
             name: the thread's.
-            is_process: whether it is a child process, and no thread.
+            kind: what it is instead: a child process, or a wait for a real file or socket.
         """
         starter = self.actors[self._seam.current_task()]  # type: ignore[index]
         with self._seam.between_steps():
@@ -257,13 +305,17 @@ class Roster:
         if starter is self.callbacks or starter.name.startswith(CALLBACKS):
             path = starter.path.child(starter.spawned)
             starter.spawned += 1
-        elif is_process:
+        elif kind is PROCESS or starter.name.startswith(PROCESS):
             path = path_of_process(starter.path, starter.processes)
             starter.processes += 1
+        elif kind is REAL:
+            path = path_of_real(starter.path, starter.reals)
+            starter.reals += 1
         else:
             path = path_of_thread(starter.path, starter.threads)
             starter.threads += 1
-        self.has_beside = True
+        # A real wait ends with the task that waits.
+        self.has_beside |= kind is not REAL
         actor = self.actors[task] = self.threads[task] = Actor(task, path, self.origin)
         actor.since = len(self._steps)
         return task
@@ -362,7 +414,8 @@ class Roster:
                 return other.name  # type: ignore[no-any-return]
 
             runnable = actor in (*self.ready, *self.later, *self.yielded)
-            waiting.append((actor.name, waits_for(actor.task, name_of, runnable)))
+            stopped = "SIGCONT: it is stopped" if self._is_stopped(actor) else None
+            waiting.append((actor.name, stopped or waits_for(actor.task, name_of, runnable)))
             if asked and waits_on is not None:
                 waits_on.append((actor.name, tuple(sorted(asked, key=key_of_path))))
         return waiting

@@ -211,6 +211,8 @@ class Scheduler:
                         continue
                     if self._ended:
                         return
+                    if record.outside is not None and not self.given_up and record.outside.rests():
+                        continue
                     if extra is None or not extra.open or self.given_up:
                         self._rest()
                         continue
@@ -531,7 +533,8 @@ class Scheduler:
         self.given_up = True
         self.roster.wake_yielded()
         self._unwinding_left = _UNWINDING_STEPS + _UNWINDING_STEPS_PER_TASK * len(self.roster.actors)
-        self._nursery.cancel_scope.cancel()
+        with self._seam.in_its_run():
+            self._nursery.cancel_scope.cancel()
 
     def _unwind(self, batch: list[Task], inside: bool) -> bool:
         """Take one step of an execution that was given up, unrecorded; say whether Trio is to take it."""

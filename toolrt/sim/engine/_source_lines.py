@@ -11,11 +11,12 @@ the line, and an execution without details pays nothing.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import linecache
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
-from types import FrameType
+from types import FrameType, MemberDescriptorType
 from typing import Any
 
 import attrs
@@ -38,6 +39,10 @@ _PASSED_OVER_FILES = (probe.__file__, contextlib.__file__)
 
 # Of a value's text so many characters are kept.
 _MOST_OF_A_VALUE = 200
+
+# Of each file so many lines are kept, and so many on either side of one that a step stood on.
+_MOST_LINES = 200
+_AROUND = 2
 
 _NO_VALUE = object()
 
@@ -71,12 +76,15 @@ class SourceLines(trio.abc.Instrument):
         self.of_steps: dict[int, SourceLine] = {}
         #: For each step, resource and kind (True for a write) the line that touched it first.
         self.of_accesses: dict[tuple[int, Resource, bool], SourceLine] = {}
-        #: For each step, resource and kind what a `Cell` or a watched thing held then, as text; the last of several.
+        #: For each step, resource and kind what the variable held then, as text: the first that the step read, and the
+        #: last that it wrote.
         self.values: dict[tuple[int, Resource, bool], str] = {}
         #: The function of each task that has stepped, by the task's path; those without a name are left out.
         self.functions: dict[str, str] = {}
         #: What the program calls a thing that a task has made, where a step touched it first.
         self.variables: dict[Resource, str] = {}
+        # Attributes that the running step stores to, whose values are there when it is over.
+        self._stored: list[tuple[tuple[int, Resource, bool], Any, str]] = []
         self._steps: Sequence[Any] = ()
         self._things: Primitives | None = None
         #: True while something is noted: to write what a watched thing holds reads it.
@@ -105,6 +113,14 @@ class SourceLines(trio.abc.Instrument):
         """Note where `task` has come to, if it began nowhere: the first step of a program."""
         if len(self._steps) not in self.of_steps:
             self._note_where(task)
+        if self._stored:
+            self.is_noting = True
+            try:
+                for key, thing, attribute in self._stored:
+                    self._note_value(key, _attribute_of(thing, attribute))
+            finally:
+                self.is_noting = False
+                self._stored.clear()
 
     def _note_where(self, task: Task) -> None:
         for frame, line in reversed(list(task.iter_await_frames())):
@@ -119,15 +135,20 @@ class SourceLines(trio.abc.Instrument):
         value: Any = _NO_VALUE
         while frame is not None and _is_passed_over(frame):
             if value is _NO_VALUE:
-                value = _value_in(frame, write)
+                value = _value_in(frame, resource, write)
+            if write and frame.f_code.co_name == "write_attribute" and frame.f_locals["attribute"] == resource[-1]:
+                self._stored.append((key, frame.f_locals["thing"], resource[-1]))
             frame = frame.f_back
-        if value is not _NO_VALUE:
-            text = stable_text(value)
-            cut = len(text) > _MOST_OF_A_VALUE
-            self.values[key] = f"{text[:_MOST_OF_A_VALUE]}..." if cut else text
+        self._note_value(key, value)
         if frame is not None:
             self._note_variable(key[1], frame)
             self.of_accesses.setdefault(key, _place(frame, frame.f_lineno))
+
+    def _note_value(self, key: tuple[int, Resource, bool], value: Any) -> None:
+        if value is not _NO_VALUE and (key[2] or key not in self.values):
+            text = stable_text(value)
+            cut = len(text) > _MOST_OF_A_VALUE
+            self.values[key] = f"{text[:_MOST_OF_A_VALUE]}..." if cut else text
 
     def _note_variable(self, resource: Resource, frame: FrameType) -> None:
         """Note by which variable, or attribute of one, the program reaches a thing that a task has made."""
@@ -161,7 +182,26 @@ class SourceLines(trio.abc.Instrument):
         for (step, resource, write), place in self.of_accesses.items():
             value = self.values.get((step, resource, write))
             accesses.append([step, plain(resource), write, str(place), place.text, value])
-        return {"details": {"steps": steps, "accesses": accesses, "functions": self.functions}}
+        details = {"steps": steps, "accesses": accesses, "functions": self.functions, "sources": self._sources()}
+        return {"details": details}
+
+    def _sources(self) -> dict[str, list[list[Any]]]:
+        """Give the lines of the program that steps stood on, by file, with some around each; two of one name: none."""
+        wanted: dict[str, set[int]] = {}
+        for place in (*self.of_steps.values(), *self.of_accesses.values()):
+            wanted.setdefault(place.path, set()).update(range(place.line - _AROUND, place.line + _AROUND + 1))
+        found: dict[str, list[list[Any]]] = {}
+        named: dict[str, str] = {}
+        for path, numbers in wanted.items():
+            lines = linecache.getlines(path)
+            name = _name_of(path)
+            if named.setdefault(name, path) != path:
+                found.pop(name, None)
+                continue
+            kept = [number for number in sorted(numbers) if 0 < number <= len(lines)][:_MOST_LINES]
+            if kept:
+                found[name] = [[number, lines[number - 1].rstrip()[:_MOST_OF_A_VALUE]] for number in kept]
+        return found
 
 
 class _AccessNotes(list[tuple[Resource, bool]]):
@@ -183,13 +223,36 @@ class _AccessNotes(list[tuple[Resource, bool]]):
         super().append(access)
 
 
-def _value_in(frame: FrameType, write: bool) -> Any:
-    """What an access was about, if `frame` is that of a cell or of a watched thing."""
-    if PurePath(frame.f_code.co_filename).name not in ("_cell.py", "_watch.py"):
+def _value_in(frame: FrameType, resource: Resource, write: bool) -> Any:
+    """What an access was about, if `frame` is that of a cell, of a watched thing or of a tracked attribute."""
+    file, name, has = PurePath(frame.f_code.co_filename).name, frame.f_code.co_name, frame.f_locals
+    if file == "_cell.py":
+        if write:
+            return has.get("value", _NO_VALUE)
+        return getattr(has.get("self"), "_value", _NO_VALUE) if name == "get" else _NO_VALUE
+    if file == "_touch.py":
+        is_its = name == "read_attribute" and has["attribute"] == resource[-1]
+        return _attribute_of(has["thing"], has["attribute"]) if is_its and not write else _NO_VALUE
+    if file != "_watch.py":
         return _NO_VALUE
+    is_key = resource[-2:-1] == ("key",)
     if write:
-        return frame.f_locals.get("value", _NO_VALUE)
-    return getattr(frame.f_locals.get("self"), "_value", _NO_VALUE) if frame.f_code.co_name == "get" else _NO_VALUE
+        # Which keys a dict has is no matter of what is stored under one.
+        return has.get("value", _NO_VALUE) if is_key or name != "__setitem__" else _NO_VALUE
+    if name == "_attribute":
+        return _attribute_of(has["thing"], has["attribute"])
+    return dict.get(has["self"], has["key"], _NO_VALUE) if name == "_touch" and is_key else _NO_VALUE
+
+
+def _attribute_of(thing: Any, attribute: str) -> Any:
+    """Give what an attribute holds, without running code of its class."""
+    found = inspect.getattr_static(thing, attribute, _NO_VALUE)
+    if type(found) is MemberDescriptorType:
+        try:
+            return object.__getattribute__(thing, attribute)
+        except AttributeError:
+            return _NO_VALUE
+    return _NO_VALUE if hasattr(type(found), "__get__") else found
 
 
 def _place(frame: FrameType, line: int) -> SourceLine:

@@ -28,6 +28,10 @@ from toolrt.sim.strategies import Search
 __all__ = ["Evidence", "report_of"]
 
 
+# Caveats of executions that what is outside of them may have failed.
+_REAL = frozenset({"real files", "real sockets", "real processes"})
+
+
 @attrs.define
 class Evidence:
     """What the executions of an exploration have shown, and what casts doubt on it."""
@@ -131,6 +135,10 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
     arguments, program = arguments_for(*extra), task.bound()
     if task.tracking is not None:
         arguments += task.tracking.argument
+    failures = [Failure(program, task.check, task.step_limit, *each, arguments) for each in seen.failures]
+    if seen.difference and _REAL.intersection(seen.caveats) and not any(each.fails_again() for each in failures):
+        # What is real has failed it, and does so no more: no schedule did.
+        verdict = Verdict.INCONCLUSIVE
     return Report(
         verdict=verdict,
         claim=claim,
@@ -140,7 +148,7 @@ def report_of(task: ExploredProgram, search: Search, seen: Evidence) -> Report:
         outcomes=seen.outcomes,
         failed=seen.failed,
         undecided=seen.undecided,
-        failures=[Failure(program, task.check, task.step_limit, *each, arguments) for each in seen.failures],
+        failures=failures,
         unfinished=why,
         interrupted=seen.interrupted,
         checked=task.check is not None,

@@ -273,6 +273,7 @@ class Divided:
                 self._doubt = self._doubt or "an execution failed in another process, and not here"
         repeats = Repeats()
         repeats.compare(first, (yield from self._run(ReplayableExecution((), 0, first.choices))))
+        seen.caveats |= repeats.caveats
         seen.difference = tally.difference or repeats.difference
         seen.lost = self._doubt
         if not (seen.failed or seen.undecided or seen.difference or seen.lost or search.unfinished()):

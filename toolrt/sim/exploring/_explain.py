@@ -7,20 +7,21 @@ which task waits for which.  Last, how to run it again, as a call and as a test.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path, task_of
+from toolrt.sim._schedule import in_tokens
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._source_lines import SourceLines
+from toolrt.sim.exploring._pattern import FailurePattern, circle_in, pattern_of
 from toolrt.sim.programs.tracking._guard import variable_at
 from toolrt.trace import Access, Race, Step, parting_of, race_between, stable_text
 
-__all__ = ["FailureStory", "about", "explain"]
+__all__ = ["FailureStory", "about", "explain", "headline_of"]
 
 _NOT_REPRODUCED = (
     "Not reproduced: the same choices did not fail the same way when they were run again.\n"
@@ -29,6 +30,9 @@ _NOT_REPRODUCED = (
 
 # Longer executions show their first and last steps.
 _MAX_ROWS = 200
+
+# Of what is wrong so many characters head a page.
+_MOST_OF_A_HEADLINE = 120
 
 # Of a schedule that is compared so many steps are shown before and after the difference.
 _AROUND = 12
@@ -56,6 +60,11 @@ class FailureStory:
     #: False when the same choices did not fail the same way when they were run again.
     reproduced: bool = True
 
+    @property
+    def pattern(self) -> FailurePattern | None:
+        """What is known as what; None without a run that found the source lines."""
+        return None if self.places is None else pattern_of(self.execution, self.passing, self.places)
+
 
 def explain(story: FailureStory) -> str:
     """Tell `story`."""
@@ -70,6 +79,8 @@ def explain(story: FailureStory) -> str:
     parts += _columns(schedule.steps, story.places, schedule.order)
     if story.places is None:
         parts.append("(No source lines: run again to find them, the program took another course.)")
+    if schedule.named != schedule.short and len(schedule) <= _MAX_ROWS:
+        parts += ["", f"In short: {schedule.named}"]
     parts.append("")
     parts += _wrong(story.execution, story.violations)
     if isinstance(story.execution.error, Deadlock) and story.execution.error.waits_on:
@@ -179,17 +190,34 @@ def about(story: FailureStory, where: str) -> tuple[tuple[str, str], ...]:
     Args:
         where: the program's name, and where it is defined.
     """
-    # A law's violation has a text of its own for people.
-    violations = [str(each) if hasattr(each, "law") else each for each in story.violations]
-    found = _findings(story.execution, violations)
-    wrong = [text for kind, text in found if kind != "value"]
+    found = _findings(story.execution, _in_sentences(story.violations))
+    pattern = story.pattern
     return (
-        ("FAIL", wrong[0] if wrong else "the execution is wrong"),
+        ("FAIL", _complaint(found)),
+        *((("Pattern", f"{pattern.name}: {pattern.sentence}"),) if pattern is not None else ()),
         *((kind.capitalize(), text) for kind, text in found),
         ("Program", where),
         ("Schedule", story.execution.schedule.short),
         ("Run it again", _replay_line(story)),
     )
+
+
+def headline_of(story: FailureStory) -> str:
+    """Say in a few words what the failure is: its pattern, else the first line of what is wrong."""
+    pattern = story.pattern
+    if pattern is not None:
+        return pattern.headline
+    line = next(iter(_complaint(_findings(story.execution, _in_sentences(story.violations))).splitlines()), "")
+    return line if len(line) <= _MOST_OF_A_HEADLINE else f"{line[: _MOST_OF_A_HEADLINE - 1]}…"
+
+
+def _in_sentences(violations: Sequence[Any]) -> list[Any]:
+    # A law's violation has a text of its own for people.
+    return [str(each) if hasattr(each, "law") else each for each in violations]
+
+
+def _complaint(found: Sequence[tuple[str, str]]) -> str:
+    return next((text for kind, text in found if kind != "value"), "the execution is wrong")
 
 
 def _replay_line(story: FailureStory) -> str:
@@ -210,29 +238,9 @@ def _wait_for_graph(error: Deadlock) -> list[str]:
     edges = dict(error.waits_on)
     lines = ["Wait-for graph:"]
     lines += [f"    {task} -> {', '.join(others)}" for task, others in error.waits_on]
-    circle = _circle_in(edges)
+    circle = circle_in(edges)
     lines.append(f"    in a circle: {' -> '.join(circle)}" if circle else "    no circle: a task waits for no other")
     return lines
-
-
-def _circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
-    """Give a way that ends where it begins; [] when there is none."""
-    done: set[str] = set()
-    for start in edges:
-        way: list[str] = []
-        branches = [iter((start,))]
-        while branches:
-            task = next(branches[-1], None)
-            if task is None:
-                branches.pop()
-                if way:
-                    done.add(way.pop())
-            elif task in way:
-                return [*way[way.index(task) :], task]
-            elif task not in done:
-                way.append(task)
-                branches.append(iter(edges.get(task, ())))
-    return []
 
 
 # ---------------------------------------------------------------------- what decides
@@ -263,7 +271,7 @@ def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]
         where = "" if place is None else f"{place}  {place.text}"
         rows.append((f"step {step.index}", step.task, _told(access, places), where))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"The race: {first.task} came before {second.task}; the other way round it passes."]
+    lines = [f"The race: {first.task} came before {second.task}. In the other order it passes."]
     if is_tracked and (said := _variable(race, places)):
         lines.append(f"    {said}")
     lines += [
@@ -289,7 +297,7 @@ def _marked(tasks: Sequence[str], before: int, after: int) -> str:
     """Write a schedule with the part that differs in brackets."""
     head, middle = tasks[:before], tasks[before : len(tasks) - after]
     tail = tasks[len(tasks) - after :]
-    shown = _short(head[-_AROUND:]), _short(middle), _short(tail[:_AROUND])
+    shown = [" ".join(in_tokens(part)) for part in (head[-_AROUND:], middle, tail[:_AROUND])]
     return " ".join(
         filter(
             None,
@@ -302,11 +310,6 @@ def _marked(tasks: Sequence[str], before: int, after: int) -> str:
             ),
         )
     )
-
-
-def _short(tasks: Sequence[str]) -> str:
-    counts = ((task, sum(1 for _ in group)) for task, group in groupby(tasks))
-    return " ".join(task if count == 1 else f"{task}*{count}" for task, count in counts)
 
 
 # ---------------------------------------------------------------------- once more

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.errors import DefinitionRefused, NotSimulated, StepLimit, StuckThread
+from toolrt.errors import DefinitionRefused, NotSimulated, RealTimeout, StepLimit
 from toolrt.sim.engine._execution import Execution
 
 __all__ = ["Check", "Judgement", "judge"]
@@ -75,7 +75,7 @@ def judge(execution: Execution, check: Check | None) -> Judgement:
     error = execution.error
     if isinstance(error, StepLimit) and (error.time_stood_still or error.starved):
         return Judgement(failed=False, undecided=True)
-    if isinstance(error, StuckThread):
+    if isinstance(error, RealTimeout):
         return Judgement(failed=False, undecided=True)
     if check is None:
         return _FINE if error is None else _WRONG

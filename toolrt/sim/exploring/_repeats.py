@@ -41,6 +41,8 @@ class Repeats:
         self.outcomes: dict[tuple[int, ...] | bytes, Any] = {}
         #: How two executions differ that must be alike; None: no two do.
         self.difference: str | None = None
+        #: What a claim has to say of executions of one schedule that read different bytes from what is real.
+        self.caveats: frozenset[str] = frozenset()
 
     def note(self, execution: Execution, outcome: Any, choices: tuple[int, ...] | None) -> None:
         """Hold `execution`, which has this `outcome`, against those before it.
@@ -64,11 +66,28 @@ class Repeats:
         """Hold `execution` against another run of its choices; `touched`: both say what their steps touched."""
         if self.difference is None and not _looks_alike(execution, again, touched):
             self.difference = difference_between(execution, again, touched)
+        if (what := _heard_otherwise(execution, again)) is not None:
+            self.caveats |= {"real bytes that differ when the same choices are made again"}
+            if self.difference is not None and _HEARD not in self.difference:
+                self.difference += f"; {what}"
 
     @staticmethod
     def is_due(index: int) -> bool:
         """Say whether the execution of this number, from 0, is run twice at once; the first is when all is over."""
         return index % _EVERY == _EVERY - 1 or index in _OFTEN
+
+
+# What a difference says of real bytes begins with this.
+_HEARD = "other bytes came from"
+
+
+def _heard_otherwise(execution: Execution, again: Execution) -> str | None:
+    """Say which read of a real file or socket gave two executions different bytes; None: none did."""
+    for before, after in zip_longest(execution.heard, again.heard):
+        if before != after:
+            (_, *name), number, *_ = before or after
+            return f"{_HEARD} real {'.'.join(map(str, name))} (read {number})"
+    return None
 
 
 def told_by(step: Step) -> tuple[float, tuple[Access, ...]]:

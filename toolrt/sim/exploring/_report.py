@@ -18,7 +18,7 @@ from toolrt.sim.engine._host import simulate
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.engine._source_lines import SourceLines
 from toolrt.sim.exploring._compare import passing_beside
-from toolrt.sim.exploring._explain import FailureStory, about, explain
+from toolrt.sim.exploring._explain import FailureStory, about, explain, headline_of
 from toolrt.sim.exploring._judge import Check, Judgement, judge
 from toolrt.sim.exploring._repeats import another_outcome
 from toolrt.sim.exploring._shrink import fewer_preemptions
@@ -92,6 +92,10 @@ class Failure:
         is_same = again.choices == self.execution.choices and judgement.failed
         return is_same and another_outcome(self.execution.outcome, again.outcome) is None
 
+    def fails_again(self) -> bool:
+        """Say whether the same choices fail when they are run once more, with whatever outcome."""
+        return simulate(self._run(Choices(self.execution.choices)))[1].failed
+
     @property
     def schedule(self) -> Schedule:
         """The schedule as it was found."""
@@ -126,13 +130,18 @@ class Failure:
 
     @cached_property
     def _explanation(self) -> str:
+        return explain(self._told)
+
+    @cached_property
+    def _told(self) -> FailureStory:
+        """The story of the minimal schedule, with its source lines and the nearest execution found that passes."""
         execution, judgement, fewest = self._simplest
         places = SourceLines()
         # Only now are source lines collected: while exploring, that would slow every execution.
         again, _ = simulate(self._run(Choices(execution.choices), places))
         # A program that does something else this time says so when it is replayed.
         seen = places if again.choices == execution.choices else None
-        return explain(self._story(execution, judgement, seen, self._passing, fewest))
+        return self._story(execution, judgement, seen, self._passing, fewest)
 
     def _story(
         self,
@@ -164,13 +173,24 @@ class Failure:
 
     @property
     def about_minimal(self) -> tuple[tuple[str, str], ...]:
-        """The same of the minimal schedule, which `compared` and `show()` have.
+        """The same of the minimal schedule, which `compared` and `show()` have, and the pattern, if it has one.
 
         Raises:
             NotSimulated: asked for inside a running Trio loop.
         """
-        execution, judgement, _ = self._simplest
-        return about(self._story(execution, judgement), _where(self._program))
+        return about(self._told, _where(self._program))
+
+    @property
+    def headline(self) -> str:
+        """What heads the page of the minimal schedule: "lost update of counter", else what is wrong, in one line.
+
+        A pattern is named where the steps leave no doubt: lost update, check-then-act, lost wake-up, lock inversion or
+        leaked cancel.
+
+        Raises:
+            NotSimulated: asked for inside a running Trio loop.
+        """
+        return headline_of(self._told)
 
     @cached_property
     def _passing(self) -> Execution | None:
@@ -211,7 +231,7 @@ class Failure:
         """
         failing, passing = self.compared
         names = ("fails",) if passing is None else ("fails", "passes")
-        title = _called(self._program, "program")
+        title = f"{_called(self._program, 'program')}: {self.headline}"
         draw = importlib.import_module("toolrt.view").show
         return draw(failing, passing, names=names, title=title, about=self.about_minimal)
 
@@ -296,6 +316,28 @@ class Report:
     def summary(self) -> str:
         """The same as `str()`."""
         return str(self)
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Give a data frame of pandas or polars with a row for each outcome, in the order of `outcomes`.
+
+        Its columns: ``outcome``, as text; ``executions``, how many had it; ``share``, from 0 to 1, of all executions.
+        An outcome that was expected and never came has a row with 0 executions.  A row for each execution that failed:
+        ``toolrt.view.frame(toolrt.view.execution_rows(report.failures))``.
+
+        Args:
+            library: "pandas" or "polars"; None: as `toolrt.view.frame` takes it.
+
+        Raises:
+            DefinitionRefused: `library` is another one.
+            MissingExtra: the library is not installed.
+        """
+        counts = [*self.outcomes.items(), *((value, 0) for value in self.missing)]
+        rows = [
+            {"outcome": stable_text(value), "executions": count, "share": count / max(self.executions, 1)}
+            for value, count in counts
+        ]
+        make = importlib.import_module("toolrt.view").frame
+        return make(rows, library, ("outcome", "executions", "share"))
 
     def __str__(self) -> str:
         lines = [f"{self._head}: {self.claim}"]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from math import inf
 
-from toolrt.errors import StuckThread
+from toolrt.errors import RealTimeout
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._job import Driver, Job
 from toolrt.sim.exploring._conclusion import Evidence
@@ -91,9 +91,10 @@ def exploration(
                 execution = again
         if kept:
             seen.failures.append((execution, judgement))
-        if isinstance(execution.error, StuckThread):
+        if isinstance(execution.error, RealTimeout):
             # Each further one would take as long.
-            seen.lost = f"an execution could not {execution.error.action}"
+            remedy = execution.error.remedy.partition("  It was in:")[0]
+            seen.lost = f"an execution could not {execution.error.action}: {remedy}"
             break
     now = time.perf_counter()
     tell(now)
@@ -107,5 +108,6 @@ def exploration(
         )
         for execution, _ in seen.failures:
             repeats.note(execution, outcome_key(execution.outcome), execution.choices)
+    seen.caveats |= repeats.caveats
     seen.distinct, seen.difference = len(repeats.outcomes), repeats.difference
     return seen

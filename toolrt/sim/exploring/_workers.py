@@ -176,6 +176,7 @@ class ExplorationBench:
             self._made += 1
             tally.note(execution, judgement, place, part.repeats, self._number)
             tally.difference = repeats.difference
+            tally.caveats |= repeats.caveats
             word, spent = told(), time.perf_counter() - began
             if word == _STOP or (word != KEEP_ON and spent > (_SHORT if word == OTHERS_WAIT else _LONG)):
                 break

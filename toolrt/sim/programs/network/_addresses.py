@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from toolrt.errors import NotSimulated
+from toolrt.sim._trio_internals import SOCKETS
 from toolrt.sim.programs.network._endpoints import Address, Endpoint, failed
 from toolrt.sim.programs.network._links import Host, touch
 
@@ -134,7 +135,7 @@ class Addresses:
     def _bind_path(self, endpoint: Endpoint, path: Any) -> None:
         path = os.fspath(path)
         if path[:1] in ("\0", b"\0"):
-            name = path.encode() if isinstance(path, str) else path
+            name = os.fsencode(path)
             touch(_PATHS, True)
             if name in self._abstract:
                 raise failed(errno.EADDRINUSE)
@@ -163,7 +164,7 @@ class Addresses:
         """
         path = os.fspath(path)
         if path[:1] in ("\0", b"\0"):
-            name = path.encode() if isinstance(path, str) else path
+            name = os.fsencode(path)
             touch(_PATHS, False)
             return self._abstract.get(name)
         touch(_PATHS, False)
@@ -224,7 +225,9 @@ class Addresses:
         """
         if self._refuse is not None and _is_taken(client):
             what = f"connect to a real server (port {client.remote[1]})"
-            self._refuse(NotSimulated(what, "start the server inside the simulated program"))
+            self._refuse(
+                NotSimulated(what, f'start it inside the simulated program, or say sim.leave_real("{SOCKETS}")')
+            )
 
     def listener(self, host: Host, client: Endpoint) -> Any:
         """Give what listens on `host` for a connection to the address a client wants; None: nothing does."""

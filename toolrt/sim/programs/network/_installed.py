@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,11 +15,16 @@ from toolrt.sim.programs.network._datagrams import Datagrams
 from toolrt.sim.programs.network._endpoints import failed
 from toolrt.sim.programs.network._resolver import Resolver, addresses_of, names_of
 from toolrt.sim.programs.network._sockets import SimulatedSocket, become_simulated, endpoint_of, opened
-from toolrt.sim.programs.network._state import HOST, NETWORKS
+from toolrt.sim.programs.network._state import HOST, NETWORKS, sockets_are_real
 from toolrt.sim.programs.network._streams import Stream, connect_pair
+from toolrt.sim.programs.network._tls_sockets import wrapped
 from toolrt.sim.programs.network._waiting import close_waits, wait_until_ready
 
 __all__ = ["NetworkStandIn"]
+
+
+# These see by themselves whether a socket is real.
+_BOTH = ("__init__", "dup")
 
 
 class NetworkStandIn:
@@ -43,6 +49,9 @@ class NetworkStandIn:
             seam = mine()
             return seam is not None and seam.owns(seam.current_task())
 
+        def resolves() -> bool:
+            return is_mine() and not sockets_are_real()
+
         replacements = Replacements()
 
         def replace(holder: Any, name: str, stand_in: Callable[..., Any]) -> None:
@@ -51,16 +60,28 @@ class NetworkStandIn:
 
             @functools.wraps(real)
             def either(*args: Any, **kwargs: Any) -> Any:
-                return (stand_in if is_mine() else real)(*args, **kwargs)
+                return (stand_in if is_mine() and (name in _BOTH or not sockets_are_real()) else real)(*args, **kwargs)
 
             replacements.replace(holder, name, either)
 
+        def wrap_socket(context: Any, sock: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(sock, SimulatedSocket):
+                return wrapped(SimulatedSocket, context, sock, *args, **kwargs)
+            return super(ssl.SSLContext, context)._wrap_socket(sock, *args, **kwargs)  # type: ignore[misc]
+
         before, NETWORKS.run = NETWORKS.run, SocketRun(mine)
+        # OpenSSL's own is in the class below; a simulation may be under way in whose check this one begins.
+        around = ssl.SSLContext.__dict__.get("_wrap_socket")
+        setattr(ssl.SSLContext, "_wrap_socket", wrap_socket)  # noqa: B010
         try:
             _replace_library(replace)
-            replace_sockets(replacements, self, is_mine)
+            replace_sockets(replacements, self, resolves)
             yield
         finally:
+            if around is None:
+                delattr(ssl.SSLContext, "_wrap_socket")
+            else:
+                setattr(ssl.SSLContext, "_wrap_socket", around)  # noqa: B010
             replacements.put_back()
             self.begin()
             NETWORKS.run = before
@@ -103,7 +124,7 @@ def _replace_library(replace: Callable[..., None]) -> None:
     real_init, real_dup, real_gethostname = socket.socket.__init__, socket.dup, socket.gethostname
 
     def init(made: Any, family: Any = -1, type: Any = -1, proto: Any = -1, fileno: Any = None) -> None:
-        if fileno is not None and fileno not in NETWORKS.fds:
+        if fileno not in NETWORKS.fds and (fileno is not None or sockets_are_real()):
             real_init(made, family, type, proto, fileno)
         else:
             become_simulated(made, NETWORKS.current(), family, type, proto, fileno)

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import lent
+from toolrt.sim._trio_internals import SOCKETS, lent
 from toolrt.sim.programs.network._endpoints import Endpoint, failed
 from toolrt.sim.programs.network._resolver import numeric_address
 from toolrt.sim.programs.network._state import NetworkState, refuse
@@ -67,9 +67,6 @@ def become_simulated(
 
 def _become(made: socket.socket, net: NetworkState, endpoint: Endpoint, fd: int) -> None:
     cls = made.__class__
-    tls: Any = sys.modules.get("ssl")
-    if tls is not None and issubclass(cls, tls.SSLSocket):
-        refuse(NotSimulated("use an SSLSocket", "use trio.SSLStream: OpenSSL would read from the operating system's"))
     try:
         made.__class__ = (
             SimulatedSocket
@@ -135,16 +132,16 @@ class SimulatedSocket(socket.socket):
         kept, endpoint, holder = _kept[self], endpoint_of(self), lent.here()
         if holder is None:
             refuse(_BLOCKS)
-        is_over = True
+        has_timed_out = False
 
         async def wait() -> None:
-            nonlocal is_over
-            with trio.move_on_after(inf if kept.timeout is None else kept.timeout):
+            nonlocal has_timed_out
+            with trio.move_on_after(inf if kept.timeout is None else kept.timeout) as scope:
                 await wait_until_ready(endpoint, kept.fd, what)
-                is_over = False
+            has_timed_out = scope.cancelled_caught
 
-        holder.hand_over(wait)
-        if is_over:
+        holder.hand_over(wait, lambda: endpoint.is_ready(what))
+        if has_timed_out:
             raise TimeoutError("timed out")
 
     # ------------------------------------------------------------------ what it is
@@ -349,7 +346,12 @@ class SimulatedSocket(socket.socket):
 
     def sendmsg(self, buffers: Iterable[Any], ancdata: Iterable[Any] = (), flags: int = 0, address: Any = None) -> int:
         if [*ancdata]:
-            refuse(NotSimulated("send more than bytes through a socket", "send what the bytes stand for"))
+            refuse(
+                NotSimulated(
+                    "send more than bytes through a socket",
+                    f'send what they stand for, or say sim.leave_real("{SOCKETS}")',
+                )
+            )
         whole = b"".join(map(_bytes, buffers))
         return self._sent(whole, flags, None if address is None else self._resolved(address))
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from toolrt.errors import NotSimulated
 from toolrt.probe import Resource
-from toolrt.sim._trio_internals import SocketRun
+from toolrt.sim._trio_internals import SOCKETS, SocketRun
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.programs.network._addresses import Addresses
 from toolrt.sim.programs.network._datagrams import Datagrams
@@ -21,7 +21,7 @@ from toolrt.sim.programs.network._links import Host, Links
 from toolrt.sim.programs.network._settings import NetworkSettings
 from toolrt.sim.programs.network._streams import Stream
 
-__all__ = ["HOST", "NETWORKS", "NetworkState", "refuse"]
+__all__ = ["HOST", "NETWORKS", "NetworkState", "refuse", "sockets_are_real"]
 
 #: The name of the machine that the running task is on; None: the first.
 HOST: ContextVar[str | None] = ContextVar("toolrt simulated host", default=None)
@@ -98,7 +98,12 @@ class NetworkState:
                 raise failed(errno.EAFNOSUPPORT)
             if kind not in [*socket.SocketKind]:
                 raise failed(errno.EINVAL)
-            refuse(NotSimulated("use a socket of this type", "the network has streams and datagrams"))
+            refuse(
+                NotSimulated(
+                    "use a socket of this type",
+                    f'the network has streams and datagrams; or say sim.leave_real("{SOCKETS}")',
+                )
+            )
         made, only = found
         if proto not in (0, only):
             raise failed(errno.EPROTONOSUPPORT)
@@ -147,6 +152,11 @@ class Networks:
                 state.end()
             self._states, self._entered, self.fds = [], [], {}
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether the program has entered one."""
+        return bool(self._entered) and self._entered[-1].is_declared
+
     def current(self) -> NetworkState:
         """Give the network that sockets are made in now."""
         if not self._entered:
@@ -174,3 +184,9 @@ _DEFAULT = NetworkSettings()
 
 #: The networks of this process: one thread simulates at a time.
 NETWORKS = Networks()
+
+
+def sockets_are_real() -> bool:
+    """Say whether sockets that the running step makes are the operating system's: the program has left them real."""
+    scheduler = current_scheduler()
+    return scheduler is not None and f"real {SOCKETS}" in scheduler.record.caveats and not NETWORKS.is_declared

@@ -6,8 +6,11 @@ Rules.
        number of the signal.  SIGKILL and SIGSTOP have no receivers.
     3. When it ends, its pipes are closed first, and its exit code is seen in a later step.
     4. A child that has not ended when its execution does is ended with it.
+    5. A stopped child takes no step until SIGCONT, nor does a task of its script.  Signals wait for that, all but
+       SIGKILL.
+    6. Its process group is its starter's, unless it was given one of its own.
 
-Limits.  A killed script runs its ``finally`` blocks, which a process does not.  No child is stopped and continued.
+Limits.  A killed script runs its ``finally`` blocks, which a process does not.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import subprocess
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from math import inf
 from types import CodeType
 from typing import Any
@@ -27,20 +31,25 @@ import trio
 from trio.lowlevel import Abort
 
 from toolrt.errors import DefinitionRefused, NotSimulated
-from toolrt.probe import Resource
+from toolrt.probe import ANYTHING, Resource
+from toolrt.sim._paths import PROCESS
 from toolrt.sim._trio_internals import Seam
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.network._state import refuse
 from toolrt.sim.programs.processes._pipes import ChildFile, descriptor, end_of, name_new
 
-__all__ = ["ChildProcess", "ScriptedPopen", "start"]
+__all__ = ["FIRST_PID", "ChildProcess", "ScriptedPopen", "start"]
 
-# No process of an operating system has such a number.
-_FIRST_PID, _PIDS = 1 << 23, 1 << 22
+#: No process of an operating system has such a number.
+FIRST_PID, _PIDS = 1 << 23, 1 << 22
 
 _IGNORED = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH}
 _STOPS = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+
+#: The child that the running task is, or is one of; None: it is the program's.
+_OWN: ContextVar[ScriptedPopen | None] = ContextVar("toolrt simulated process", default=None)
 
 
 class ChildProcess:
@@ -122,17 +131,30 @@ class ScriptedPopen:
         self.args = args
         self._options = options
         self.name: Resource = name_new("process")
-        self.pid = _FIRST_PID + zlib.crc32(repr(self.name).encode()) % _PIDS
+        self.pid = FIRST_PID + zlib.crc32(repr(self.name).encode()) % _PIDS
         #: The exit code; None while it runs.
         self.returncode: int | None = None
         #: Where signals go that its script receives.
         self.receivers: dict[int, Any] = {}
+        #: The number of its process group; 0: the program's.
+        self.group = self._group_of(options)
+        self._is_stopped = False
+        # The signals that wait for SIGCONT.
+        self._pending: dict[int, None] = {}
         self._life = trio.CancelScope()
         self._exited = trio.Event()
         self._fatal = 0
         self._starter: Any = seam.current_task()
+        self._task: Any = None
         self._files: list[ChildFile] = []
         self._streams: list[Any] = []
+
+    def _group_of(self, options: Any) -> int:
+        asked = options.get("process_group")
+        if options.get("start_new_session") or asked == 0:
+            return self.pid
+        starter = _OWN.get()
+        return (0 if starter is None else starter.group) if asked is None or asked < 0 else int(asked)
 
     def all_report(self, reports: Callable[[CodeType], bool]) -> bool:
         """Say whether the script's code reports what it touches.
@@ -173,19 +195,47 @@ class ScriptedPopen:
         if self.poll() is not None or not number:
             return
         touch((*self.name, "receivers"), False)
+        if self._is_stopped and number not in (signal.SIGCONT, signal.SIGKILL):
+            touch((*self.name, "receivers"), True)
+            if number not in _STOPS:
+                self._pending[number] = None
+            return
+        if number == signal.SIGKILL:
+            self._pending.clear()
+        if number in (signal.SIGCONT, signal.SIGKILL):
+            self._resume()
         if number in self.receivers:
             self.receivers[number].send_nowait(number)
         elif number in _STOPS:
-            refuse(NotSimulated("stop a child process", "let its script wait"))
+            self._stop()
         elif number not in _IGNORED:
             self._fatal = self._fatal or int(number)
             self._life.cancel()
+
+    def _stop(self) -> None:
+        if _OWN.get() is self:
+            refuse(NotSimulated("stop itself", "let another task or process send it the signal"))
+        # Whatever its next steps would touch.
+        touch(ANYTHING, True)
+        self._is_stopped = True
+        self._scheduler.roster.stop(self._task)
+
+    def _resume(self) -> None:
+        if self._is_stopped:
+            touch(ANYTHING, True)
+            self._is_stopped = False
+            self._scheduler.roster.resume(self._task)
+            pending, self._pending = [*self._pending], {}
+            for number in pending:
+                self.send_signal(number)
 
     # ------------------------------------------------------------------ its task
 
     @trio.lowlevel.enable_ki_protection
     async def act(self) -> None:
         """Be the process."""
+        _OWN.set(self)
+        self._task = trio.lowlevel.current_task()
         # Unless it comes to an end of its own.
         code: int = -signal.SIGKILL
         try:
@@ -193,6 +243,7 @@ class ScriptedPopen:
             if isinstance(child, outcome.Error):
                 self._seam.runner.reschedule(self._starter, child)
                 return
+            touch(("process group", self.group), True)
             self._seam.runner.reschedule(self._starter, outcome.Value(self))
             with self._life:
                 await trio.lowlevel.checkpoint()
@@ -266,7 +317,7 @@ async def start(
     """
     await trio.lowlevel.checkpoint_if_cancelled()
     made = ScriptedPopen(seam, scheduler, script, words, args, options)
-    task = scheduler.roster.begin_thread(made.act, os.path.basename(words[0]), is_process=True)
+    task = scheduler.roster.begin_thread(made.act, os.path.basename(words[0]), PROCESS)
     scheduler.record.threads[task] = made
     popen: ScriptedPopen = await trio.lowlevel.wait_task_rescheduled(lambda _: Abort.FAILED)
     return popen

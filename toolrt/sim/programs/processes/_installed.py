@@ -1,7 +1,8 @@
 """Puts children in memory in the place of the operating system's, for the steps of simulated programs.
 
 Rules.  Trio's own code runs, with its own checks and checkpoints.  What is replaced is where it makes pipes, where it
-has a thread start a process, and where it waits for its end.
+has a thread start a process, and where it waits for its end.  In a program that leaves processes and files real, and
+declares no process, all of these are real: what a wait has found, and when, is `toolrt.sim.programs.real`'s.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from typing import Any
 
 import trio
 
 from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import PROCESSES, STAND_INS, Replacements, Seam, process_names
+from toolrt.sim._trio_internals import FILES, PROCESSES, STAND_INS, Replacements, Seam, process_names
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 from toolrt.sim.programs.network._endpoints import failed
@@ -25,8 +28,20 @@ from toolrt.sim.programs.processes._child import ScriptedPopen, start
 from toolrt.sim.programs.processes._declared import DECLARED, words_of
 from toolrt.sim.programs.processes._pipes import PipeHolder, PipeOS, end_of, memory_pipe
 from toolrt.sim.programs.processes._real import RealCommand
+from toolrt.sim.programs.processes._signals import by_number
 
 __all__ = ["ProcessStandIn"]
+
+
+# The real children of the execution, to be ended with it, and what Trio has open to see their end.
+_STARTED: list[subprocess.Popen[bytes]] = []
+_OPENED: list[FileIO] = []
+
+
+def _are_real() -> bool:
+    """Say whether children are started, and their pipes used, as the operating system has them."""
+    scheduler = current_scheduler()
+    return scheduler is not None and not DECLARED and {f"real {PROCESSES}", f"real {FILES}"} <= scheduler.record.caveats
 
 
 class ProcessStandIn:
@@ -35,6 +50,14 @@ class ProcessStandIn:
     def begin(self) -> None:
         """Begin another execution."""
         DECLARED.clear()
+        for child in _STARTED:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        _STARTED.clear()
+        for file in _OPENED:
+            file.close()
+        _OPENED.clear()
 
     @contextmanager
     def installed(self, mine: Callable[[], Seam | None]) -> Iterator[None]:
@@ -56,6 +79,9 @@ class ProcessStandIn:
             replace(module, "wait_child_exiting", _waits(module.__dict__["wait_child_exiting"]))
             if "pidfd_open" in module.__dict__:
                 replace(module, "pidfd_open", _without_scripted(module.__dict__["pidfd_open"]))
+                replace(module, "FileIO", _opened)
+            for name in {"kill", "killpg", "getpgid"}.intersection(vars(os)):
+                replace(os, name, by_number(name, here))
             if names.streams is not None:
                 streams = names.streams
                 replace(module, "create_pipe_to_child_stdin", _pipes(module.create_pipe_to_child_stdin, here, 1))
@@ -98,6 +124,11 @@ class _ThreadsOf:
         seam, scheduler = self._here(), current_scheduler()
         if seam is None or scheduler is None:
             return await trio.to_thread.run_sync(function, *args, **options)
+        if _are_real():
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            with seam.between_steps():
+                _STARTED.append(function(*args))
+            return _STARTED[-1]
         (command,) = function.args
         words, script = words_of(command), _script_for(command, scheduler)
         if script is None:
@@ -115,9 +146,25 @@ def _waits(real: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(real)
     async def wait_child_exiting(process: Any) -> None:
         popen = process._proc
-        await (popen.wait_until_exited() if isinstance(popen, ScriptedPopen) else real(process))
+        if isinstance(popen, ScriptedPopen):
+            await popen.wait_until_exited()
+        elif _are_real() and hasattr(os, "pidfd_open"):
+            # Trio would wait in a thread, in C.
+            descriptor = os.pidfd_open(popen.pid)
+            try:
+                await trio.lowlevel.wait_readable(descriptor)
+            finally:
+                os.close(descriptor)
+        else:
+            await real(process)
 
     return wait_child_exiting
+
+
+def _opened(fd: int) -> FileIO:
+    """Give what Trio has open to see the end of a child; a task that would close it may be ended before that."""
+    _OPENED.append(FileIO(fd))
+    return _OPENED[-1]
 
 
 def _without_scripted(real: Callable[..., int]) -> Callable[..., int]:
@@ -135,7 +182,7 @@ def _pipes(real: Callable[..., Any], here: Callable[[], Seam | None], ours: int)
 
     @functools.wraps(real)
     def create_pipe() -> Any:
-        if here() is None:
+        if here() is None or _are_real():
             return real()
         ends = memory_pipe()
         return trio.lowlevel.FdStream(ends[ours]), ends[1 - ours]

@@ -13,9 +13,10 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from toolrt.errors import NotSimulated
-from toolrt.sim._trio_internals import Seam
+from toolrt.errors import RealTimeout
+from toolrt.sim._trio_internals import OUTSIDE, Seam
 from toolrt.sim.engine._scheduler import Scheduler
+from toolrt.sim.programs.network._links import touch
 from toolrt.sim.programs.processes._child import ChildProcess
 from toolrt.sim.programs.processes._pipes import end_of
 
@@ -50,6 +51,7 @@ class RealCommand:
         if "stdout" in piped and options.get("stderr") == options["stdout"]:
             piped["stderr"] = subprocess.STDOUT
         self._seam = seam
+        touch(OUTSIDE, True)
         with seam.between_steps():
             self._popen = subprocess.Popen(self._command, **{**options, **piped})
 
@@ -63,6 +65,7 @@ class RealCommand:
 
     def _finish(self, given: bytes) -> tuple[bytes | None, bytes | None]:
         seconds = self._scheduler.record.thread_seconds
+        touch(OUTSIDE, True)
         with self._seam.between_steps():
             try:
                 written: tuple[bytes | None, bytes | None] = self._popen.communicate(
@@ -72,13 +75,10 @@ class RealCommand:
                 pass
             else:
                 return written
-        raise NotSimulated(
-            f"wait more than {seconds:g} seconds for a real process", "give it more with sim.thread_seconds"
-        )
+        raise RealTimeout("a real process for more than", seconds, "give it more with sim.thread_seconds")
 
     def end(self) -> None:
-        """Kill it, if it has not ended."""
-        if self._popen is not None and self._popen.poll() is None:
-            with self._seam.between_steps():
+        """Kill it, if it has not ended, and close its pipes."""
+        if self._popen is not None:
+            with self._seam.between_steps(), self._popen:
                 self._popen.kill()
-                self._popen.communicate()

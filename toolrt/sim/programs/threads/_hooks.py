@@ -21,6 +21,7 @@ from toolrt import probe
 from toolrt.errors import NotSimulated
 from toolrt.sim._trio_internals import SOON, Replacements, Seam, asks_of, lent, thread_names
 from toolrt.sim.engine._host import current_scheduler
+from toolrt.sim.programs.threads._own import replace_own_threads
 from toolrt.sim.programs.threads._worker import SimulatedThread
 
 __all__ = ["ThreadStandIn"]
@@ -49,6 +50,7 @@ class ThreadStandIn:
             replace(names.token, "run_sync_soon", _gives(names.token.run_sync_soon))
             replace(names.module, names.send_name, _asks(names.send))
             replace(names.module, "PARENT_TASK_DATA", _ParentTask())
+            replace_own_threads(replacements, mine, _let_a_thread_run)
             replace(threading.Condition, "wait", _waits(threading.Condition.wait, mine))
             yield
         finally:

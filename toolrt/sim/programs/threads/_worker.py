@@ -5,7 +5,7 @@ Rules.
     2. It hands the turn back before it gives Trio's loop something to call (which is also how it ends), before it asks
        whether it is cancelled, while it waits for an answer, and while it sleeps (in virtual time).
     3. A thread that keeps the turn for too long is *stuck*: that ends the execution, undecided, with its stack.
-    4. When its execution ends, a thread that has not ended gets `_Abandoned` where it stands, and at every further
+    4. When its execution ends, a thread that has not ended gets `Abandoned` where it stands, and at every further
        hand-over; it ends before the next execution begins.
 
 Theory.  What a thread and the loop do at the same time is done in some order, as far as each part between two
@@ -27,7 +27,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
 from time import monotonic
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import outcome
@@ -39,7 +39,7 @@ from toolrt.sim._trio_internals import Seam, lent, name_os_thread
 from toolrt.sim.engine._host import current_scheduler
 from toolrt.sim.engine._scheduler import Scheduler
 
-__all__ = ["SimulatedThread", "thread_seconds"]
+__all__ = ["Abandoned", "SimulatedThread", "thread_seconds"]
 
 # So long a thread that is abandoned, or that keeps the turn after Ctrl-C, may take.
 _SECONDS_TO_END = 1.0
@@ -54,7 +54,7 @@ _ITS_TURN: Callable[[], Awaitable[object]] = trio.lowlevel.cancel_shielded_check
 _NEUTRAL = (threading.__file__, queue.__file__)
 
 
-class _Abandoned(BaseException):
+class Abandoned(BaseException):
     """Its execution is over."""
 
 
@@ -90,6 +90,7 @@ class SimulatedThread:
         function: what it calls.
         deliver: takes the outcome of that, in the thread.
         called: its name; None: what Python calls it.
+        code_of: whose code it runs; None: that of `function`.
     """
 
     def __init__(
@@ -99,11 +100,12 @@ class SimulatedThread:
         function: Callable[[], object],
         deliver: Callable[[outcome.Outcome[Any]], object],
         called: str | None,
+        code_of: Any = None,
     ) -> None:
         self.seam = seam
         self._scheduler = scheduler
         self._job: tuple[Callable[[], object], Callable[[outcome.Outcome[Any]], object]] | None = (function, deliver)
-        self._code = _code_of(function)
+        self._code = _code_of(code_of or function)
         self._called = called
         #: The task that stands for it, and what that is called in the execution; set when it has begun.
         self.task: Any = None
@@ -119,11 +121,18 @@ class SimulatedThread:
         # How the task waits for its next step.
         self._waits: Callable[[], Awaitable[object]] = _ITS_TURN
         self._is_waiting = False
+        # Says whether what the task waits for is there, and ends that wait; None: the task is told.
+        self._is_ready: Callable[[], bool] | None = None
+        self._wait_scope: trio.CancelScope | None = None
         # It can go on, and its task has not resumed yet; and it has gone on before that, while a step blocked the loop.
         self._can_go_on, self._went_on = True, False
         #: True once its execution is over for it.
         self.is_abandoned = False
-        self._is_over = self._is_lost = False
+        self.is_over = self._is_lost = False
+        #: Threads that wait for its end.
+        self.joiners: list[SimulatedThread] = []
+        # Whether it is the program's own, and no worker of Trio's.
+        self._is_own = False
         self._turns = 0
 
     @property
@@ -157,26 +166,41 @@ class SimulatedThread:
             await trio.lowlevel.checkpoint_if_cancelled()
             while self._went_on or self._let_run():
                 self._went_on = False
-                if self._is_over:
+                if self.is_over:
                     break
                 self._turns += 1
                 waits, self._waits = self._waits, _ITS_TURN
-                await waits()
+                if self._is_ready is None:
+                    await waits()
+                else:
+                    with trio.CancelScope() as self._wait_scope:
+                        await waits()
+                    self._wait_scope = None
                 await trio.lowlevel.checkpoint_if_cancelled()
         finally:
             self._scheduler.roster.threads.pop(self.task, None)
-            if not self._is_over:
+            if not self.is_over:
                 self._abandon()
 
     @property
     def can_go_on(self) -> bool:
         """Whether it waits for nothing but its turn."""
-        return self._can_go_on and not self._is_over
+        return not self.is_over and (self._can_go_on or (self._is_ready is not None and self._is_ready()))
+
+    def begin_as(self, thread: threading.Thread) -> None:
+        """Begin as a thread that the program has made; it runs when its task first steps."""
+        self._thread, self._is_own = thread, True
+        thread.run = self._work  # type: ignore[method-assign]
+        with self.seam.between_steps():
+            thread.start()
 
     def go_on_now(self) -> None:
         """Let it run to its next hand-over within a step of another task, which blocks the loop."""
+        scope = self._wait_scope
         self._let_run()
         self._went_on = True
+        if scope is not None:
+            scope.cancel()
 
     def _let_run(self) -> bool:
         """Let the thread run to its next hand-over; say whether there is one."""
@@ -195,7 +219,7 @@ class SimulatedThread:
         finally:
             lent.thread, lent.holder = 0, None
         self._can_go_on = self._waits is _ITS_TURN
-        return not self._is_over
+        return not self.is_over
 
     def _await_turn(self) -> None:
         """Wait until the thread hands the turn back, or has kept it for too long."""
@@ -213,11 +237,11 @@ class SimulatedThread:
     def _lose(self, limit: float) -> None:
         """Give up a thread that keeps the turn: the loop does not wait for it again."""
         assert self._thread is not None
-        self._is_over = self._is_lost = True
+        self.is_over = self._is_lost = True
         ident = self._thread.ident or 0
         frame = sys._current_frames().get(ident)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)\n"
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(_Abandoned))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Abandoned))
         if not self.is_abandoned:
             self.seam.refused(StuckThread(self._thread.name, limit, stack))
         self.is_abandoned = True
@@ -234,7 +258,7 @@ class SimulatedThread:
     def _tell_abandoned(self) -> None:
         """Tell the task that waits for it, in the loop."""
         if self._job is not None:
-            self._job[1](outcome.Error(_Abandoned()))
+            self._job[1](outcome.Error(Abandoned()))
 
     def wake(self) -> None:
         """Let it go on, if it waits; call it in the loop, or in a thread that has the turn."""
@@ -260,7 +284,7 @@ class SimulatedThread:
         self._go.acquire()
         assert self._job is not None
         function, deliver = self._job
-        result: Any = outcome.Error(_Abandoned())
+        result: Any = outcome.Error(Abandoned())
         if not self.is_abandoned:
             result = outcome.capture(function)
         if self._is_lost:
@@ -270,7 +294,7 @@ class SimulatedThread:
         del function
         try:
             deliver(result)
-        except _Abandoned:
+        except Abandoned:
             pass
         except BaseException as error:  # noqa: ASYNC103
             # As Trio's own threads do.
@@ -278,19 +302,28 @@ class SimulatedThread:
             traceback.print_exception(type(error), error, error.__traceback__)
         if not self._is_lost:
             del deliver, result
-            # As a thread of Trio's that has no job.
-            threading.current_thread().name = f"Trio thread {self.name}"
-            self._is_over = True
+            if not self._is_own:
+                # As a thread of Trio's that has no job.
+                threading.current_thread().name = f"Trio thread {self.name}"
+            self.is_over = True
+            for joiner in self.joiners:
+                joiner.wake()
             self._back.release()
 
-    def hand_over(self, waits: Callable[[], Awaitable[object]] = _ITS_TURN) -> None:
-        """Hand the turn back, and wait until the task steps again, which it does after `waits`."""
+    def hand_over(
+        self, waits: Callable[[], Awaitable[object]] = _ITS_TURN, is_ready: Callable[[], bool] | None = None
+    ) -> None:
+        """Hand the turn back, and wait until the task steps again, which it does after `waits`.
+
+        A step that blocks the loop lets the thread go on when `is_ready` says so.
+        """
         if not self.is_abandoned and not self._is_lost:
-            self._waits = waits
+            self._waits, self._is_ready = waits, is_ready
             self._back.release()
             self._go.acquire()
+            self._is_ready = None
         if self.is_abandoned or self._is_lost:
-            raise _Abandoned
+            raise Abandoned
 
     def wait(self, seconds: float | None = None) -> None:
         """Hand the turn back until something calls `wake`, or so much virtual time has passed."""
@@ -303,12 +336,16 @@ class SimulatedThread:
 
 def _code_of(function: Any) -> CodeType | None:
     """Give the code of the function that the program runs in a thread, or None when that is in C."""
-    while True:
-        cells = getattr(function, "__closure__", None) or ()
-        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-        if "sync_fn" in names and getattr(function, "__module__", None) == "trio._threads":
-            function = cells[names.index("sync_fn")].cell_contents
-        elif (inner := getattr(function, "__func__", getattr(function, "func", None))) is not None:
-            function = inner
+    while not isinstance(function, FunctionType) or "sync_fn" in function.__code__.co_freevars:
+        # Only these types are asked: an object of the program's may have any attribute.
+        if isinstance(function, FunctionType):
+            if function.__module__ != "trio._threads":
+                break
+            function = (function.__closure__ or ())[function.__code__.co_freevars.index("sync_fn")].cell_contents
+        elif isinstance(function, partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
         else:
-            return getattr(function, "__code__", None)
+            return None
+    return function.__code__

@@ -470,7 +470,7 @@ def use(thing: Any, what: str) -> Any:
         what: the operation, one of those `_kinds.dunders_of` knows.
     """
     if now.names is not None and kind_of(type(thing)) != ATOM:
-        _use(thing, what, 0)
+        _use(thing, what, {}, 0)
     return thing
 
 
@@ -478,17 +478,26 @@ def use(thing: Any, what: str) -> Any:
 _DEEP = ("eq", "order", "str", "contains", "match", "hash")
 
 
-def _use(thing: Any, what: str, depth: int) -> None:
+# An operator that looks deeper than this, or at more objects, looks at anything.
+_DEEPEST, _MOST_LOOKED_AT = 50, 1000
+
+
+def _use(thing: Any, what: str, seen: dict[Any, Any], depth: int) -> None:
     cls = type(thing)
     kind = kind_of(cls)
     if kind in (ATOM, NEUTRAL):
         return
-    if depth > 50:
+    looked = id(thing), what
+    if looked in seen:
+        return
+    # Kept, because another one might have its id after it.
+    seen[looked] = thing
+    if depth > _DEEPEST or len(seen) > _MOST_LOOKED_AT:
         report(ANYTHING, True)
     elif kind == TUPLE:
         if what in _DEEP or what == "unpack":
             for value in tuple(thing):
-                _use(value, what, depth + 1)
+                _use(value, what, seen, depth + 1)
     elif kind == CONTAINER:
         if what in ("len", "bool"):
             report(name_of(thing), False)
@@ -496,9 +505,9 @@ def _use(thing: Any, what: str, depth: int) -> None:
             whole(thing, False)
         if what in _DEEP or what == "unpack":
             for value in items_of(thing):
-                _use(value, "eq" if what == "contains" else what, depth + 1)
+                _use(value, "eq" if what == "contains" else what, seen, depth + 1)
     elif kind == LAZY:
-        _use_lazy(thing, depth)
+        _use_lazy(thing, seen, depth)
     elif kind == INSTANCE:
         verdict = dunders_of(cls, "iter" if what == "unpack" else what)
         if what == "match":
@@ -508,12 +517,12 @@ def _use(thing: Any, what: str, depth: int) -> None:
         elif verdict:
             for attribute, value in attributes_of(thing):
                 report((*name_of(thing), attribute), False)
-                _use(value, what, depth + 1)
+                _use(value, what, seen, depth + 1)
     else:
         report(ANYTHING, True)
 
 
-def _use_lazy(thing: Any, depth: int) -> None:
+def _use_lazy(thing: Any, seen: dict[Any, Any], depth: int) -> None:
     if type(thing).__name__ not in _VIEWS:
         report(name_of(thing), True)
     if type(thing) is GeneratorType:
@@ -525,7 +534,7 @@ def _use_lazy(thing: Any, depth: int) -> None:
         report(ANYTHING, True)
         return
     for source in sources:
-        _use(source, "iter", depth + 1)
+        _use(source, "iter", seen, depth + 1)
 
 
 _VIEWS = frozenset(f"{kind}_{part}" for kind in ("dict", "odict") for part in ("keys", "values", "items"))

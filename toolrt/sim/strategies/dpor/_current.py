@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolrt.probe import Resource
-from toolrt.sim._paths import CANCEL, CLOCK, PROCESS, THREAD
+from toolrt.sim._paths import CANCEL, CLOCK, PROCESS, REAL, THREAD
 from toolrt.sim.strategies.dpor._node import Key, Node, Sleep, could_at_rest, sleep_on
 from toolrt.sim.strategies.dpor._steps import WILD, Events, Footprint, Footprints
 from toolrt.sim.strategies.dpor._witness import Observed, Version, Witness
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from toolrt.sim.engine._record import ExecutionRecord
 
 __all__ = ["CurrentExecution"]
+
+# What steps whenever it likes, also in the middle of a pass.
+_BESIDE = (REAL, THREAD, PROCESS)
 
 _MASK = (1 << 64) - 1
 
@@ -124,7 +127,7 @@ class CurrentExecution:
                 may.update(
                     name
                     for name in enabled
-                    if name is CLOCK or name.startswith(CANCEL) or (in_passes and name.startswith((THREAD, PROCESS)))
+                    if name is CLOCK or name.startswith(CANCEL) or (in_passes and name.startswith(_BESIDE))
                 )
             previous = node.previous = latest.get(name, -1)
             # Nothing that was not there before a rest can be run before it.

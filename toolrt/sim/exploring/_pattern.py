@@ -1,0 +1,342 @@
+"""Names the pattern of a failure, where what its steps reported leaves no doubt.
+
+Rules.  A pattern follows from the steps alone: from what the failing schedule has and the nearest one that passes has
+not, or from what the tasks of a deadlock wait for.  Names of programs, texts and outcomes say nothing here.  What fits
+no pattern has none.
+
+- *Lost update*: a task reads a variable, another writes it, and the first one writes it without a second look.
+- *Check-then-act*: the same, and what the first task reads decides an `if`, a `while` or a `match`.
+- *Lost wake-up*: a deadlock in which a task waits for what another one told before, when no task waited for it.
+- *Lock inversion*: a deadlock in which tasks wait in a circle, each for a lock that the next one holds.
+- *Leaked cancel*: a deadlock in which a task waits for what a task took that was cancelled, and has ended.
+
+Limits.  A check inside a function that the `if` calls is not seen as one.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import attrs
+
+from toolrt.errors import Deadlock, SimulationStopped
+from toolrt.probe import Resource
+from toolrt.sim._paths import CANCEL
+from toolrt.sim.engine._execution import Execution
+from toolrt.sim.engine._source_lines import SourceLine, SourceLines
+from toolrt.sim.programs.tracking._guard import variable_at
+from toolrt.trace import Step, race_between
+
+__all__ = ["FailurePattern", "circle_in", "pattern_of"]
+
+# Of longer schedules no race is looked for.
+_MOST_COMPARED = 4_000
+
+# What has no name of its own is called by the task that made it, and a number.
+_MADE_BY = 2
+
+# What a task takes and gives back.
+_TAKEN = ("Semaphore", "CapacityLimiter", "Lock", "StrictFIFOLock")
+
+# Primitives of Trio's, and what is no variable either.
+_NO_VARIABLES = (*_TAKEN, "Condition", "Event", "ParkingLot", "MemoryChannel", "Nursery", "CancelScope", "RunVar")
+
+# What Trio's primitives are called in the words of a deadlock, for those that another task tells of.
+_TOLD_OF = ("an Event", "a Condition")
+
+
+@attrs.frozen
+class FailurePattern:
+    """A pattern, of what, and which steps show it."""
+
+    #: "lost update", "check-then-act", "lost wake-up", "lock inversion" or "leaked cancel".
+    name: str
+    #: What the program calls the variable or the primitive; "" for a circle of several.
+    subject: str
+    #: Who does what in which step.
+    sentence: str
+
+    @property
+    def headline(self) -> str:
+        """The name, and of what: "lost update of counter"."""
+        return f"{self.name} of {self.subject}" if self.subject else self.name
+
+
+def pattern_of(execution: Execution, passing: Execution | None, places: SourceLines | None) -> FailurePattern | None:
+    """Name the pattern of a failure; None: it fits none.
+
+    Args:
+        execution: the one that fails.
+        passing: the nearest one that passes; without it only a circle has a name.
+        places: its source lines; without them no check is told from another look.
+    """
+    error, steps = execution.error, execution.schedule.steps
+    if isinstance(error, Deadlock) and (found := _inversion(error)):
+        return found
+    if passing is None or max(len(steps), len(passing.schedule.steps)) > _MOST_COMPARED:
+        return None
+    two = _Two(steps, passing.schedule.steps, places)
+    if isinstance(error, Deadlock):
+        return _told_too_early(error, two) or _told_between(error, two) or _leaked(error, two)
+    return None if isinstance(error, SimulationStopped) else _stale(two)
+
+
+class _Two:
+    """The steps of the failing schedule, and where each stands in the one that passes."""
+
+    def __init__(self, steps: Sequence[Step], others: Sequence[Step], places: SourceLines | None) -> None:
+        self.steps = steps
+        self.others = others
+        self.places = places
+        there = {key: index for index, key in enumerate(_numbered(others))}
+        self._there = [there.get(key) for key in _numbered(steps)]
+
+    def is_between(self, first: Step, middle: Step, last: Step) -> bool:
+        """Say whether `middle` stands between the two in the passing schedule too."""
+        one, two, three = (self._there[step.index] for step in (first, middle, last))
+        return one is not None and two is not None and three is not None and one < two < three
+
+    def comes_later(self, first: Step, second: Step) -> bool:
+        """Say whether `second` comes before `first` in the passing schedule."""
+        one, two = self._there[first.index], self._there[second.index]
+        return one is not None and two is not None and two < one
+
+
+# ---------------------------------------------------------------------- a value that has changed since
+
+
+def _stale(two: _Two) -> FailurePattern | None:
+    race = race_between(two.steps, two.others)
+    if race is not None:
+        return _stale_in(race.first[1].resource, two)
+    # The pair that decides began before the schedules part.  Of several variables none is picked.
+    written = dict.fromkeys(each.resource for step in two.steps for each in step.accesses if each.write)
+    found = [pattern for resource in written if (pattern := _stale_in(resource, two)) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _stale_in(resource: Resource, two: _Two) -> FailurePattern | None:
+    """Find a task that writes what another one has written since it looked, which it has not when all is well."""
+    if resource[0] in _NO_VARIABLES:
+        return None
+    touching = [step for step in two.steps if _touched(step, resource)]
+    for place, acts in enumerate(touching):
+        looked = next((step for step in reversed(touching[:place]) if step.task == acts.task), None)
+        if looked is None or True not in _touched(acts, resource) or not _read_last(looked, resource, two.places):
+            continue
+        for changed in touching[touching.index(looked) + 1 : place]:
+            if True in _touched(changed, resource) and not two.is_between(looked, changed, acts):
+                return _stale_pattern(resource, looked, changed, acts, two.places)
+    return None
+
+
+def _stale_pattern(
+    resource: Resource, looked: Step, changed: Step, acts: Step, places: SourceLines | None
+) -> FailurePattern | None:
+    task, subject = looked.task, _called(resource, places, looked)
+    reads_first = False in _touched(acts, resource) and not _write_first(acts, resource, places)
+    began = f"in step {looked.index}; {changed.task} writes it in step {changed.index}; {task} writes it in step"
+    if _decides(_place(looked, resource, places)):
+        if reads_first and _decides(_place(acts, resource, places)):
+            return None
+        return FailurePattern(
+            "check-then-act", subject, f"{task} checks {subject} {began} {acts.index}, as if nothing had changed"
+        )
+    if reads_first:
+        return None
+    return FailurePattern(
+        "lost update", subject, f"{task} reads {subject} {began} {acts.index}, from what it read before"
+    )
+
+
+def _read_last(step: Step, resource: Resource, places: SourceLines | None) -> bool:
+    """Say whether `step` reads `resource`, after its own write if it has one."""
+    kinds = _touched(step, resource)
+    return False in kinds and (True not in kinds or _write_first(step, resource, places))
+
+
+def _write_first(step: Step, resource: Resource, places: SourceLines | None) -> bool:
+    """Say whether `step` wrote `resource` before it read it; no when that is not known."""
+    noted = [] if places is None else [key for key in places.of_accesses if key[:2] == (step.index, resource)]
+    return bool(noted) and noted[0][2]
+
+
+def _decides(place: SourceLine | None) -> bool:
+    """Say whether the line belongs to what an `if`, a `while` or a `match` looks at."""
+    if place is None:
+        return False
+    try:
+        tree = ast.parse("".join(linecache.getlines(place.path)))
+    except (SyntaxError, ValueError):
+        return False
+    return any(
+        looks_at.lineno <= place.line <= (looks_at.end_lineno or looks_at.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Match)
+        for looks_at in [node.subject if isinstance(node, ast.Match) else node.test]
+    )
+
+
+# ---------------------------------------------------------------------- deadlocks
+
+
+def _inversion(error: Deadlock) -> FailurePattern | None:
+    circle = circle_in(dict(error.waits_on))
+    words = dict(error.waiting)
+    held = [
+        words.get(task, "").startswith((f"a Lock held by {other}", f"a StrictFIFOLock held by {other}"))
+        for task, other in pairwise(circle)
+    ]
+    if not held or not all(held):
+        return None
+    said = "; ".join(f"{task} waits for {words[task]}" for task in circle[:-1])
+    return FailurePattern("lock inversion", "", f"deadlock: {said}")
+
+
+def circle_in(edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Give a way that ends where it begins; [] when there is none."""
+    done: set[str] = set()
+    for start in edges:
+        way: list[str] = []
+        branches = [iter((start,))]
+        while branches:
+            task = next(branches[-1], None)
+            if task is None:
+                branches.pop()
+                if way:
+                    done.add(way.pop())
+            elif task in way:
+                return [*way[way.index(task) :], task]
+            elif task not in done:
+                way.append(task)
+                branches.append(iter(edges.get(task, ())))
+    return []
+
+
+def _told_too_early(error: Deadlock, two: _Two) -> FailurePattern | None:
+    """A task notifies a condition for which no task waits; the other way round it would have woken one."""
+    for task, parked in _parked(error, two.steps, ("a Condition",)):
+        for resource in _written(parked, ("Condition",)):
+            waits: set[str] = set()
+            for told in two.steps[: parked.index]:
+                # What steps next waits no longer.
+                waits.discard(told.task)
+                if True not in _touched(told, resource):
+                    continue
+                text = _text(told, resource, two.places)
+                if ".notify" not in text:
+                    waits.add(told.task)
+                elif not waits and told.task != task and two.comes_later(told, parked):
+                    subject = _called(resource, two.places, parked)
+                    return FailurePattern(
+                        "lost wake-up",
+                        subject,
+                        f"{told.task} notifies {subject} in step {told.index}, when no task waits for it; {task} "
+                        f"begins to wait in step {parked.index}",
+                    )
+    return None
+
+
+def _told_between(error: Deadlock, two: _Two) -> FailurePattern | None:
+    """A task looks, another one changes what it looked at, and the first one waits to be told of it."""
+    for task, parked in _parked(error, two.steps, _TOLD_OF):
+        mine = [step for step in two.steps[: parked.index + 1] if step.task == task]
+        for resource in dict.fromkeys(each.resource for step in mine for each in step.accesses if not each.write):
+            looked = next(step for step in reversed(mine) if _touched(step, resource))
+            if _touched(looked, resource) != {False} or not _decides(_place(looked, resource, two.places)):
+                continue
+            for changed in two.steps[looked.index + 1 : parked.index]:
+                if True in _touched(changed, resource) and two.comes_later(changed, parked):
+                    subject = _called(resource, two.places, looked)
+                    return FailurePattern(
+                        "lost wake-up",
+                        subject,
+                        f"{task} checks {subject} in step {looked.index}; {changed.task} writes it in step "
+                        f"{changed.index}; {task} begins to wait in step {parked.index}",
+                    )
+    return None
+
+
+def _leaked(error: Deadlock, two: _Two) -> FailurePattern | None:
+    """A task that was cancelled has ended with what another one waits for; where all is well it gives it back."""
+    living = {task for task, _ in error.waiting}
+    for task, parked in _parked(error, two.steps, tuple(f"a {kind}" for kind in _TAKEN)):
+        for resource in _written(parked, _TAKEN):
+            taken = next(
+                (step for step in reversed(two.steps[: parked.index]) if True in _touched(step, resource)), None
+            )
+            if taken is None or taken.task in living:
+                continue
+            later = [step.index for step in two.steps[taken.index + 1 :] if step.task == taken.task]
+            cancels = [step.index for step in two.steps[taken.index + 1 :] if _cancels(step)]
+            touches, here = (
+                sum(step.task == taken.task and True in _touched(step, resource) for step in steps)
+                for steps in (two.others, two.steps)
+            )
+            if later and cancels and cancels[0] < later[-1] and touches > here:
+                subject = _called(resource, two.places, parked)
+                return FailurePattern(
+                    "leaked cancel",
+                    subject,
+                    f"{taken.task} takes {subject} in step {taken.index}, is cancelled in step {cancels[0]}, and does "
+                    f"not give it back; {task} waits for it from step {parked.index} on",
+                )
+    return None
+
+
+def _cancels(step: Step) -> bool:
+    return step.task.partition(".")[0] == CANCEL or bool(list(_written(step, ("CancelScope",))))
+
+
+def _written(step: Step, kinds: tuple[str, ...]) -> Iterator[Resource]:
+    return (access.resource for access in step.accesses if access.write and access.resource[0] in kinds)
+
+
+def _parked(error: Deadlock, steps: Sequence[Step], words: tuple[str, ...]) -> Iterator[tuple[str, Step]]:
+    """Give each task that waits for what begins with one of `words`, with its last step."""
+    for task, what in error.waiting:
+        last = next((step for step in reversed(steps) if step.task == task), None)
+        if what.startswith(words) and last is not None:
+            yield task, last
+
+
+# ---------------------------------------------------------------------- what steps touched
+
+
+def _touched(step: Step, resource: Resource) -> set[bool]:
+    return {access.write for access in step.accesses if access.resource == resource}
+
+
+def _numbered(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
+    """Give what each step is known by in another schedule: its task, and its number among that task's steps."""
+    counts: dict[str, int] = {}
+    for step in steps:
+        counts[step.task] = number = counts.get(step.task, -1) + 1
+        yield step.task, number
+
+
+def _text(step: Step, resource: Resource, places: SourceLines | None) -> str:
+    place = None if places is None else places.of_access(step.index, resource, True)
+    return "" if place is None else place.text
+
+
+def _place(step: Step, resource: Resource, places: SourceLines | None) -> SourceLine | None:
+    return None if places is None else places.of_access(step.index, resource, False)
+
+
+def _called(resource: Resource, places: SourceLines | None, step: Step) -> str:
+    """Give the program's own name for `resource`, as far as it is known."""
+    if places is not None:
+        if name := places.called(resource):
+            return name
+        place = places.of_access(step.index, resource, False) or places.of_access(step.index, resource, True)
+        plain = None if place is None else variable_at(place.path, place.line, resource)
+        if plain and resource[0] not in ("cell", "watched"):
+            return plain
+    if resource[0] in ("cell", "watched"):
+        return " ".join(map(str, resource[1:]))
+    kind, *rest = map(str, resource)
+    return f"a {kind} that {rest[0]} made" if len(rest) == _MADE_BY else " ".join((kind, *rest))
