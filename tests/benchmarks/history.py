@@ -36,7 +36,7 @@ import toolrt
 import toolrt.workspace._workspace as opening
 from tests.benchmarks import files
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.journal._history_store import HistoryStore
 
@@ -82,7 +82,7 @@ class DatabaseStore:
         self._groups += 1
         return f"{self._session}-{self._groups}"
 
-    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> object:
         with self._lock:
             self._serial += 1
             fresh = [(digest, content) for digest, content in contents.items() if digest not in self._known]
@@ -186,7 +186,7 @@ def changes_alone(store: str, count: int) -> tuple[float, float, float]:
         for number in range(count):
             standing = [EntryState(Kind.FILE, digests[number + step], 0o644, (1, number), 1) for step in (0, 1)]
             key = ("d000", f"f{number:05}.txt")
-            rows.append(Row("batch-1", number, f"call-{number}", key, key, *standing, time_ns=1))
+            rows.append(ChangeRow("batch-1", number, f"call-{number}", key, key, *standing, time_ns=1))
         began = clocks()
         for number, row in enumerate(rows):
             kept = {digests[number]: contents[number], digests[number + 1]: contents[number + 1]}

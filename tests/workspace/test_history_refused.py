@@ -17,7 +17,7 @@ import trio
 from toolrt.model import EVERYTHING, State
 from toolrt.workspace import FileProblem, RealDisk, Workspace, is_own
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk import _real_write
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.journal._history_store import HistoryStore
@@ -165,7 +165,7 @@ async def test_how_it_ended_is_said_on_a_full_disk(opened: Opened, root: Path) -
     """Room for it was kept: the next start has nothing to decide."""
     workspace = opened()
     await write(workspace, "a", b"new")
-    row = Row("batch", 0, None, ("b",), ("b",), None, EntryState(Kind.FILE, digest_of(b"new")))
+    row = ChangeRow("batch", 0, None, ("b",), ("b",), None, EntryState(Kind.FILE, digest_of(b"new")))
     void = workspace.history.store.begin([row], {})
     with room_for(0):
         workspace.history.store.end(void, False)
@@ -262,7 +262,7 @@ def test_history_in_memory_is_one_threads_at_a_time(tmp_path: Path, monkeypatch:
         add(store, *given)
 
     monkeypatch.setattr(MemoryStore, "_add", added)
-    row = Row("batch", 0, None, ("b",), ("b",), None, EntryState(Kind.FILE, digest_of(b"new")))
+    row = ChangeRow("batch", 0, None, ("b",), ("b",), None, EntryState(Kind.FILE, digest_of(b"new")))
     history.end(history.begin([row], {}), True)
     history.settle([history.begin([row], {})])
     assert free == [False, False]
@@ -277,7 +277,7 @@ async def test_later_start_knows_what_a_start_decided(opened: Opened, root: Path
     store = workspace.history.store
     contents = {digest_of(content): content for content in (b"old", b"new")}
     before, after = [EntryState(Kind.FILE, digest_of(content)) for content in (b"old", b"new")]
-    store.begin([Row("batch", 0, None, ("a",), ("a",), before, after, group="unfinished")], contents)
+    store.begin([ChangeRow("batch", 0, None, ("a",), ("a",), before, after, group="unfinished")], contents)
     (root / "a").write_bytes(b"new")
     killed(workspace)
     workspace = opened()

@@ -15,7 +15,7 @@ import trio
 from toolrt.model import EVERYTHING, State
 from toolrt.workspace import FileProblem, RealDisk, Symlink, Wanted, Workspace
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Kind
 from toolrt.workspace.journal._history_store import HistoryStore
 from toolrt.workspace.journal._segment import Segment
@@ -48,13 +48,13 @@ def killed(workspace: Workspace) -> None:
     store.close()
 
 
-def row(path: str, before: bytes | None, after: bytes | None, **more: Any) -> Row:
+def row(path: str, before: bytes | None, after: bytes | None, **more: Any) -> ChangeRow:
     standing = [None if one is None else EntryState(Kind.FILE, digest_of(one)) for one in (before, after)]
     key = tuple(path.split("/"))
-    return Row("batch", 0, None, key, key, *standing, **more)
+    return ChangeRow("batch", 0, None, key, key, *standing, **more)
 
 
-def begin(workspace: Workspace, *rows: Row, **contents: bytes) -> Any:
+def begin(workspace: Workspace, *rows: ChangeRow, **contents: bytes) -> Any:
     return workspace.history.store.begin(rows, {digest_of(content): content for content in contents.values()})
 
 

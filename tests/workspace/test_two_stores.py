@@ -15,7 +15,7 @@ from toolrt import ToolCall
 from toolrt.invariants import require
 from toolrt.workspace import FileProblem, MemoryDisk, Workspace
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Kind
 
 
@@ -144,7 +144,7 @@ def test_an_unfinished_group_is_taken_back_where_it_was_real(world: World, tmp_p
     for name, after in ((f"{world.real}a.txt", b"two\n"), (f"{world.passing}n.txt", b"in memory only\n")):
         key = tuple(name.split("/"))
         standing = [EntryState(Kind.FILE, digest_of(content)) for content in (b"one\n", after)]
-        rows.append(Row("mine", 0, None, key, key, *standing, group="unfinished"))
+        rows.append(ChangeRow("mine", 0, None, key, key, *standing, group="unfinished"))
     contents = (b"one\n", b"two\n", b"in memory only\n")
     first.history.store.begin(rows, {digest_of(content): content for content in contents})
     (world.root / "a.txt").write_text("two\n")

@@ -16,7 +16,7 @@ from tests.workspace._hand import Hand
 from toolrt import sim
 from toolrt.workspace import Directory, FileProblem, Folding, HardLink, MemoryDisk, Planted, Symlink, Workspace
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.history._undo import planned
 
 #: What a batch does: how, and to what.
@@ -283,11 +283,11 @@ async def test_rows_of_earlier_versions_have_no_number(tree, hand: Hand) -> None
     await act(hand, write("a", "1"), write("b", "2"))
     rows = tree.workspace.history.store.rows_of_batch("batch")
     old = [row.to_json() for row in rows]
-    assert [Row.from_json(values) for values in old] == rows
-    assert [Row.from_json(values).before.number for values in old] == [rows[0].before.number] * 2 != [None] * 2
+    assert [ChangeRow.from_json(values) for values in old] == rows
+    assert [ChangeRow.from_json(values).before.number for values in old] == [rows[0].before.number] * 2 != [None] * 2
     for values in old:
         values[5:7] = [standing[:3] for standing in values[5:7]]
-    read = [Row.from_json(values) for values in old]
+    read = [ChangeRow.from_json(values) for values in old]
     assert [row.before.number for row in read] == [None, None]
     assert [row.path for row in await planned(tree.workspace.disk, read, tree.workspace.files.stays_one)] == ["b"]
 

@@ -57,7 +57,7 @@ from toolrt.workspace.change._revision import (
     origin_of,
     row_of,
 )
-from toolrt.workspace.change._version import ChangeStore, Row
+from toolrt.workspace.change._version import ChangeRow, ChangeStore
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.disk._disk_errors import Changed, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
@@ -228,7 +228,7 @@ class Files:
         identities = [work.identity for work in works]
         _require_different(identities)
         made: list[Revised] = []
-        rows: list[Row] = []
+        rows: list[ChangeRow] = []
         contents: dict[bytes, bytes] = {}
         created: list[Identity] = []
         with self._doubted(identities), MutationEvents(ctx, [identity.event_name for identity in identities]) as told:
@@ -247,7 +247,7 @@ class Files:
                 if found is None:
                     created.append(identity)
             await self._pending.settled(*(identity.key or () for identity in created))
-            directories: dict[Entry, Row] = {}
+            directories: dict[Entry, ChangeRow] = {}
             for identity in created:
                 for row in self._pending.missing(ctx, identity.key or (), identity.entry[:-1]):
                     directories.setdefault(row.key, row)
@@ -330,7 +330,7 @@ class Files:
                     self._seen.saw(identity, None, own=True)
             told.landed = True
 
-    async def _keep(self, ctx: CallContext, identity: Identity, row: Row) -> None:
+    async def _keep(self, ctx: CallContext, identity: Identity, row: ChangeRow) -> None:
         """Nothing stands at that `identity` any more; all of it is kept aside.
 
         Raises:
@@ -383,7 +383,9 @@ class Files:
             for one in told:
                 one.landed = True
 
-    async def carry_out(self, ctx: CallContext, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+    async def carry_out(
+        self, ctx: CallContext, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]
+    ) -> list[ChangeRow]:
         """All that `rows` say happened, with `contents` by digest, or nothing; gives those that did something.
 
         For history, which makes such rows: what stands there is compared with them, not with what was last seen.
@@ -485,15 +487,17 @@ class Files:
 
         return Revising(store, ctx, identity, change, expected, in_place, self._disk.now_ns)
 
-    def _as_on_disk(self, row: Row) -> Row:
+    def _as_on_disk(self, row: ChangeRow) -> ChangeRow:
         """The change with its file's name as it is to come back."""
         with os_errors(row.path):
             return attrs.evolve(row, entry=as_on_disk(self._disk, row.entry))
 
-    async def _carry_out(self, ctx: CallContext, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> list[Row]:
+    async def _carry_out(
+        self, ctx: CallContext, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]
+    ) -> list[ChangeRow]:
         return await ChangeSet(self._disk, rows, contents, lambda row: self._changed(ctx, row)).carry_out(self._store)
 
-    def _changed(self, ctx: CallContext, row: Row) -> None:
+    def _changed(self, ctx: CallContext, row: ChangeRow) -> None:
         """A row was carried out, or taken back."""
         self._contents.drop(row)
         note_change(ctx, row)

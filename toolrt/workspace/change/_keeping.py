@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import in_thread
-from toolrt.workspace.change._version import ChangeStore, Row
+from toolrt.workspace.change._version import ChangeRow, ChangeStore
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._disk_errors import Unsynced
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.names._mounts import disks_of, mounts_of, path_on, stat_or_none
 
 
-def fits_history(rows: Sequence[Row], contents: dict[bytes, bytes], most_rows: int) -> bool:
+def fits_history(rows: Sequence[ChangeRow], contents: dict[bytes, bytes], most_rows: int) -> bool:
     """Whether history can put back all that `rows` remove, from `contents`."""
     if len(rows) > max(1, most_rows):
         return False

@@ -23,7 +23,7 @@ import trio
 
 from toolrt import probe
 from toolrt.workspace._problem import FileProblem, from_os_error
-from toolrt.workspace.change._version import ChangeStore, EntryState, Number, Row
+from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Number
 from toolrt.workspace.disk._disk import Disk, Entry, InPlace, Kind, Snapshot, Stat, Survey
 from toolrt.workspace.disk._disk_errors import Changed, DiskBusy, Inseparable, Unsynced
 from toolrt.workspace.disk._memory import MemoryDisk
@@ -133,13 +133,13 @@ class ChangeSet:
 
     disk: Disk
     #: The changes, in order.
-    rows: Sequence[Row]
+    rows: Sequence[ChangeRow]
     #: What is to be written, and what was there before, by digest.
     contents: Mapping[bytes, bytes]
     #: Called with every row that was carried out, or taken back.
-    changed: Callable[[Row], None] = lambda row: None
+    changed: Callable[[ChangeRow], None] = lambda row: None
 
-    async def carry_out(self, store: ChangeStore) -> list[Row]:
+    async def carry_out(self, store: ChangeStore) -> list[ChangeRow]:
         """All rows happened, in order, and `store` has them; gives those that did something.
 
         Raises:
@@ -148,7 +148,7 @@ class ChangeSet:
 
         Checkpoint: always.
         """
-        done: list[tuple[Row, object]] = []
+        done: list[tuple[ChangeRow, object]] = []
         rows = self.rows
         if len(rows) > 1:
             group = store.new_group()
@@ -173,7 +173,7 @@ class ChangeSet:
             raise
         return [row for row, _ in done]
 
-    async def take_back(self, done: Sequence[Row]) -> list[str]:
+    async def take_back(self, done: Sequence[ChangeRow]) -> list[str]:
         """Take back the rows `done`, the last first; gives the paths that another program has changed since.
 
         Checkpoint: always.
@@ -188,7 +188,7 @@ class ChangeSet:
                 stayed.append(row.path)
         return stayed
 
-    async def _apply(self, row: Row, store: ChangeStore | None, done: list[tuple[Row, object]]) -> None:
+    async def _apply(self, row: ChangeRow, store: ChangeStore | None, done: list[tuple[ChangeRow, object]]) -> None:
         """Do one row, and say so in `done` if there was anything to do."""
         noted = _IntentRecord(row, self.contents, store)
         did = True
@@ -217,7 +217,7 @@ class ChangeSet:
             done.append((row, noted.token))
             self.changed(row)
 
-    async def _write(self, row: Row, noted: _IntentRecord) -> None:
+    async def _write(self, row: ChangeRow, noted: _IntentRecord) -> None:
         """Give a file its content, if what is there is what should be."""
         after = row.after
         if after is None or after.digest is None or after.digest not in self.contents:
@@ -235,7 +235,7 @@ class ChangeSet:
         if row.before is None or row.before.mode != after.mode:
             await self._set_mode(row.entry, after.mode)
 
-    async def _make(self, row: Row, noted: _IntentRecord) -> bool:
+    async def _make(self, row: ChangeRow, noted: _IntentRecord) -> bool:
         """Make a directory or a link; says whether there was anything to make."""
         found = (await standing_at(self.disk, row.entry, content=False)).standing
         if row.after is not None and row.after.kind is Kind.DIRECTORY:
@@ -260,7 +260,7 @@ class ChangeSet:
             with trio.CancelScope(shield=True), contextlib.suppress(OSError):
                 await self.disk.set_mode(entry, mode)
 
-    async def _remove(self, row: Row, noted: _IntentRecord) -> bool:
+    async def _remove(self, row: ChangeRow, noted: _IntentRecord) -> bool:
         """Remove a file, a link or an empty directory, if it is what should be there; says whether it went."""
         if row.before is None:
             return False
@@ -283,7 +283,7 @@ class ChangeSet:
         return True
 
 
-def _as_told(row: Row) -> InPlace:
+def _as_told(row: ChangeRow) -> InPlace:
     """A file is written in place where the row says that it was, or is to be; and never by more names than it says."""
     before, after = row.before, row.after
     if before is None or after is None or after.number is None or after.number != before.number:
@@ -295,7 +295,7 @@ def _as_told(row: Row) -> InPlace:
 class _IntentRecord:
     """The record that history gets of one row."""
 
-    def __init__(self, row: Row, contents: Mapping[bytes, bytes], store: ChangeStore | None) -> None:
+    def __init__(self, row: ChangeRow, contents: Mapping[bytes, bytes], store: ChangeStore | None) -> None:
         #: The row as recorded; for what is kept aside it includes what was found.
         self.row = row
         self._store = store

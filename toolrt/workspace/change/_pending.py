@@ -17,7 +17,7 @@ import trio
 from toolrt import probe
 from toolrt.workspace.change._mutation import problem_of
 from toolrt.workspace.change._revision import CallContext, row_of
-from toolrt.workspace.change._version import EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
@@ -31,13 +31,13 @@ class PendingDirectories:
         #: Those that may still be removed again, by key, each with an event that ends the wait.
         self._groups: dict[Entry, trio.Event] = {}
 
-    def missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[Row]:
+    def missing(self, ctx: CallContext, key: Entry, entry: Entry) -> list[ChangeRow]:
         """What is to be written down for the directories on the way to `entry`, and itself, that are not there.
 
         Raises:
             FileProblem: one of them cannot be looked at.
         """
-        rows: list[Row] = []
+        rows: list[ChangeRow] = []
         for depth in range(1, len(entry) + 1):
             try:
                 self._disk.lstat(path_on(self._disk, entry[:depth]))
@@ -48,7 +48,7 @@ class PendingDirectories:
                 raise problem_of(shown_at(entry[:depth]), error) from None
         return rows
 
-    def missing_for(self, ctx: CallContext, rows: Iterable[Row]) -> Iterator[Row]:
+    def missing_for(self, ctx: CallContext, rows: Iterable[ChangeRow]) -> Iterator[ChangeRow]:
         """The same for the directories on the way to what `rows` put somewhere.
 
         Raises:

@@ -19,7 +19,7 @@ from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._limits import Limits
 from toolrt.workspace.change._mutation import SIZE_LIMIT, aside, digest_of, os_errors, problem_of, quick_digest
 from toolrt.workspace.change._revision import CallContext
-from toolrt.workspace.change._version import Row
+from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Snapshot, Stat
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on, stat_or_none
@@ -91,7 +91,7 @@ class CachedReader:
             self._tell_read(ctx, identity, digest_of(snapshot.content))
         return snapshot
 
-    def drop(self, row: Row) -> None:
+    def drop(self, row: ChangeRow) -> None:
         """Keep nothing of what `row` changed."""
         standing = row.before or row.after
         if row.target is None and (standing is None or standing.kind is not _DIRECTORY):

@@ -17,7 +17,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._mutation import changed_since, standing_at
 from toolrt.workspace.change._revision import CallContext, row_of
-from toolrt.workspace.change._version import Row
+from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import DEEPEST, Disk, Entry, Kind, Stat
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._mounts import path_on
@@ -39,7 +39,7 @@ class Removal:
     ctx: CallContext
     room: int
     #: The removals, each after those of all that is below it.
-    rows: list[Row] = attrs.field(factory=list, init=False)
+    rows: list[ChangeRow] = attrs.field(factory=list, init=False)
     #: What was found in the files and links, by digest, as far as there was room.
     contents: dict[bytes, bytes] = attrs.field(factory=dict, init=False)
 

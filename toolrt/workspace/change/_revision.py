@@ -17,7 +17,7 @@ from toolrt.events import MutationBegan, MutationEnded, observer
 from toolrt.model import Claim, Event, FileChange, FileChanged, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import SIZE_LIMIT, changed_since, digest_of, number_of
-from toolrt.workspace.change._version import ChangeStore, EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState
 from toolrt.workspace.disk._disk import Entry, InPlace, Kind, Snapshot
 from toolrt.workspace.names._identity import Identity
 from toolrt.workspace.names._naming import shown_at
@@ -65,9 +65,9 @@ class Revised:
 
 def row_of(
     ctx: CallContext, key: Entry, entry: Entry, before: EntryState | None, after: EntryState | None, now_ns: int
-) -> Row:
+) -> ChangeRow:
     """A change of one entry, made by this call now."""
-    return Row(*origin_of(ctx), key, entry, before, after, time_ns=now_ns)
+    return ChangeRow(*origin_of(ctx), key, entry, before, after, time_ns=now_ns)
 
 
 def origin_of(ctx: CallContext) -> tuple[str, int, str | None]:
@@ -79,7 +79,7 @@ def origin_of(ctx: CallContext) -> tuple[str, int, str | None]:
     return (ctx.batch_id, ctx.call_index, getattr(ctx, "call_id", None)) if origin is None else origin
 
 
-def note_change(ctx: CallContext, row: Row) -> None:
+def note_change(ctx: CallContext, row: ChangeRow) -> None:
     """Report that `row` happened, as the event `FileChanged`."""
     note = getattr(ctx, "note", None)
     if note is None:
@@ -141,7 +141,7 @@ class Revising:
         #: The digests of both, as far as they are known.
         self.digests: list[bytes | None] = [None, None]
         #: The row for history; None: nothing is to change.
-        self.row: Row | None = None
+        self.row: ChangeRow | None = None
         #: Whether the file is to go, which is another operation.
         self.removes = False
 

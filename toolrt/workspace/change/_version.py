@@ -37,7 +37,7 @@ _DIRECTORY = Kind.DIRECTORY
 
 
 @attrs.frozen
-class Row:
+class ChangeRow:
     """One change of one entry, made by one call; or the move of one entry, with all below it."""
 
     #: The batch of the call that made it.
@@ -95,7 +95,7 @@ class Row:
         before, after = self.before, self.after
         return before is not None and after is not None and before.links > 1 and after.number is None
 
-    def inverse(self) -> Row:
+    def inverse(self) -> ChangeRow:
         """What takes it back."""
         if self.target is None or self.target_key is None:
             return attrs.evolve(self, before=self.after, after=self.before)
@@ -118,7 +118,7 @@ class Row:
         ]
 
     @classmethod
-    def from_json(cls, values: Sequence[Any]) -> Row:
+    def from_json(cls, values: Sequence[Any]) -> ChangeRow:
         """The row that gave these values.
 
         Raises:
@@ -199,7 +199,7 @@ class ChangeStore(Protocol):
     def new_group(self) -> str:
         """A new name for a group of rows that all happen or none."""
 
-    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> object:
         """Write down what is about to happen; gives what `end` wants, never None.
 
         Raises:
@@ -216,7 +216,7 @@ class ChangeStore(Protocol):
             FileProblem: that cannot be written down, so they are to be taken back.
         """
 
-    def rows_of_batch(self, batch_id: str) -> list[Row]:
+    def rows_of_batch(self, batch_id: str) -> list[ChangeRow]:
         """What happened in the batch of this id, in order: this session's, or else the last that had one.
 
         Raises:
@@ -229,13 +229,13 @@ class ChangeStore(Protocol):
     def used_by(self, batch_id: str) -> tuple[int, int]:
         """How many rows this session wrote for the batch of this id, and how many bytes.  Never blocks."""
 
-    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+    def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
         """How many rows of this entry were dropped, and those that are left, in order."""
 
     def content(self, digest: bytes) -> bytes | None:
         """The content; None: it is not kept."""
 
-    def kept(self) -> list[Row]:
+    def kept(self) -> list[ChangeRow]:
         """The removals whose things were kept aside, oldest first, also those that were taken back since."""
 
     def statistics(self) -> dict[str, int]:

@@ -32,7 +32,7 @@ from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._files import Files
 from toolrt.workspace.change._mutation import in_thread, os_errors, standing_at
 from toolrt.workspace.change._revision import CallContext, origin_of, row_of
-from toolrt.workspace.change._version import ChangeStore, EntryState, Row, Version
+from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState, Version
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.history._undo import elsewhere, planned
 from toolrt.workspace.history._versions import content_between, standing_at_version, version_of
@@ -111,7 +111,7 @@ class History:
         _, key, dropped, rows = await self._named(path, state)
         return [version_of(dropped + place, row, key) for place, row in enumerate(rows, 1)]
 
-    async def _named(self, path: str, state: State | None) -> tuple[Identity, Entry, int, list[Row]]:
+    async def _named(self, path: str, state: State | None) -> tuple[Identity, Entry, int, list[ChangeRow]]:
         """What `path` names, its key, how many of its rows were dropped, and those that are left."""
         for wanted in (Wanted.ENTRY, Wanted.FILE):
             identity = self._meant(path, state, wanted)
@@ -209,7 +209,7 @@ class History:
         contents = {one.digest: text for one, text in pairs if one is not None and one.digest and text is not None}
         return bool(await files.carry_out(owner, rows, contents)), False
 
-    async def _rows_of(self, key: Entry) -> Sequence[Row]:
+    async def _rows_of(self, key: Entry) -> Sequence[ChangeRow]:
         return (await self._ask(lambda: self._store.rows_of_file(key)))[1]
 
     async def undo(self, batch_id: str, *, ctx: CallContext | None = None) -> Undone:
@@ -248,7 +248,7 @@ class History:
         self._requests += 1
         return _UndoRequest(f"{what}-{self._requests}", claims)
 
-    async def _undo(self, owner: CallContext, rows: Sequence[Row]) -> Undone:
+    async def _undo(self, owner: CallContext, rows: Sequence[ChangeRow]) -> Undone:
         plan = await planned(self._disk, rows, self._files.stays_one)
         contents: dict[bytes, bytes] = {}
         lost: list[str] = []
@@ -272,7 +272,7 @@ class History:
     async def _content(self, digest: bytes) -> bytes | None:
         return await self._ask(lambda: self._store.content(digest))
 
-    async def _rows(self, batch_id: str) -> list[Row]:
+    async def _rows(self, batch_id: str) -> list[ChangeRow]:
         rows, whole = await self._ask(lambda: (self._store.rows_of_batch(batch_id), self._store.is_whole(batch_id)))
         if not rows:
             raise FileProblem(
@@ -287,7 +287,7 @@ class History:
             )
         return rows
 
-    def _claims(self, rows: Sequence[Row]) -> tuple[Claim, ...]:
+    def _claims(self, rows: Sequence[ChangeRow]) -> tuple[Claim, ...]:
         """What is needed to take back `rows`."""
         claims: dict[Claim, None] = {}
         changed = {key for row in rows for key in (row.key, row.target_key) if key is not None}
@@ -337,7 +337,7 @@ class _Turn:
             self._ticket.release()
 
 
-def _paths_of(rows: Sequence[Row]) -> tuple[str, ...]:
+def _paths_of(rows: Sequence[ChangeRow]) -> tuple[str, ...]:
     return tuple(sorted({shown_at(entry) for row in rows for _, entry in row.ends}))
 
 

@@ -21,7 +21,7 @@ import attrs
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import InspectedEntry, problem_of, standing_at
-from toolrt.workspace.change._version import EntryState, Number, Row
+from toolrt.workspace.change._version import ChangeRow, EntryState, Number
 from toolrt.workspace.disk._disk import Disk, Entry, Kind, Stat
 from toolrt.workspace.names._mounts import path_on
 from toolrt.workspace.names._naming import shown_at
@@ -30,7 +30,9 @@ from toolrt.workspace.names._naming import shown_at
 _MOST_NAMED = 10
 
 
-async def planned(disk: Disk, rows: Sequence[Row], stays_one: Callable[[Stat], Awaitable[bool]]) -> list[Row]:
+async def planned(
+    disk: Disk, rows: Sequence[ChangeRow], stays_one: Callable[[Stat], Awaitable[bool]]
+) -> list[ChangeRow]:
     """The rows that take back `rows`, in order; each file is written once.
 
     Args:
@@ -56,13 +58,13 @@ async def planned(disk: Disk, rows: Sequence[Row], stays_one: Callable[[Stat], A
     return _directories_last([row for row in plan.rows if row is not None])
 
 
-def _directories_last(rows: Sequence[Row]) -> list[Row]:
+def _directories_last(rows: Sequence[ChangeRow]) -> list[ChangeRow]:
     """The same with each directory removed as late as it may be, the deepest first.
 
     Which call's row it is that made a directory depends on timing; what was put into it may be of an earlier call.
     """
-    ordered: list[Row] = []
-    late: list[Row] = []
+    ordered: list[ChangeRow] = []
+    late: list[ChangeRow] = []
     for row in rows:
         if row.target is None and _is_directory(row.before) and row.after is None:
             late.append(row)
@@ -74,14 +76,14 @@ def _directories_last(rows: Sequence[Row]) -> list[Row]:
     return ordered + _deepest_first(late)
 
 
-def _needs_gone(row: Row, directory: Entry) -> bool:
+def _needs_gone(row: ChangeRow, directory: Entry) -> bool:
     """Whether `row` puts something where `directory` was, or below; or takes it along."""
     if row.target_key is not None:
         return _below(directory, row.target_key) or _below(directory, row.key)
     return row.after is not None and _below(row.key, directory)
 
 
-def _deepest_first(rows: Iterable[Row]) -> list[Row]:
+def _deepest_first(rows: Iterable[ChangeRow]) -> list[ChangeRow]:
     return sorted(rows, key=lambda row: (-len(row.key), row.key))
 
 
@@ -116,7 +118,7 @@ class _UndoPlan:
         self._disk = disk
         self._stays_one = stays_one
         #: What is to be done; None where a later step has made an earlier one needless.
-        self.rows: list[Row | None] = []
+        self.rows: list[ChangeRow | None] = []
         #: The files that are not as the batch left them.
         self.blamed: dict[str, None] = {}
         #: What stands where, as far as the plan has looked or put something there.
@@ -130,7 +132,7 @@ class _UndoPlan:
         #: The moves planned so far: from, to, and how `from` is spelled.
         self._moves: list[tuple[Entry, Entry, Entry]] = []
 
-    async def add(self, row: Row) -> None:
+    async def add(self, row: ChangeRow) -> None:
         """Plan one more step."""
         if row.target is not None and row.target_key is not None:
             await self._add_move(row, row.target_key, row.target)
@@ -141,7 +143,7 @@ class _UndoPlan:
         else:
             await self._add_change(row)
 
-    async def _add_change(self, row: Row) -> None:
+    async def _add_change(self, row: ChangeRow) -> None:
         file = await self._look(row.key, row.entry)
         now = file.standing if isinstance(file, _PlannedFile) else file
         if now != row.before or (row.before is not None and row.before.digest is None):
@@ -166,7 +168,7 @@ class _UndoPlan:
                 self._write(row, file, row.after)
                 self._join(file, row.after.number)
 
-    def _make(self, row: Row, after: EntryState) -> None:
+    def _make(self, row: ChangeRow, after: EntryState) -> None:
         """Something is there where nothing was."""
         file = _PlannedFile(after, {row.key: row.entry}, place=len(self.rows))
         place = self._removed.pop(row.key, None)
@@ -179,7 +181,7 @@ class _UndoPlan:
         self._at[row.key] = file
         self._join(file, after.number)
 
-    def _remove(self, row: Row, file: _PlannedFile) -> None:
+    def _remove(self, row: ChangeRow, file: _PlannedFile) -> None:
         """One name goes: what was to be written to the file for its sake alone is not written to the others'."""
         self._at[row.key] = None
         del file.names[row.key]
@@ -201,7 +203,7 @@ class _UndoPlan:
         if not file.names:
             file.leave()
 
-    def _write(self, row: Row, file: _PlannedFile, after: EntryState) -> None:
+    def _write(self, row: ChangeRow, file: _PlannedFile, after: EntryState) -> None:
         """A file has another content, by whichever of its names."""
         if file.place is None:
             key = row.key if row.key in file.names else next(iter(file.names))
@@ -237,7 +239,7 @@ class _UndoPlan:
         else:
             self._numbered[number] = file.same
 
-    async def _add_move(self, row: Row, target_key: Entry, target: Entry) -> None:
+    async def _add_move(self, row: ChangeRow, target_key: Entry, target: Entry) -> None:
         if await self._look(row.key, row.entry) is None or (
             target_key != row.key and await self._look(target_key, target) is not None
         ):
@@ -261,7 +263,7 @@ class _UndoPlan:
         self._moves.append((row.key, target_key, row.entry))
         self.rows.append(row)
 
-    async def _require_as_kept(self, row: Row) -> None:
+    async def _require_as_kept(self, row: ChangeRow) -> None:
         """Refuse to put back what is not, by number and digest, what was kept aside."""
         listed = row.before
         try:

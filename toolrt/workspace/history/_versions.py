@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._version import EntryState, Row, Version
+from toolrt.workspace.change._version import ChangeRow, EntryState, Version
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.names._naming import shown_at
 
 
-def standing_at_version(path: str, key: Entry, number: int, dropped: int, rows: Sequence[Row]) -> EntryState | None:
+def standing_at_version(
+    path: str, key: Entry, number: int, dropped: int, rows: Sequence[ChangeRow]
+) -> EntryState | None:
     """What stood at `key` after version `number`."""
     first, last = dropped, dropped + len(rows)
     if not rows or not (first <= number <= last):
@@ -26,7 +28,7 @@ def standing_at_version(path: str, key: Entry, number: int, dropped: int, rows: 
 
 
 async def content_between(
-    key: Entry, place: int, rows: Sequence[Row], rows_of: Callable[[Entry], Awaitable[Sequence[Row]]]
+    key: Entry, place: int, rows: Sequence[ChangeRow], rows_of: Callable[[Entry], Awaitable[Sequence[ChangeRow]]]
 ) -> bytes | None:
     """The digest of what stood at `key` after so many (`place`) of its `rows`, by whatever name it went; None: unknown.
 
@@ -55,17 +57,17 @@ async def content_between(
     return None
 
 
-def _left_by(row: Row, key: Entry) -> EntryState | None:
+def _left_by(row: ChangeRow, key: Entry) -> EntryState | None:
     if row.target_key is None:
         return row.after
     return row.before if row.target_key == key else None
 
 
-def _found_by(row: Row, key: Entry) -> EntryState | None:
+def _found_by(row: ChangeRow, key: Entry) -> EntryState | None:
     return row.before if row.target_key != key else None
 
 
-def version_of(number: int, row: Row, key: Entry) -> Version:
+def version_of(number: int, row: ChangeRow, key: Entry) -> Version:
     """What one change made of the entry at `key`, as its version of that number."""
     before, after = _found_by(row, key), _left_by(row, key)
     if row.keeps or row.gives_back:

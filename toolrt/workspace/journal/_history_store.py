@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._mutation import digest_of
-from toolrt.workspace.change._version import Row
+from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import Entry
 from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._index import Place, SegmentIndex
@@ -43,7 +43,7 @@ from toolrt.workspace.journal._segment import Segment, path_of, segments_in
 T = TypeVar("T")
 
 #: A change that has no recorded end: where it is described, and what it is.
-Pending = tuple[Place, Row]
+Pending = tuple[Place, ChangeRow]
 
 #: Earlier versions kept an index in SQLite beside the segments.
 _EARLIER_INDEX = ("index.db", "index.db-wal", "index.db-shm")
@@ -163,7 +163,7 @@ class HistoryStore:
             for segment in gone.values():
                 segment.close()
 
-    def next_of(self, at: Place, key: Entry) -> Row | None:
+    def next_of(self, at: Place, key: Entry) -> ChangeRow | None:
         """For `settle`: the change of that entry that came after that one, by any writer."""
         return self._index.next_of(at, key)
 
@@ -179,7 +179,7 @@ class HistoryStore:
             self._group_count += 1
             return f"{self._log.session or 'first'}-{self._group_count}"
 
-    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> _Token:
+    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> _Token:
         """See `ChangeStore.begin`.
 
         Raises:
@@ -197,7 +197,7 @@ class HistoryStore:
             assert self._memory is not None
             return serial, self._memory.begin(passing, _of(passing, contents))
 
-    def _begin_lasting(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> int | None:
+    def _begin_lasting(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int | None:
         """The number of the change in the log; None: it is to be kept in memory."""
         group = rows[0].group
         if self._problem is None:
@@ -302,18 +302,18 @@ class HistoryStore:
 
     # Asking
 
-    def rows_of_batch(self, batch_id: str) -> list[Row]:
+    def rows_of_batch(self, batch_id: str) -> list[ChangeRow]:
         """See `ChangeStore.rows_of_batch`.
 
         Raises:
             FileProblem: this session wrote some of them, and they cannot be read any more.
         """
 
-        def found(index: SegmentIndex) -> tuple[bool | None, list[Row]]:
+        def found(index: SegmentIndex) -> tuple[bool | None, list[ChangeRow]]:
             session = self._log.session
             return index.has_batch(session, batch_id), index.rows_of_batch(session, batch_id)
 
-        nothing: tuple[bool | None, list[Row]] = (None, [])
+        nothing: tuple[bool | None, list[ChangeRow]] = (None, [])
         with self._turn():
             own, older = self._asked(found, nothing)
             if own is None and batch_id in self._log.batches:
@@ -339,9 +339,9 @@ class HistoryStore:
         more_rows, more_size = self._kept(lambda memory: memory.used_by(batch_id), (0, 0))
         return rows + more_rows, size + more_size
 
-    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+    def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
         """See `ChangeStore.rows_of_file`."""
-        nothing: tuple[int, list[Row]] = (0, [])
+        nothing: tuple[int, list[ChangeRow]] = (0, [])
         dropped, older = nothing
         with self._turn():
             if self._lasts(key):
@@ -357,9 +357,9 @@ class HistoryStore:
             newer = self._kept(lambda memory: memory.content(digest), None)
             return self._asked(lambda index: self._content(index, digest), None) if newer is None else newer
 
-    def kept(self) -> list[Row]:
+    def kept(self) -> list[ChangeRow]:
         """See `ChangeStore.kept`."""
-        nothing: list[Row] = []
+        nothing: list[ChangeRow] = []
         with self._turn():
             older = self._asked(lambda index: index.kept(), nothing)
             return [*older, *self._kept(lambda memory: memory.kept(), nothing)]
@@ -430,7 +430,7 @@ def _shrunk(store: HistoryStore | None, needed: int) -> None:
         store._shrink(needed)
 
 
-def _of(rows: Iterable[Row], contents: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+def _of(rows: Iterable[ChangeRow], contents: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
     """Those of `contents` that `rows` mention."""
     return {digest: contents[digest] for row in rows for digest in digests_of(row) if digest in contents}
 

@@ -25,7 +25,7 @@ from typing import TypeVar
 import attrs
 
 from toolrt.workspace._problem import FileProblem
-from toolrt.workspace.change._version import Row
+from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import Entry, is_boxed
 from toolrt.workspace.disk._real_walk import opened
 from toolrt.workspace.journal._segment import SegmentRecord, path_of, records_of, segments_in
@@ -60,14 +60,14 @@ class _Change:
         return self.order[1], self.session, self.serial, self.order[3]
 
     @property
-    def row(self) -> Row:
+    def row(self) -> ChangeRow:
         """The change itself.
 
         Raises:
             ValueError: the record is none that toolrt writes.
         """
         try:
-            return Row.from_json(json.loads(self.said)["begun"][1][self.order[3]])
+            return ChangeRow.from_json(json.loads(self.said)["begun"][1][self.order[3]])
         except (TypeError, LookupError) as error:
             raise ValueError("a change that toolrt does not write") from error
 
@@ -232,7 +232,7 @@ class SegmentIndex:
         """The segments whose writer went on where it could record nothing."""
         return [number for number, segment in self._segments.items() if segment.blind]
 
-    def pending(self, segments: Iterable[int]) -> list[tuple[Place, Row]]:
+    def pending(self, segments: Iterable[int]) -> list[tuple[Place, ChangeRow]]:
         """The changes in these segments that have no recorded end, oldest first."""
         found = [
             change
@@ -243,13 +243,13 @@ class SegmentIndex:
         ]
         return [(change.at, change.row) for change in sorted(found, key=lambda one: one.order)]
 
-    def next_of(self, at: Place, key: Entry) -> Row | None:
+    def next_of(self, at: Place, key: Entry) -> ChangeRow | None:
         """The next change of that entry after the one `at` that place, by any writer."""
         changes = self._by_key.get(key, [])
         later = [place for place, change in enumerate(changes, 1) if change.at == at]
         return changes[later[0]].row if later and later[0] < len(changes) else None
 
-    def rows_of_batch(self, session: str, batch_id: str) -> list[Row]:
+    def rows_of_batch(self, session: str, batch_id: str) -> list[ChangeRow]:
         """See `ChangeStore.rows_of_batch`; `session` is the one that asks.
 
         Raises:
@@ -289,12 +289,12 @@ class SegmentIndex:
         """Whether that session made changes in that batch."""
         return any(one.stands and one.session == session for one in self._by_batch.get(batch_id, ()))
 
-    def rows_of_file(self, session: str, key: Entry) -> tuple[int, list[Row]]:
+    def rows_of_file(self, session: str, key: Entry) -> tuple[int, list[ChangeRow]]:
         """See `ChangeStore.rows_of_file`; `session` is the one that asks."""
         rows = [one.row for one in self._by_key.get(key, ()) if one.stands or one.session != session]
         return (self._dropped_of(key) if rows else 0), rows
 
-    def kept(self) -> list[Row]:
+    def kept(self) -> list[ChangeRow]:
         """See `ChangeStore.kept`."""
         changes = [one for segment in self._segments.values() for one in segment.changes if is_boxed(one.keys[-1])]
         rows = [change.row for change in sorted(changes, key=lambda one: one.order)]

@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from toolrt.workspace.change._version import Row
+from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.journal._segment import Segment
 
 #: How many segments share a bound.
@@ -88,7 +88,7 @@ class Log:
         """Whether the open segments belong to the process that this one was forked from."""
         return bool(self.segments) and self.segments[-1].foreign
 
-    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> int:
+    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> int:
         """Record an intended change; gives the number that `end` wants.
 
         Raises:

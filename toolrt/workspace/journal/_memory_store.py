@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from toolrt import probe
-from toolrt.workspace.change._version import Row
+from toolrt.workspace.change._version import ChangeRow
 from toolrt.workspace.disk._disk import Entry
 
 
@@ -30,7 +30,7 @@ class MemoryStore:
         self._most_rows = versions
         self._most_bytes = size
         #: By serial number, oldest first.
-        self._rows: OrderedDict[int, Row] = OrderedDict()
+        self._rows: OrderedDict[int, ChangeRow] = OrderedDict()
         self._serial = 0
         self._by_file: dict[Entry, list[int]] = {}
         self._by_batch: dict[str, list[int]] = {}
@@ -45,23 +45,23 @@ class MemoryStore:
         """All groups end in this process, so one name is enough."""
         return "group"
 
-    def begin(self, rows: Sequence[Row], contents: Mapping[bytes, bytes]) -> object:
+    def begin(self, rows: Sequence[ChangeRow], contents: Mapping[bytes, bytes]) -> object:
         """See `ChangeStore.begin`; keeps nothing until `end`."""
         return rows, contents
 
-    def end(self, token: tuple[Sequence[Row], Mapping[bytes, bytes]], landed: bool) -> None:
+    def end(self, token: tuple[Sequence[ChangeRow], Mapping[bytes, bytes]], landed: bool) -> None:
         """Keep what happened; see `ChangeStore.end`."""
         if landed:
             rows, contents = token
             for row in rows:
                 self._add(row, contents)
 
-    def settle(self, tokens: Sequence[tuple[Sequence[Row], Mapping[bytes, bytes]]]) -> None:
+    def settle(self, tokens: Sequence[tuple[Sequence[ChangeRow], Mapping[bytes, bytes]]]) -> None:
         """As `end` for each of them."""
         for token in tokens:
             self.end(token, True)
 
-    def _add(self, row: Row, contents: Mapping[bytes, bytes]) -> None:
+    def _add(self, row: ChangeRow, contents: Mapping[bytes, bytes]) -> None:
         if probe.sink is not None:
             # Two that add to one batch commute; a question about the batch counts as a write.
             probe.sink.access(("files", "batch", row.batch_id), False)
@@ -114,7 +114,7 @@ class MemoryStore:
                 del self._contents[digest]
                 self._bytes -= len(content)
 
-    def rows_of_batch(self, batch_id: str) -> list[Row]:
+    def rows_of_batch(self, batch_id: str) -> list[ChangeRow]:
         """See `ChangeStore.rows_of_batch`."""
         probe.access(("files", "batch", batch_id), True)
         return in_call_order([self._rows[serial] for serial in self._by_batch.get(batch_id, ())])
@@ -127,7 +127,7 @@ class MemoryStore:
         """See `ChangeStore.used_by`."""
         return self._used.get(batch_id, (0, 0))
 
-    def rows_of_file(self, key: Entry) -> tuple[int, list[Row]]:
+    def rows_of_file(self, key: Entry) -> tuple[int, list[ChangeRow]]:
         """See `ChangeStore.rows_of_file`."""
         probe.access(("files", "history", *key), False)
         return self._dropped.get(key, 0), [self._rows[serial] for serial in self._by_file.get(key, ())]
@@ -137,7 +137,7 @@ class MemoryStore:
         kept = self._contents.get(digest)
         return None if kept is None else kept[0]
 
-    def kept(self) -> list[Row]:
+    def kept(self) -> list[ChangeRow]:
         """See `ChangeStore.kept`."""
         return [row for row in self._rows.values() if row.keeps]
 
@@ -147,15 +147,15 @@ class MemoryStore:
         return {"versions": len(self._rows), "bytes": self._bytes}
 
 
-def in_call_order(rows: Sequence[Row]) -> list[Row]:
+def in_call_order(rows: Sequence[ChangeRow]) -> list[ChangeRow]:
     """The rows of one batch in an order that does not depend on timing, see `toolrt.workspace.history._history`."""
     return sorted(rows, key=lambda row: row.call_index)
 
 
-def _keys(row: Row) -> list[Entry]:
+def _keys(row: ChangeRow) -> list[Entry]:
     return [row.key] if row.target_key is None or row.target_key == row.key else [row.key, row.target_key]
 
 
-def digests_of(row: Row) -> list[bytes]:
+def digests_of(row: ChangeRow) -> list[bytes]:
     """What stood there and what stands there, as far as its content is known."""
     return [standing.digest for standing in (row.before, row.after) if standing is not None and standing.digest]

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 import trio
 
 from toolrt.workspace.change._mutation import SIZE_LIMIT, ChangeSet, digest_of
-from toolrt.workspace.change._version import ChangeStore, EntryState, Row
+from toolrt.workspace.change._version import ChangeRow, ChangeStore, EntryState
 from toolrt.workspace.disk._disk import Disk, Entry, Kind
 from toolrt.workspace.disk._real import RealDisk
 from toolrt.workspace.disk._real_recover import left_in
@@ -55,7 +55,7 @@ def settled(
     disk.recover(sorted(touched))
     left_alone.update(disk.strangers(sorted(touched)))
     decided: list[tuple[Place, bool]] = []
-    unfinished: list[Row] = []
+    unfinished: list[ChangeRow] = []
     for at, row in pending:
         if row.group is None:
             decided.append((at, _happened(disk, at, row, history)))
@@ -82,7 +82,7 @@ def _mended(disk: Disk, left_alone: set[str]) -> bool:
     return whole
 
 
-def _happened(disk: Disk, at: Place, row: Row, history: HistoryStore) -> bool:
+def _happened(disk: Disk, at: Place, row: ChangeRow, history: HistoryStore) -> bool:
     if row.target is not None:
         return _standing(disk, row.entry) is None and _standing(disk, row.target) is not None
     following = history.next_of(at, row.key)
@@ -105,7 +105,7 @@ def _standing(disk: Disk, entry: Entry) -> EntryState | None:
     return EntryState(stat.kind, None, stat.mode)
 
 
-def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:
+def _take_back(disk: Disk, rows: Sequence[ChangeRow], history: HistoryStore) -> None:
     """Take back what was done of a group, the last first.
 
     The disk's operations need Trio, and a workspace may be made inside of a Trio run.  So they run in a thread with a
@@ -133,7 +133,7 @@ def _take_back(disk: Disk, rows: Sequence[Row], history: HistoryStore) -> None:
         raise OSError(errno.EIO, "an unfinished group could not be taken back") from failed[0]
 
 
-async def _taken_back(disk: Disk, rows: Sequence[Row], contents: dict[bytes, bytes]) -> None:
+async def _taken_back(disk: Disk, rows: Sequence[ChangeRow], contents: dict[bytes, bytes]) -> None:
     changes = ChangeSet(disk, rows, contents)
     for row in reversed(rows):
         # A file that is not as the group left it was not reached, or another program has changed it since.
