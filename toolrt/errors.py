@@ -1,9 +1,10 @@
 """Every exception of toolrt, and its wording.
 
 Rules.  A tool's own failure is an outcome of its call, never an exception of the runtime.  What is raised is
-one of four kinds: the caller's mistake (`MisuseError`), a replay that met something else than its schedule
-(`ReplayDiverged`), a law that was found broken (`LawBroken`), or a bug of ours (`InternalError`, whose text
-begins "toolrt bug:").  A simulated program that cannot go on ends with a `SimulationStopped`.
+one of five kinds: the caller's mistake (`MisuseError`), a replay that met something else than its schedule
+(`ReplayDiverged`), a law that was found broken (`LawBroken`), a model's reply that was cut off (`StreamBroken`), or a
+bug of ours (`InternalError`, whose text begins "toolrt bug:").  A simulated program that cannot go on ends with a
+`SimulationStopped`.
 
 Each class keeps its values as attributes and builds its own text: what was refused, what was expected and
 got, where, and what to do next.
@@ -28,10 +29,12 @@ __all__ = [
     "NotSimulated",
     "ObserverWarning",
     "PolicyRefused",
+    "RealTimeout",
     "ReplayDiverged",
     "ScheduleRefused",
     "SimulationStopped",
     "StepLimit",
+    "StreamBroken",
     "StuckThread",
     "ToolrtError",
     "UnsupportedTrio",
@@ -104,6 +107,20 @@ class InputRefused(MisuseError):
         self.why = why
         self.remedy = remedy
         super().__init__(f"{what}: {why}. {remedy}")
+
+
+class StreamBroken(ToolrtError):
+    """A model's reply ended before it was whole; calls of it may have run, and their batch was cancelled.
+
+    Attributes:
+        what: whose reply it is.
+        why: how it ended.
+    """
+
+    def __init__(self, what: str, why: str) -> None:
+        self.what = what
+        self.why = why
+        super().__init__(f"{what}: {why}. Look at the batch's results before you ask the model again.")
 
 
 class BatchClosed(MisuseError):
@@ -188,7 +205,19 @@ class NotSimulated(MisuseError):
         super().__init__(f"a simulated program cannot {action}: {remedy}")
 
 
-class StuckThread(NotSimulated):
+class RealTimeout(NotSimulated):
+    """Something real that a simulated program waits for took too long: the execution decides nothing.
+
+    Attributes:
+        seconds: so long it was waited for, in real seconds.
+    """
+
+    def __init__(self, what: str, seconds: float, remedy: str) -> None:
+        self.seconds = seconds
+        super().__init__(f"wait for {what} {seconds:g} seconds", remedy)
+
+
+class StuckThread(RealTimeout):
     """A worker thread of a simulated program kept the turn for too long: the execution decides nothing.
 
     Attributes:
@@ -199,10 +228,10 @@ class StuckThread(NotSimulated):
 
     def __init__(self, name: str, seconds: float, stack: str) -> None:
         self.name = name
-        self.seconds = seconds
         self.stack = stack
         super().__init__(
-            f"wait for the thread {name!r}, which kept the turn for {seconds:g} seconds",
+            f"the thread {name!r}, which kept the turn for",
+            seconds,
             "a thread may wait for trio.from_thread, time.sleep and threading's conditions; sim.thread_seconds gives "
             f"it more time.  It was in:\n{stack}",
         )

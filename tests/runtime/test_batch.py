@@ -416,3 +416,31 @@ async def test_batch_is_recorded_whatever_its_tools_give_back() -> None:
         )
     assert outcomes(done.results) == ["ok", "invalid"]
     recorder.trace().to_json()
+
+
+async def test_a_listener_hears_one_call_at_once(autojump_clock: Any) -> None:
+    """Its progress and its result, whatever earlier calls do; the batch's reader gets no progress of that call."""
+
+    @toolrt.tool(safe=True)
+    async def nap(ctx: Any, seconds: float) -> str:
+        ctx.progress("on it")
+        await trio.sleep(seconds)
+        return f"{seconds:g}"
+
+    heard: list[tuple[float, object]] = []
+
+    def listener(update: Progress | ResultReady) -> None:
+        said = update.message if isinstance(update, Progress) else update.result.content
+        heard.append((trio.current_time(), said))
+
+    began = trio.current_time()
+    async with toolrt.Runtime(toolrt.Registry([nap])).open_batch() as batch:
+        batch.submit(ToolCall("a", "nap", {"seconds": 9.0}))
+        batch.submit(ToolCall("b", "nap", {"seconds": 2.0}), listener)
+        batch.submit(ToolCall("c", "gone", {}), listener)
+        assert heard == [(began, None)]
+        batch.seal()
+        updates = [update async for update in batch]
+    assert heard[1:] == [(began, "on it"), (began + 2, "2")]
+    assert [update.call_id for update in updates if isinstance(update, Progress)] == ["a"]
+    assert [update.result.call_id for update in updates if isinstance(update, ResultReady)] == ["a", "b", "c"]

@@ -81,7 +81,7 @@ def _tool_use(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:
 
 
 def _function_call(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:
-    return ToolCall(_text(item, "call_id", place), _text(item, "name", place), _arguments(item.get("arguments")))
+    return ToolCall(_text(item, "call_id", place), _text(item, "name", place), read_arguments(item.get("arguments")))
 
 
 def _chat_call(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:
@@ -91,7 +91,7 @@ def _chat_call(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:
         custom = _object(item, "custom", place)
         return ToolCall(call_id, _text(custom, "name", at(place, "custom")), custom.get("input"))
     function = _object(item, "function", place)
-    return ToolCall(call_id, _text(function, "name", at(place, "function")), _arguments(function.get("arguments")))
+    return ToolCall(call_id, _text(function, "name", at(place, "function")), read_arguments(function.get("arguments")))
 
 
 def _plain_call(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:
@@ -101,7 +101,7 @@ def _plain_call(item: Mapping[Any, Any], place: str, index: int) -> ToolCall:
     return ToolCall(
         f"call_{index}" if id_key is None else _text(item, id_key, place),
         _text(item, "name", place),
-        item["input"] if "input" in item else _arguments(item.get("arguments", {})),
+        item["input"] if "input" in item else read_arguments(item.get("arguments", {})),
     )
 
 
@@ -113,7 +113,7 @@ _READERS: Mapping[Format, Callable[[Mapping[Any, Any], str, int], ToolCall]] = {
 }
 
 
-def _arguments(value: Any) -> Any:
+def read_arguments(value: Any) -> Any:
     """What a text of arguments says, an empty one that there are none; the text itself when it is not JSON."""
     if not isinstance(value, str):
         return value

@@ -25,7 +25,7 @@ SHAPES = (
 MISSING = object()
 
 #: Items of the OpenAI Responses API that their caller must answer, but not with a function's output.
-_OTHER_CALLS = (
+OTHER_CALLS = (
     "apply_patch_call",
     "computer_call",
     "custom_tool_call",
@@ -168,7 +168,7 @@ def _refuse_other_calls(place: str, items: Sequence[Mapping[Any, Any]]) -> None:
     for index, item in enumerate(items):
         kind = item.get("type")
         # A hosted shell's call comes with its output; it asks nothing of us.
-        if kind in _OTHER_CALLS and item.get("call_id", MISSING) not in answered:
+        if kind in OTHER_CALLS and item.get("call_id", MISSING) not in answered:
             raise Unreadable(
                 f"{at(place, index)} is a {kind}, which no function's result can answer",
                 "Answer it elsewhere, and give the response without it.",

@@ -1,38 +1,43 @@
 """A way in for code without an event loop.
 
-Rules.  Who already runs on Trio awaits the runtime itself and is refused here, also from a worker thread that
-Trio started: a second Trio run inside the first would stall it, or wait for what only the first can give back.
-Two threads that use one claim table take turns, because a ticket table belongs to one Trio run at a time.  Ctrl-C ends
-the wait for a turn, too, and never leaves a turn taken.
+Rules.
+    1. A caller on Trio awaits the runtime itself and is refused here, also in a worker thread that Trio started: a
+       second Trio run inside the first would stall it, or wait for what only the first can give back.
+    2. Callers in other threads than the main one share one Trio run, in a service thread.  So batches on one claim
+       table run side by side, and tickets order them.
+    3. The main thread has a Trio run of its own.  Ctrl-C arrives there and nowhere else, and interrupts a tool that
+       never waits, too.  The main thread and a service take turns on a claim table.  Ctrl-C ends the wait for a turn,
+       too, and never leaves a turn taken.
 
-Limits.  It blocks its thread until the batch is over.  Turns are taken between callers of `run_sync` only; while a Trio
-program in another thread has a batch open on the same table, it is refused.
+Limits.  It blocks its thread until the batch is over.  Callers of `run_sync` take turns among themselves only;
+while a Trio program in another thread has a batch open on the same table, it is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import os
 import threading
-import weakref
 from collections.abc import Sequence
 
 import trio
 
 from toolrt.errors import MisuseError
+from toolrt.interop._service import Service, ServiceCall
+from toolrt.interop._turns import TableTurns, Turn
 from toolrt.model import BatchOutcome, State, ToolCall
-from toolrt.order import ClaimTable
 from toolrt.runtime import Runtime
 
-_registering = threading.Lock()
-#: Whose turn it is, for each table that was ever used here: its place in the order, and its lock.
-_turns: weakref.WeakKeyDictionary[ClaimTable, tuple[int, threading.Lock]] = weakref.WeakKeyDictionary()
-_registered = 0
+_turns = TableTurns(Service)
 
 
 def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = None) -> BatchOutcome:
-    """Run `calls` as one batch on a Trio run of their own, and give one result each and the state they leave.
+    """Run `calls` as one batch on a Trio run of toolrt's own, and give one result each and the state they leave.
 
-    From asyncio, use ``await toolrt.aio.run(runtime, calls)``.
+    From asyncio, use ``await toolrt.aio.run(runtime, calls)``.  In the main thread, async tools run in the main thread.
+    In other threads they run in a service thread that all callers of one runtime or workspace share, in a copy of the
+    caller's context; then several batches run at once.
 
     Args:
         runtime: whose tools, lanes and limit are used.
@@ -48,7 +53,7 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
 
     Checkpoint: never (it is not async).
 
-    Ordering: as `Runtime.run`.
+    Ordering: as `Runtime.run`; batches on one claim table order by when their lanes took their tickets.
 
     Example::
 
@@ -66,7 +71,18 @@ def run_sync(runtime: Runtime, calls: Sequence[ToolCall], state: State | None = 
             "run_sync was called in a worker thread of a running Trio loop: use "
             "`trio.from_thread.run(runtime.run, calls, state)` there"
         )
-    return trio.run(_in_turn, runtime, calls, state)
+    if threading.current_thread() is threading.main_thread():
+        return trio.run(_in_turn, runtime, calls, state)
+    turn = Turn(runtime.tables, shares=True)
+    _turns.ask(turn)
+    try:
+        turn.waits.acquire()
+    except BaseException:
+        _turns.leave(turn)
+        raise
+    assert isinstance(turn.host, Service)
+    call = ServiceCall(functools.partial(runtime.run, calls, state), functools.partial(_turns.leave, turn))
+    return turn.host.run(call)
 
 
 #: Seconds between two looks at whether Ctrl-C was pressed, while the main thread waits for its turn.
@@ -76,17 +92,14 @@ _LOOK = 0.1
 @trio.lowlevel.enable_ki_protection
 async def _in_turn(runtime: Runtime, calls: Sequence[ToolCall], state: State | None) -> BatchOutcome:
     """Run the batch once all tables are this thread's; nothing else is in this Trio run, so its wait may block."""
-    patience = _LOOK if threading.current_thread() is threading.main_thread() else -1
-    taken: list[threading.Lock] = []
+    turn = Turn(runtime.tables, shares=False)
+    _turns.ask(turn)
     try:
-        for lock in _locks_of(runtime):
-            while not lock.acquire(timeout=patience):  # noqa: ASYNC110  another thread's lock: Trio knows no event of it
-                await trio.lowlevel.checkpoint()
-            taken.append(lock)
+        while not turn.waits.acquire(timeout=_LOOK):  # noqa: ASYNC110  a lock of threads: Trio knows no event of it
+            await trio.lowlevel.checkpoint()
         return await runtime.run(calls, state)
     finally:
-        for lock in reversed(taken):
-            lock.release()
+        _turns.leave(turn)
 
 
 def _is_trio_worker_thread() -> bool:
@@ -97,14 +110,12 @@ def _is_trio_worker_thread() -> bool:
     return True
 
 
-def _locks_of(runtime: Runtime) -> list[threading.Lock]:
-    """The locks of its tables, always in one order, so that two callers never wait for each other."""
-    global _registered
-    found = []
-    with _registering:
-        for table in runtime.tables:
-            if table not in _turns:
-                _turns[table] = (_registered, threading.Lock())
-                _registered += 1
-            found.append(_turns[table])
-    return [lock for _, lock in sorted(found, key=lambda turn: turn[0])]
+def _after_fork() -> None:
+    """In the child process there is this thread alone: what others held is free."""
+    for table in _turns.held_after_fork():
+        table.clear()
+        table.tenure = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

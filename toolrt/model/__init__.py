@@ -13,6 +13,7 @@ from toolrt.model._event import (
     OutputChunk,
     Severity,
 )
+from toolrt.model._row import FieldClaims, Row
 from toolrt.model._schema import Mismatch
 from toolrt.model._services import NO_SERVICES, SILENT, AfterLane, LaneChanges, Observer, Services, ToolTelemetry
 from toolrt.model._state import State, WorkingDir
@@ -37,6 +38,7 @@ __all__ = [
     "Diagnostics",
     "DirectoryChanged",
     "Event",
+    "FieldClaims",
     "FileChange",
     "FileChanged",
     "LaneChanges",
@@ -52,6 +54,7 @@ __all__ = [
     "RejectedModifier",
     "ResultReady",
     "Rewrite",
+    "Row",
     "Services",
     "Severity",
     "State",

@@ -173,7 +173,7 @@ class DerivedValidator:
         for name in (*self._parameters.positional, *self._parameters.named_only):
             where = f"parameter {name} of tool {tool!r}"
             refuse_field_default(self._parameters.defaults.get(name), where)
-            hint = understood(_hint(signature.parameters[name].annotation, function, tool), where, msgspec.Meta)
+            hint = understood(hint_of(signature.parameters[name].annotation, function, tool), where, msgspec.Meta)
             if name in self._parameters.required:
                 fields.append((name, hint))
             else:
@@ -212,7 +212,7 @@ class DerivedValidator:
         return _against_schema(self._against, input) if self._against is not None else []
 
 
-def _hint(hint: Any, function: Callable[..., Any], tool: str) -> Any:
+def hint_of(hint: Any, function: Callable[..., Any], tool: str) -> Any:
     """What a parameter's annotation stands for; one that is written as text is evaluated in its module.
 
     Only the parameters that a model fills count: the context's own may be known to type checkers alone.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +20,10 @@ import attrs
 from toolrt._plain import at_once, json_copy, stable_text
 from toolrt.errors import DefinitionRefused, asks_to_exit, error_text
 from toolrt.model._call import ToolCall
+from toolrt.model._callable import described, is_async
 from toolrt.model._claim import EVERYTHING, READ, Claim
+from toolrt.model._invalid_call import unknown_tool
+from toolrt.model._row import FieldClaims, FieldModes
 from toolrt.model._schema import (
     BareValidator,
     DerivedValidator,
@@ -57,11 +61,17 @@ def _checked_bool_or_function(what: str, value: object) -> None:
 
 def _require_sync(what: str, value: object) -> None:
     """It is asked while calls are submitted, where nothing can wait."""
-    if _is_async(value):
+    if is_async(value):
         raise DefinitionRefused(what, "a function that answers at once", "an async function")
 
 
-@attrs.define(eq=False)
+def _by_field(
+    claims: ClaimsOf | tuple[Claim, ...] | FieldModes | None,
+) -> ClaimsOf | tuple[Claim, ...] | None:
+    return FieldClaims.of(claims) if isinstance(claims, Mapping) else claims
+
+
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
 class Tool:
     """A function that a model may call, with its author's promises.
 
@@ -74,8 +84,8 @@ class Tool:
     function: Callable[..., Any] = attrs.field(repr=False)
     #: Whether it may overlap its neighbours under `by_safety`; True declares that it claims nothing.
     safe: bool | Callable[[Mapping[str, Any]], bool] = False
-    #: What it will touch; None says nothing.
-    claims: ClaimsOf | tuple[Claim, ...] | None = None
+    #: What it will touch; None says nothing.  A mapping of fields or `Row` objects becomes a function.
+    claims: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, converter=_by_field)
     #: Seconds of its own execution; None takes the runtime's.
     timeout: float | None = None
     #: Whether its failure skips every later call of the batch.
@@ -97,7 +107,7 @@ class Tool:
     pure: bool = attrs.field(default=False, kw_only=True)
     #: What `claims` looks at: it is asked when these claims are granted; None says that it looks at nothing that an
     #: earlier call may change.
-    claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, kw_only=True)
+    claims_after: ClaimsOf | tuple[Claim, ...] | None = attrs.field(default=None, converter=_by_field, kw_only=True)
     #: Whether the function, first thing, compares what its input means with what the call holds.
     looks_again: bool = attrs.field(default=False, kw_only=True)
     #: Whether the function is a coroutine function; others run in a worker thread.
@@ -150,18 +160,120 @@ class Tool:
                 "a function whose first parameter takes the ToolContext",
                 f"a method, {signature}: make the tool of a method of an object, as in tool(shop.order)",
             )
-        self.is_async = _is_async(self.function)
+        self.is_async = is_async(self.function)
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
             raise DefinitionRefused(what, "a function that returns its answer", "a generator function")
         self._bare = len(parameters) == 1
+        fields = self._fields(parameters[1:])
+        for claims, of in ((self.claims, "claims"), (after, "claims_after")):
+            if isinstance(claims, FieldClaims) and fields is not None:
+                claims.check(f"{what}: {of}", fields)
         self._defaults = {
             parameter.name: parameter.default
             for parameter in parameters[1:]
             if parameter.default is not parameter.empty
         }
 
+    def _fields(self, parameters: list[inspect.Parameter]) -> Iterable[str] | None:
+        """The fields of the input; None: only the call knows them."""
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return [parameter.name for parameter in parameters]
+        properties = self._wish.get("properties") if isinstance(self._wish, Mapping) else None
+        return properties if isinstance(properties, Mapping) and properties else None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+    @classmethod
+    def from_pydantic_ai(cls, tool: Any, deps: Any = None, **promises: Any) -> Tool:
+        """A tool of pydantic-ai's, with what it does not say by itself as `promises`, options of `toolrt.tool`.
+
+        A coroutine function awaits the event loop, so its batch is awaited by `toolrt.aio`; others run in a thread.
+
+        Args:
+            tool: a ``pydantic_ai.Tool``; its schema and timeout are kept.
+            deps: what its ``RunContext`` holds as ``deps``.
+            promises: what it promises.
+
+        Raises:
+            MissingExtra: pydantic-ai is not installed.
+            DefinitionRefused: `tool` is none, or an agent would have to ask for its approval.
+
+        Example::
+
+            Tool.from_pydantic_ai(pydantic_ai.Tool(search), safe=True)
+        """
+        made: Tool = importlib.import_module("toolrt.plugins.pydantic_ai")._tool_from_pydantic_ai(
+            tool, deps=deps, **promises
+        )
+        return made
+
+    @classmethod
+    def from_langchain(cls, tool: Any, **promises: Any) -> Tool:
+        """A tool of LangChain's, with what it does not say by itself as `promises`, options of `toolrt.tool`.
+
+        One with a coroutine awaits the event loop, so its batch is awaited by `toolrt.aio`; others run in a thread.
+
+        Raises:
+            MissingExtra: langchain-core is not installed.
+            DefinitionRefused: `tool` is none, or a graph would have to inject something into it.
+
+        Example::
+
+            Tool.from_langchain(search, safe=True)
+        """
+        made: Tool = importlib.import_module("toolrt.plugins.langgraph")._tool_from_langchain(tool, **promises)
+        return made
+
+    @classmethod
+    def from_callable(cls, function: Callable[..., Any], /, **options: Any) -> Tool:
+        """Make a tool of any function, as it stands: its first parameter need not take the `ToolContext`.
+
+        A first parameter that is annotated as a `ToolContext`, or is called ``ctx`` and not annotated, takes the
+        context.  An ``async def`` function may await Trio; where `toolrt.aio` runs the batch, Trio or asyncio.  A
+        plain ``def`` runs in a worker thread.
+
+        Args:
+            function: a function, a bound method, a ``functools.partial`` or an object that is called.
+            options: as of `tool`.  By default the name is the function's, the description is the docstring without
+                its lines on arguments (Google, NumPy or reST; the ``schema`` extra reads them), which become the
+                descriptions of the schema's fields, and the schema is derived from the annotations.
+
+        Raises:
+            DefinitionRefused: something here cannot work; the text says what.
+
+        Example::
+
+            Tool.from_callable(shop.order, claims={"order_id": WRITE})
+        """
+        made = described(function, isinstance(options.get("schema", DERIVED), _Derived))
+        defaults: dict[str, Any] = {"description": made.description}
+        if made.name != "<lambda>":
+            defaults["name"] = made.name
+        if made.schema is not None:
+            defaults["schema"] = made.schema
+        found: Tool = tool(**{**defaults, **options})(made.function)
+        return found
+
+    @classmethod
+    def from_mcp(cls, session: Any, tool: Any, **options: Any) -> Tool:
+        """A tool of an MCP server over a session that you hold; `toolrt.plugins.mcp.connect` opens its own.
+
+        Args:
+            session: a ``ClientSession`` of the ``mcp`` package, initialized, on Trio or asyncio; it has to stay open.
+            tool: one of those that ``session.list_tools()`` gives.
+            options: `name`, `trusted`, `owner` and `timeout`, as of `toolrt.plugins.mcp.McpServer` and `connect`.
+
+        Raises:
+            MissingExtra: the ``mcp`` extra is not installed.
+            DefinitionRefused: `session` or `tool` is none; or an InputRefused: its schema cannot be used.
+
+        Example::
+
+            tools = [Tool.from_mcp(session, tool) for tool in (await session.list_tools()).tools]
+        """
+        made: Tool = importlib.import_module("toolrt.plugins.mcp")._tool_from_mcp(session, tool, **options)
+        return made
 
     def rebound(
         self,
@@ -289,13 +401,6 @@ class Tool:
 _NO_ARGUMENTS: Arguments = ((), {})
 
 
-def _is_async(function: object) -> bool:
-    """Whether calling it gives a coroutine: it is an ``async def``, or an object whose call is one."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(type(function), "__call__", None)  # noqa: B004
-    )
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -305,6 +410,10 @@ def reads_only(claims: tuple[Claim, ...]) -> bool:
     return bool(claims) and all(claim.mode is READ for claim in claims)
 
 
+def _kept(claims: ClaimsOf | Iterable[Claim] | FieldModes | None) -> ClaimsOf | tuple[Claim, ...] | FieldModes | None:
+    return claims if claims is None or callable(claims) or isinstance(claims, Mapping) else tuple(claims)
+
+
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
@@ -312,8 +421,8 @@ def tool(
     *,
     name: str | None = ...,
     safe: bool | Callable[[Mapping[str, Any]], bool] = ...,
-    claims: ClaimsOf | Iterable[Claim] | None = ...,
-    claims_after: ClaimsOf | Iterable[Claim] | None = ...,
+    claims: ClaimsOf | Iterable[Claim] | FieldModes | None = ...,
+    claims_after: ClaimsOf | Iterable[Claim] | FieldModes | None = ...,
     timeout: float | None = ...,
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = ...,
     interrupt: Literal["cancel", "finish"] = ...,
@@ -330,8 +439,8 @@ def tool(
     *,
     name: str | None = None,
     safe: bool | Callable[[Mapping[str, Any]], bool] = False,
-    claims: ClaimsOf | Iterable[Claim] | None = None,
-    claims_after: ClaimsOf | Iterable[Claim] | None = None,
+    claims: ClaimsOf | Iterable[Claim] | FieldModes | None = None,
+    claims_after: ClaimsOf | Iterable[Claim] | FieldModes | None = None,
     timeout: float | None = None,
     stops_batch: bool | Callable[[Mapping[str, Any]], bool] = False,
     interrupt: Literal["cancel", "finish"] = "cancel",
@@ -351,8 +460,9 @@ def tool(
         name: what the model calls it by; the function's own name by default.
         safe: whether it may overlap its neighbours: a bool, or a function of the input.  True declares that it
             claims nothing.
-        claims: what it will touch: claims, or a function of the input (defaults filled in) and the lane's start
-            state.  It must not wait, open or write anything.
+        claims: what it will touch: claims; or, for each field of the input or `Row` that names it, `READ` or `WRITE`;
+            or a function of the input (defaults filled in) and the lane's start state, which must not wait, open or
+            write anything.
         claims_after: what the function `claims` looks at, where an earlier call may change that: claims, or a function
             of the input and the state.  Tickets for these are taken in call order, `claims` is called when they are
             granted, and until then every later call waits.
@@ -386,8 +496,7 @@ def tool(
         for what, value in (("claims", claims), ("claims_after", claims_after)):
             if not (value is None or callable(value) or isinstance(value, Iterable)) or isinstance(value, Claim | str):
                 raise DefinitionRefused(f"a tool's {what}", "a list of claims, or a function of input and state", value)
-        given = claims if claims is None or callable(claims) else tuple(claims)
-        after = claims_after if claims_after is None or callable(claims_after) else tuple(claims_after)
+        given, after = _kept(claims), _kept(claims_after)
         known = getattr(target, "__name__", "")
         if name is None and known == "<lambda>":
             raise DefinitionRefused("a tool's name", 'name="..." for a function without a name of its own', known)
@@ -470,10 +579,6 @@ class Registry:
         return f"Registry({', '.join(self._tools)})"
 
 
-#: Where no name is near, so many of a registry's are named.
-_NAMED = 20
-
-
 def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any, Arguments | list[Mismatch]]:
     """A copy of the call's input, and the arguments of `tool`, or what is wrong in words that a model can act on.
 
@@ -483,7 +588,7 @@ def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any,
         tool: the one that the call names; None: there is none of that name in `registry`.
     """
     if tool is None:
-        return call.input, [_unknown_tool(registry, call.name)]
+        return call.input, [unknown_tool(registry, call.name)]
     try:
         input = call.input
         input = {} if type(input) is dict and not input else json_copy(input)
@@ -492,16 +597,3 @@ def decoded(call: ToolCall, tool: Tool | None, registry: Registry) -> tuple[Any,
     except Exception as error:
         return call.input, [Mismatch("input", "JSON values", f"a mapping that cannot be read ({error_text(error)})")]
     return input, tool.decode(input)
-
-
-def _unknown_tool(registry: Registry, name: object) -> Mismatch:
-    nearest = registry.nearest(name)
-    names = nearest or list(registry.names[:_NAMED])
-    more = "" if nearest or len(registry) <= _NAMED else f" and {len(registry) - _NAMED} more"
-    hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}{more}" if names else "there are none"
-    return Mismatch("name", f"the name of a tool ({hint})", repr(name))
-
-
-def invalid_call_text(call: ToolCall, mismatches: list[Mismatch]) -> str:
-    """The error of a `call` with these `mismatches`."""
-    return f"invalid call of tool {call.name!r}: {'; '.join(map(str, mismatches))}"

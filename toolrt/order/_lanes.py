@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolrt._plain import at_once
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, FieldClaims, Mode, State, Tool
 
 __all__ = [
     "LANE_POLICIES",
@@ -95,7 +95,10 @@ def looked_at_by(tool: Tool, input: Mapping[str, Any], state: State, shared: boo
 
 def may_go_stale(tool: Tool, shared: bool) -> bool:
     """Whether the runtime refuses a call of `tool`, `shared` or not, for claims that it does not hold by now."""
-    return shared and not tool.alone and not tool.looks_again and callable(tool.claims)
+    claims = tool.claims
+    if not shared or tool.alone or tool.looks_again or not callable(claims):
+        return False
+    return not isinstance(claims, FieldClaims)
 
 
 def stale_claims_text(held: Sequence[Claim], missing: Claim) -> str:

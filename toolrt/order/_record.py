@@ -7,7 +7,7 @@ instruction needs to be carried out: claims, tickets, a result, what was read an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from toolrt.model import (
@@ -15,6 +15,8 @@ from toolrt.model import (
     Claim,
     FileChanged,
     Modifier,
+    Progress,
+    ResultReady,
     State,
     StateMerged,
     Tool,
@@ -129,6 +131,8 @@ class CallRecord:
     progress_dropped: int = 0
     #: The files that it said it changed, in that order; None: it said nothing of files.
     changes: list[FileChanged] | None = None
+    #: Hears its progress and its result at once; None: only the batch's reader does.
+    listener: Callable[[Progress | ResultReady], object] | None = None
     #: Seconds on Trio's clock; None: not yet.
     started_at: float | None = None
     ended_at: float | None = None

@@ -22,8 +22,13 @@ def check_server(server: Any, what: str, example: str, *, seconds: Sequence[str]
         DefinitionRefused: a value is none of what is expected.
     """
     command, env = server.command, server.env
-    if (command is None) == (server.server is None):
-        raise DefinitionRefused(what, "either a command or a server", "neither" if command is None else "both")
+    ways = {"a command": command, "a server": server.server}
+    if hasattr(server, "url"):
+        ways["a url"] = server.url
+    given = [way for way, value in ways.items() if value is not None]
+    if len(given) != 1:
+        got = "both" if len(given) == 2 else "all" if given else "neither"
+        raise DefinitionRefused(what, f"either {' or '.join(ways)}", got)
     if command is not None and not (
         isinstance(command, Sequence)
         and not isinstance(command, str)

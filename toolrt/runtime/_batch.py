@@ -13,14 +13,14 @@ What happens inside the block is done by an engine (`toolrt.runtime._run.BatchRu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, cast
 
 import trio
 
 from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
-from toolrt.model import BatchOutcome, State, ToolCall, Update
+from toolrt.model import BatchOutcome, Progress, ResultReady, State, ToolCall, Update
 from toolrt.order import BatchState, CallRecord, Machine, Siblings, TrackedCall, TrackedCalls
 from toolrt.runtime._caller import RUNNING_CALL, refuse_own_tools
 from toolrt.runtime._cancellation import bare, split_cancelled
@@ -30,6 +30,9 @@ from toolrt.runtime._policies import BatchPolicies
 from toolrt.runtime._reader import Reader
 
 __all__ = ["Batch", "Engine"]
+
+#: Hears what one call says and what becomes of it.
+Listener = Callable[[Progress | ResultReady], object]
 
 
 class Engine(Protocol):
@@ -65,7 +68,7 @@ class Engine(Protocol):
     def begin(self) -> None:
         """Tell that the batch is open."""
 
-    def add(self, call: ToolCall, now: float) -> CallRecord:
+    def add(self, call: ToolCall, now: float, listener: Listener | None = None) -> CallRecord:
         """Add a call that was submitted at the instant `now`."""
 
     def seal(self) -> None:
@@ -136,8 +139,15 @@ class Batch:
         return self._engine.read_budget
 
     @protected
-    def submit(self, call: ToolCall) -> TrackedCall:
+    def submit(self, call: ToolCall, listener: Listener | None = None) -> TrackedCall:
         """Add a call; its place in the batch is fixed when this returns.
+
+        Args:
+            call: the call.
+            listener: called in Trio's thread with each `Progress` of the call, in place of the batch's reader, and with
+                its `ResultReady` as soon as the result is fixed, whatever the calls before it do.  It must neither wait
+                nor raise, and a trace does not have this progress.  Where a `stops_batch` tool fails later, a result
+                that was given is replaced, and given anew.
 
         Returns:
             A live view of the call; nothing can be assigned to it.
@@ -158,7 +168,7 @@ class Batch:
             raise BatchClosed(engine.batch_id, "submit a call", "it was sealed")
         if not isinstance(call, ToolCall):
             raise DefinitionRefused("a call", "a toolrt.ToolCall", call)
-        return TrackedCall(engine.add(call, trio.current_time()))
+        return TrackedCall(engine.add(call, trio.current_time(), listener))
 
     @protected
     def seal(self) -> None:

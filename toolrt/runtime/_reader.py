@@ -210,6 +210,11 @@ class Reader:
     def _take(self, call: CallRecord, message: Any) -> None:
         if probe.implied is not None and self._listens:
             _footprints.progresses(call)
+        listener = call.listener
+        if listener is not None and call.status is Status.EXECUTING:
+            # It passes the reader by, so a trace, which has what the reader was given, does not have it.
+            listener(Progress(call.call_index, call.call_id, message))
+            return
         queue = self._cursor.progress
         accepted = self._listens and call.status is Status.EXECUTING and len(queue) < PROGRESS_BOUND
         if observer.records:

@@ -34,12 +34,14 @@ from toolrt.model import (
     Modifier,
     Outcome,
     Registry,
+    ResultReady,
     State,
     ToolCall,
     ToolOutput,
     ToolResult,
 )
-from toolrt.model._tool import decoded, invalid_call_text
+from toolrt.model._invalid_call import invalid_call_text
+from toolrt.model._tool import decoded
 from toolrt.model._watched_state import bare_state, parts_json
 from toolrt.order import (
     BatchMove,
@@ -65,14 +67,8 @@ from toolrt.order import (
 )
 from toolrt.runtime._after_lane import tell_services
 from toolrt.runtime._approval import Approval
-from toolrt.runtime._batch import Batch
-from toolrt.runtime._caller import (
-    RUNNING_CALL,
-    TABLES_LOCK,
-    is_over,
-    refuse_other_run,
-    refuse_shared_table,
-)
+from toolrt.runtime._batch import Batch, Listener
+from toolrt.runtime._caller import RUNNING_CALL, TABLES_LOCK, is_over, refuse_other_run, refuse_shared_table
 from toolrt.runtime._execution import execute, execute_again
 from toolrt.runtime._host import share_of
 from toolrt.runtime._interrupts import protected
@@ -205,9 +201,11 @@ class BatchRun:
 
     # Submitting
 
-    def add(self, call: ToolCall, now: float) -> CallRecord:
+    def add(self, call: ToolCall, now: float, listener: Listener | None = None) -> CallRecord:
         """Add a call that was submitted at the instant `now`: its slot and its lane are fixed when this returns."""
         record = CallRecord(call, len(self.records), self.batch_id, now, self.records)
+        if listener is not None:
+            record.listener = listener
         if self.opener is not None:
             record.parent = self.opener
             if self.lease is not None:
@@ -285,6 +283,8 @@ class BatchRun:
             modifiers = len(call.modifiers)
             settled = CallSettled(self.batch_id, call.call_index, outcome.value, content, error, modifiers, reads)
             observer.tell(settled, self.telemetry)
+        if call.listener is not None:
+            call.listener(ResultReady(call.result))
         self._wake_reader()
 
     def answer(self, call: CallRecord, outcome: Outcome, why: str, event: CallMove) -> None:

@@ -1,0 +1,28 @@
+"""What a model reads of a call that names no tool, or whose input does not fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolrt.model._call import ToolCall
+from toolrt.model._schema import Mismatch
+
+if TYPE_CHECKING:
+    from toolrt.model._tool import Registry
+
+#: Where no name is near, so many of a registry's are named.
+_NAMED = 20
+
+
+def unknown_tool(registry: Registry, name: object) -> Mismatch:
+    """What is wrong with a call of a tool that `registry` does not have, and what to call in its place."""
+    nearest = registry.nearest(name)
+    names = nearest or list(registry.names[:_NAMED])
+    more = "" if nearest or len(registry) <= _NAMED else f" and {len(registry) - _NAMED} more"
+    hint = f"{'the nearest are' if nearest else 'there are'} {', '.join(names)}{more}" if names else "there are none"
+    return Mismatch("name", f"the name of a tool ({hint})", repr(name))
+
+
+def invalid_call_text(call: ToolCall, mismatches: list[Mismatch]) -> str:
+    """The error of a `call` with these `mismatches`."""
+    return f"invalid call of tool {call.name!r}: {'; '.join(map(str, mismatches))}"
