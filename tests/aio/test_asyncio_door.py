@@ -257,6 +257,25 @@ def test_a_cancelled_read_takes_no_update_away() -> None:
     asyncio.run(main())
 
 
+def test_a_cancel_while_the_block_is_entered_ends_the_batch() -> None:
+    """Nothing of it waits to be left by a block that never began."""
+
+    async def main() -> None:
+        await aio.run(Runtime(ALL), calls("on_trio", text="x"))  # the guest runs: only the batch has to be opened
+        for wait in range(4):
+            batch = aio.open_batch(Runtime(ALL))
+            entering = asyncio.ensure_future(batch.__aenter__())
+            for _ in range(wait):
+                await asyncio.sleep(0)
+            entering.cancel()
+            await asyncio.wait([entering], timeout=10)
+            assert entering.done()
+            if not entering.cancelled():
+                await batch.__aexit__(None, None, None)
+
+    asyncio.run(main())
+
+
 def test_an_exception_in_the_block_cancels_the_batch_and_comes_out_as_it_is() -> None:
     """The same object, with its own traceback only."""
 
@@ -418,6 +437,37 @@ def test_close_cancels_what_runs() -> None:
             await task
 
     asyncio.run(main())
+
+
+def test_an_idle_guest_of_a_stopped_loop_gives_way() -> None:
+    """Loops of one thread take turns, as ``run_until_complete`` leaves them: open, with nothing running in them."""
+    runtime = Runtime(ALL)
+    loops = [asyncio.new_event_loop(), asyncio.new_event_loop()]
+    for loop in loops * 3:
+        done = loop.run_until_complete(aio.run(runtime, calls("on_trio", "on_asyncio", text="x")))
+        assert outcomes(done) == [Outcome.OK] * 2
+        assert outcomes(asyncio.run(aio.run(runtime, calls("on_trio", text="x")))) == [Outcome.OK]
+    for loop in loops:
+        loop.run_until_complete(asyncio.sleep(0))  # what its former guest left in it does nothing
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+    assert not trio.lowlevel.in_trio_run()
+
+
+def test_a_guest_in_which_a_batch_is_open_does_not_give_way() -> None:
+    """It is not cancelled by the use of another loop."""
+    loop = asyncio.new_event_loop()
+
+    async def opened() -> aio.AsyncioBatch:
+        return await aio.open_batch(Runtime(ALL)).__aenter__()
+
+    batch = loop.run_until_complete(opened())
+    with pytest.raises(MisuseError, match="another event loop of this thread has a guest"):
+        asyncio.run(aio.run(Runtime(ALL), []))
+    loop.run_until_complete(batch.__aexit__(None, None, None))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    assert batch.outcome is not None
 
 
 def test_it_is_refused_where_no_loop_runs() -> None:

@@ -86,6 +86,7 @@ def test_a_plain_close_of_the_loop_is_mended_by_the_next_use() -> None:
     """The batch of the closed loop is cancelled then, and the thread is free for Trio again."""
     printed = run(
         """
+        gc.disable()  # it would close the task that the loop has left, sooner or later
         loop = asyncio.new_event_loop()
         batch = loop.run_until_complete(open_both())
         loop.close()
@@ -130,6 +131,36 @@ def test_the_exit_of_the_interpreter_ends_what_a_closed_loop_left() -> None:
         """
     )
     assert printed == "tidied\n"
+
+
+def test_a_plain_close_lets_go_of_a_tool_that_no_cancel_ends() -> None:
+    """A call that finishes whatever happens cannot finish on a closed loop: it fails, and says why."""
+    printed = run(
+        """
+        @aio.tool(interrupt="finish")
+        async def stubborn(ctx):
+            await asyncio.Event().wait()
+
+        async def main():
+            batch = aio.open_batch(Runtime(Registry([stubborn])))
+            await batch.__aenter__()
+            batch.submit(ToolCall("a", "stubborn"))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            return batch
+
+        loop = asyncio.new_event_loop()
+        batch = loop.run_until_complete(main())
+        loop.close()
+        print(asyncio.run(aio.run(runtime, one)).results[0].content)
+        print(batch.outcome.results[0].error)
+        sys.stdout.flush()
+        os._exit(0)  # asyncio complains of the task that its closed loop has left
+        """
+    )
+    quick, error = printed.splitlines()
+    assert quick == "quick"
+    assert "the asyncio event loop was closed while this tool ran on it" in error
 
 
 def test_ctrl_c_cancels_the_batch_of_asyncio_run() -> None:

@@ -10,7 +10,6 @@ Rules.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -26,7 +25,7 @@ from toolrt.model import Tool
 from toolrt.model import tool as trio_tool
 from toolrt.runtime import Runtime
 
-__all__ = ["either", "for_asyncio", "on_loop", "tool"]
+__all__ = ["either", "either_loop", "for_asyncio", "on_loop", "tool"]
 
 T = TypeVar("T")
 
@@ -48,7 +47,7 @@ def on_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Co
     @functools.wraps(function)
     async def bridged(*args: Any, **named: Any) -> T:
         guest = _guest_of_batch()
-        return await _task_ended(guest, guest.loop.create_task(function(*args, **named), context=_context()))
+        return await _task_ended(guest, guest.loop.create_task(function(*args, **named)))
 
     return bridged
 
@@ -89,14 +88,26 @@ def either(function: Callable[..., Any]) -> Callable[..., Any]:
     """What `function` gives; an awaitable in it may await Trio or asyncio."""
 
     @functools.wraps(function)
-    def asked(*args: Any) -> Any:
-        answer = function(*args)
+    def asked(*args: Any, **named: Any) -> Any:
+        answer = function(*args, **named)
         return _either(_wrapped(answer)) if inspect.isawaitable(answer) else answer
 
     of_lane = getattr(function, "for_lane", None)
     if of_lane is not None:
         asked.for_lane = lambda: either(of_lane())  # type: ignore[attr-defined]
     return asked
+
+
+def either_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+    """Make a tool's function of an ``async def`` one that awaits Trio, or asyncio where asyncio awaits the batch."""
+    asked = either(function)
+
+    @functools.wraps(function)
+    async def awaited(*args: Any, **named: Any) -> T:
+        found: T = await (function if asyncio._get_running_loop() is None else asked)(*args, **named)
+        return found
+
+    return awaited
 
 
 def _guest_of_batch() -> Guest:
@@ -107,10 +118,6 @@ def _guest_of_batch() -> Guest:
         raise MisuseError(
             "an asyncio tool runs only in a batch that asyncio awaits: use `await toolrt.aio.run(runtime, calls)`"
         ) from None
-
-
-def _context() -> contextvars.Context:
-    return contextvars.copy_context()
 
 
 @trio.lowlevel.enable_ki_protection
@@ -183,7 +190,7 @@ async def _either(inner: Coroutine[Any, Any, Any]) -> Any:
     """Await `inner` in a Trio task; what its first step waits for tells whether it awaits Trio or asyncio."""
     guest = _guest_of_batch()
     rest = _Rest(inner)
-    task: asyncio.Task[Any] = asyncio.Task(cast(Any, rest), loop=guest.loop, context=_context())
+    task: asyncio.Task[Any] = asyncio.Task(cast(Any, rest), loop=guest.loop)
     asyncio._enter_task(guest.loop, task)
     try:
         first = inner.send(None)

@@ -7,7 +7,9 @@ Rules.
        asynchronous generators before they close the loop, and the guest keeps one that waits for exactly this.
     3. A plain ``loop.close()`` tells nothing.  Then the guest is run to its end, without the loop, by the next use of
        `toolrt.aio` in its thread, or at the interpreter's exit in the main thread.  Its batches are cancelled.  Until
-       then `trio.run` is refused in that thread.
+       then `trio.run` is refused in that thread.  The guest of a loop that was stopped and not closed, as
+       ``loop.run_until_complete`` leaves it, ends in the same way where another loop of its thread needs one, unless
+       something runs in it.
     4. A task that awaits the guest is told of the end after the guest's own work has ended, also after a cancel.
 
 Limits.  A thread has one guest at a time: two loops of one thread cannot both have batches open.
@@ -205,8 +207,15 @@ class Guest:
         if cancelled is not None:
             raise cancelled
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs in it, and its loop does not run."""
+        loop = self._loop()
+        is_running = loop is not None and loop.is_running()
+        return self._nursery is not None and not self._nursery.child_tasks and not is_running
+
     def finish_orphan(self) -> None:
-        """Run the guest to its end in place of its loop, which was closed.
+        """Run the guest to its end in place of its loop, which was closed or does not run.
 
         Checkpoint: never.  It blocks until all that runs in the guest has ended.
         """
@@ -217,7 +226,7 @@ class Guest:
         while not self.is_over:
             tick, self._tick = self._tick, None
             (tick or self._orphans.get())()
-        sys.set_asyncgen_hooks(*hooks)  # Trio has set those of the closed loop
+        sys.set_asyncgen_hooks(*hooks)  # Trio has set those of its own loop
 
     async def _main(self) -> None:
         with self._scope:
@@ -265,7 +274,8 @@ class Guest:
     def _run_tick(self, function: Callable[[], object]) -> None:
         if self._tick is function:
             self._tick = None
-        function()
+        if not self.is_over:  # it was run to its end in place of this loop, which runs again
+            function()
 
     def _soon_from_thread(self, function: Callable[[], object]) -> None:
         loop = self._loop()
@@ -275,7 +285,8 @@ class Guest:
                 loop.call_soon_threadsafe(self._run_arrived)
 
     def _run_arrived(self) -> None:
-        self._orphans.get()()
+        if not self.is_over:
+            self._orphans.get()()
 
 
 #: Each thread's guest, as long as it runs.
@@ -298,7 +309,7 @@ def here() -> Guest:
             "in code without a loop `toolrt.run_sync(runtime, calls, state)`"
         ) from None
     guest: Guest | None = getattr(_threads, "guest", None)
-    if guest is not None and guest.is_orphan:
+    if guest is not None and (guest.is_orphan or (guest._loop() is not loop and guest.is_idle)):
         guest.finish_orphan()
         guest = None
     if guest is None:
