@@ -8,6 +8,8 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ import trio
 
 from toolrt import BatchOutcome, Registry, Runtime, ToolCall
 from toolrt.plugins import mcp
+
+#: Whether the SDK is of version 1; None: there is none.
+FIRST = None if find_spec("mcp") is None else version("mcp").startswith("1.")
 
 SERVERS = Path(__file__).parent / "servers"
 
@@ -110,6 +115,14 @@ def offers(name: str = "echo", schema: object = None, **annotations: bool) -> di
 def says(*messages: object) -> tuple[str, dict[str, Any]]:
     """A call of the rough server that says these messages."""
     return "r__say", {"messages": list(messages)}
+
+
+def item_of(message: Any) -> Any:
+    """A JSON-RPC message, as the SDK hands it on."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCMessage
+
+    return SessionMessage(JSONRPCMessage(message) if FIRST else message)
 
 
 def answers(**fields: Any) -> dict[str, Any]:

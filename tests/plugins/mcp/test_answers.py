@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import answers, calls_of, connected, offers, outcome, rough, says
+from tests.plugins.mcp._mcp import answers, calls_of, connected, item_of, offers, outcome, rough, says
 from toolrt import Outcome, Progress, Registry, Runtime
 from toolrt.plugins import mcp
 
@@ -151,8 +151,7 @@ def test_progress_that_is_none_is_not_passed_on() -> None:
 
 def test_progress_behind_the_answer_is_not_taken() -> None:
     """Though the call itself has not heard of its answer yet: when it does is Trio's choice."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+    from mcp.types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
     from toolrt.plugins.mcp._sdk import _SdkSession
 
@@ -161,15 +160,15 @@ def test_progress_behind_the_answer_is_not_taken() -> None:
     for number, token in enumerate(("mine", "other"), 1):
         params = {"_meta": {"progressToken": token}}
         request = JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call", params=params)
-        session.sends(SessionMessage(request))
+        session.sends(item_of(request))
 
     def say(token: str, progress: int) -> None:
         params = {"progressToken": token, "progress": progress}
         said = JSONRPCNotification(jsonrpc="2.0", method="notifications/progress", params=params)
-        assert session.takes(SessionMessage(said))
+        assert session.takes(item_of(said))
 
     say("mine", 1)
-    assert not session.takes(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
+    assert not session.takes(item_of(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
     say("mine", 2)
     say("other", 3)
     assert seen == [{"progress": 1}, {"progress": 3}]

@@ -11,7 +11,7 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import offers, outcome, rough
+from tests.plugins.mcp._mcp import FIRST, offers, outcome, rough
 from toolrt.errors import InputRefused
 from toolrt.plugins import mcp
 
@@ -91,6 +91,7 @@ _ONLY_LATER = {"error": {"code": -32022, "message": "too old", "data": {"support
 
 
 @pytest.mark.process
+@pytest.mark.skipif(bool(FIRST), reason="version 1 of the SDK knows no later revision")
 def test_server_that_knows_only_later_revisions_is_asked_as_they_ask() -> None:
     """Today's handshake first, and the later one where the server says so."""
     later = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

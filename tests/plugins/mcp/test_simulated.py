@@ -16,7 +16,7 @@ from toolrt.plugins.mcp import Hints, Offered, RecordedAnswer, RecordedServer
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import SERVERS, calls_of, connected, proper, run
+from tests.plugins.mcp._mcp import FIRST, SERVERS, calls_of, connected, proper, run
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "integer"}
@@ -164,6 +164,7 @@ def test_every_trace_of_a_batch_on_a_record_ends_alike() -> None:
     assert list(report.outcomes) == [("3", "v", "kept")]
 
 
+@pytest.mark.skipif(bool(FIRST), reason="version 1 of the SDK tells progress in order")
 def test_sdk_alone_tells_progress_in_any_order() -> None:
     """Why progress is taken from the stream: the SDK starts a task for each message, and they change places."""
     from mcp.client import Client

@@ -12,7 +12,7 @@ import trio.testing
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
 
-from tests.plugins.mcp._mcp import calls_of, connected, outcome, proper, rough, run
+from tests.plugins.mcp._mcp import calls_of, connected, item_of, outcome, proper, rough, run
 from toolrt import Outcome, Progress, Registry, Runtime
 from toolrt.plugins import mcp
 
@@ -224,8 +224,7 @@ def test_server_that_never_reads_loses_its_connection() -> None:
 
 def test_nothing_that_is_sent_is_waited_for() -> None:
     """Neither a call nor the word of its cancel waits for a server that does not read."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCNotification
+    from mcp.types import JSONRPCNotification
 
     from toolrt.plugins.mcp._stdio import _Lines, _Outgoing
     from toolrt.processes import ProgramNotes
@@ -233,7 +232,7 @@ def test_nothing_that_is_sent_is_waited_for() -> None:
     async def main() -> float:
         lines = _Lines(cast(Any, None), ProgramNotes())
         outgoing = _Outgoing(lines.conversation)
-        message = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="x" * 100_000))
+        message = item_of(JSONRPCNotification(jsonrpc="2.0", method="x" * 100_000))
         with trio.fail_after(1000):
             for _ in range(100):
                 await outgoing.send(message)

@@ -2,11 +2,18 @@
 
 A server's tool has the server's own schema, its progress, and an outcome of law 1 whatever the server does.  Servers
 that are programs, or objects of the SDK, need the ``mcp`` extra; a `RecordedMcpServer` needs nothing.
+
+And `serve` is the other side: it offers the tools of a runtime to an MCP host, and needs no extra.
 """
 
+from typing import Any
+
+from toolrt.errors import MissingExtra
+from toolrt.model import Tool
 from toolrt.plugins.mcp._connect import Connecting, McpServerStatus, McpTools, connect
 from toolrt.plugins.mcp._port import Hints, Offered
 from toolrt.plugins.mcp._recorded import RecordedAnswer, RecordedMcpServer
+from toolrt.plugins.mcp._serve import serve
 from toolrt.plugins.mcp._server import McpServer
 
 __all__ = [
@@ -21,7 +28,18 @@ __all__ = [
     "RecordedServer",
     "ServerStatus",
     "connect",
+    "serve",
 ]
+
+
+def _tool_from_mcp(session: Any, tool: Any, **options: Any) -> Tool:
+    """See `Tool.from_mcp`."""
+    try:
+        from toolrt.plugins.mcp._given_session import tool_from_session
+    except ImportError as error:
+        raise MissingExtra("Tool.from_mcp", "mcp") from error
+    return tool_from_session(session, tool, **options)
+
 
 #: The former names of `RecordedMcpServer` and `McpServerStatus`.
 RecordedServer = RecordedMcpServer

@@ -219,21 +219,23 @@ def _peer_of(server: McpServer) -> Peer:
         return server.server
     if server.server is None and probe.threads_inline:
         raise NotSimulated(
-            f"start the program of MCP server {server.name!r}",
+            f"{'start the program of' if server.url is None else 'connect to'} MCP server {server.name!r}",
             "give it a server of this process, or a record: McpServer(name, server=...)",
         )
     try:
+        if server.url is not None:
+            from toolrt.plugins.mcp._http import HttpPeer
+
+            return HttpPeer()
         if server.server is None:
             from toolrt.plugins.mcp._stdio import StdioPeer
 
             return StdioPeer()
-        from mcp.server import Server
-        from mcp.server.mcpserver import MCPServer
-
         from toolrt.plugins.mcp._sdk import InsidePeer
+        from toolrt.plugins.mcp._versions import servers_of_this_process
     except ImportError as error:
         raise MissingExtra(f"MCP server {server.name!r}", "mcp") from error
-    if not isinstance(server.server, MCPServer | Server):
+    if not isinstance(server.server, servers_of_this_process()):
         expected = "an MCPServer or Server of the SDK, or a RecordedServer"
         raise DefinitionRefused(f"MCP server {server.name!r}: server", expected, server.server)
     return cast(Peer, InsidePeer(server.server))

@@ -17,7 +17,8 @@ from toolrt.plugins.mcp._server import McpServer
 #: Characters of a tool's name that OpenAI takes; Anthropic takes more.
 _LONGEST = 64
 
-_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+#: What stands in no name.
+OTHER_LETTERS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def chosen(server: McpServer, offered: Sequence[Offered]) -> list[Offered]:
@@ -53,8 +54,8 @@ def named(tools: Iterable[tuple[McpServer, Offered]]) -> list[str]:
         name = server.rename.get(offered.name)
         if name is None:
             prefix = f"{server.name}__" if server.prefix is None else server.prefix
-            name = prefix + _OTHER.sub("_", offered.name)
-        if not 1 <= len(name) <= _LONGEST or _OTHER.search(name):
+            name = prefix + OTHER_LETTERS.sub("_", offered.name)
+        if not 1 <= len(name) <= _LONGEST or OTHER_LETTERS.search(name):
             why = f"expected a name of 1 to {_LONGEST} letters, digits, _ and -, got {name!r}"
             raise InputRefused(what, why, f"Give it one: rename={{{offered.name!r}: ...}}, or leave it out by only=.")
         if name in found:

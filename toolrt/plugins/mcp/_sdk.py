@@ -15,6 +15,7 @@ It imports the SDK, so nothing imports it until a server is connected.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Mapping
@@ -25,29 +26,22 @@ import anyio
 import anyio.abc
 import attrs
 import trio
-from mcp.client import ClientSession
-from mcp.client._memory import InMemoryTransport
-from mcp.client._transport import ReadStream, TransportStreams, WriteStream
-from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    UNSUPPORTED_PROTOCOL_VERSION,
-    CallToolRequest,
-    CallToolRequestParams,
-    CallToolResult,
-    Implementation,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    PaginatedRequestParams,
-    Tool,
-)
 from pydantic import ValidationError
 
 from toolrt.plugins.mcp._port import CallAnswer, Hints, Offered, Progress, Talk
 from toolrt.plugins.mcp._server import McpServer
+from toolrt.plugins.mcp._versions import (
+    FIRST,
+    UNSUPPORTED_REVISION,
+    ClientSession,
+    SdkError,
+    call_request,
+    cancel_notification,
+    field,
+    in_memory,
+    message_of,
+    types,
+)
 from toolrt.processes import ProgramNotes
 from toolrt.processes._unanswered import Gone, Refused, Unanswered
 
@@ -55,11 +49,14 @@ from toolrt.processes._unanswered import Gone, Refused, Unanswered
 _TOOLS_MOST = 1_000
 _PAGES_MOST = 100
 
+#: What a stream raises that was closed.
+_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+
 #: Characters of a server's text that an error shows.
 _SHOWN = 2_000
 
 
-async def hold(streams: TransportStreams, talk: Talk) -> bool:
+async def hold(streams: tuple[Any, Any], talk: Talk) -> bool:
     """Open a session over these streams, and `talk` until it returns or the other side has closed them.
 
     Returns:
@@ -73,23 +70,26 @@ async def hold(streams: TransportStreams, talk: Talk) -> bool:
     client = ClientSession(
         _Tapped(read, session),
         _WatchedStream(write, session),
-        client_info=Implementation(name="toolrt", version=version("toolrt")),
+        client_info=types.Implementation(name="toolrt", version=version("toolrt")),
     )
     async with client:
         session.client = client
         try:
             await client.initialize()
-        except MCPError as error:
-            if error.code != UNSUPPORTED_PROTOCOL_VERSION:
+        except SdkError as error:
+            if error.error.code != UNSUPPORTED_REVISION:
                 raise _refused("initialize", error, session) from None
             try:
                 await client.discover()
-            except (MCPError, ValidationError, RuntimeError) as second:
+            except (SdkError, ValidationError, RuntimeError) as second:
                 raise _refused("server/discover", second, session) from None
         except (ValidationError, RuntimeError) as error:
             raise _refused("initialize", error, session) from None
-        with session.talking:
-            await talk(session)
+        try:
+            with session.talking:
+                await talk(session)
+        finally:
+            session.release()
     return session.lost
 
 
@@ -99,14 +99,18 @@ class _SdkSession:
 
     lost: bool = False
     changed: bool = False
+    #: Whether it has ended.
+    over: bool = False
     #: Cancelled when the other side has closed its stream.
     talking: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    client: ClientSession = attrs.field(init=False)
+    client: Any = attrs.field(init=False)
     #: What each call that runs says is for, by its token; until its answer comes.
     _running: dict[str, Progress] = attrs.field(factory=dict)
-    #: The tokens of the calls that were sent, by the number of their request.
+    #: The tokens of the calls that were sent, by the id of their request.
     _sent: dict[str, str] = attrs.field(factory=dict)
     _numbers: itertools.count[int] = attrs.field(factory=itertools.count)
+    #: The scopes of the calls that wait for an answer; of version 1 alone.
+    _waiting: dict[trio.CancelScope, None] = attrs.field(factory=dict)
 
     async def tools(self) -> tuple[Offered, ...]:
         """See `Session.tools`."""
@@ -114,13 +118,13 @@ class _SdkSession:
         cursor: str | None = None
         for _ in range(_PAGES_MOST):
             try:
-                page = await self.client.list_tools(params=PaginatedRequestParams(cursor=cursor))
-            except (MCPError, ValidationError, RuntimeError) as error:
+                page = await self.client.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            except (SdkError, ValidationError, RuntimeError) as error:
                 raise _refused("tools/list", error, self) from None
-            found.extend(map(_offered, page.tools))
+            found.extend(map(offered_of, page.tools))
             if len(found) > _TOOLS_MOST:
                 raise Refused(f"it lists more than {_TOOLS_MOST:,} tools")
-            cursor = page.next_cursor
+            cursor = field(page, "next_cursor")
             if cursor is None:
                 return tuple(found)
         raise Refused(f"it lists its tools on more than {_PAGES_MOST} pages")
@@ -129,31 +133,52 @@ class _SdkSession:
         """See `Session.call`."""
         token = f"toolrt-{next(self._numbers)}"
         self._running[token] = progress
-        request = CallToolRequest(
-            params=CallToolRequestParams(name=name, arguments=dict(arguments), _meta={"progress_token": token})
-        )
         try:
-            result = await self.client.send_request(request, CallToolResult)
-        except (MCPError, ValidationError, RuntimeError) as error:
+            result = await self._answer_to(call_request(name, arguments, token))
+        except (SdkError, ValidationError, RuntimeError) as error:
             raise _refused("the call", error, self) from None
+        except trio.Cancelled:
+            if FIRST and not self.over:
+                await self._tell_cancelled(token)  # noqa: ASYNC102  shielded, and at most a second
+            raise
         finally:
             self._running.pop(token, None)
             self._sent = {number: other for number, other in self._sent.items() if other != token}
-        return CallAnswer(
-            tuple(block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content),
-            result.structured_content,
-            bool(result.is_error),
-        )
+        return answer_of(result)
 
-    def takes(self, item: SessionMessage | Exception) -> bool:
+    async def _answer_to(self, request: Any) -> Any:
+        if not FIRST:
+            return await self.client.send_request(request, types.CallToolResult)
+        # Version 1 leaves a request without an answer for ever when its session ends.
+        with trio.CancelScope() as scope:
+            self._waiting[scope] = None
+            try:
+                return await self.client.send_request(request, types.CallToolResult)
+            finally:
+                del self._waiting[scope]
+        raise Gone("the connection was lost")
+
+    async def _tell_cancelled(self, token: str) -> None:
+        for id in [number for number, other in self._sent.items() if other == token]:
+            with trio.move_on_after(1.0, shield=True), contextlib.suppress(*_CLOSED):
+                await self.client.send_notification(cancel_notification(int(id)))
+
+    def release(self) -> None:
+        """The session ends: no call waits for an answer any more."""
+        self.over = True
+        for scope in list(self._waiting):
+            scope.cancel()
+
+    def takes(self, item: Any) -> bool:
         """Whether a message is for this, and not for the SDK."""
         if isinstance(item, Exception):
             return False
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self._running.pop(self._sent.pop(str(item.message.id), ""), None)
-        if not isinstance(item.message, JSONRPCNotification):
+        message = message_of(item)
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._running.pop(self._sent.pop(str(message.id), ""), None)
+        if not isinstance(message, types.JSONRPCNotification):
             return False
-        method, params = item.message.method, item.message.params or {}
+        method, params = message.method, message.params or {}
         if method == "notifications/tools/list_changed":
             self.changed = True
         elif method == "notifications/progress":
@@ -163,12 +188,13 @@ class _SdkSession:
         # Other unasked messages are dropped here; the SDK would start a task for each to drop it.
         return method not in ("notifications/cancelled",)
 
-    def sends(self, item: SessionMessage) -> None:
+    def sends(self, item: Any) -> None:
         """A message goes to the server."""
-        if isinstance(item.message, JSONRPCRequest):
-            token = ((item.message.params or {}).get("_meta") or {}).get("progressToken")
+        message = message_of(item)
+        if isinstance(message, types.JSONRPCRequest):
+            token = ((message.params or {}).get("_meta") or {}).get("progressToken")
             if token in self._running:
-                self._sent[str(item.message.id)] = token
+                self._sent[str(message.id)] = token
 
     def lose(self) -> None:
         """The other side has closed its stream."""
@@ -176,14 +202,14 @@ class _SdkSession:
         self.talking.cancel()
 
 
-class _Tapped(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
+class _Tapped(anyio.abc.ObjectReceiveStream[Any]):
     """A stream of messages for the SDK; a session takes some of them."""
 
-    def __init__(self, inner: ReadStream[SessionMessage | Exception], session: _SdkSession) -> None:
+    def __init__(self, inner: Any, session: _SdkSession) -> None:
         self._inner = inner
         self._session = session
 
-    async def receive(self) -> SessionMessage | Exception:
+    async def receive(self) -> Any:
         try:
             while True:
                 item = await self._inner.receive()
@@ -197,14 +223,14 @@ class _Tapped(anyio.abc.ObjectReceiveStream[SessionMessage | Exception]):
         await self._inner.aclose()
 
 
-class _WatchedStream(anyio.abc.ObjectSendStream[SessionMessage]):
+class _WatchedStream(anyio.abc.ObjectSendStream[Any]):
     """A stream of messages to the server; a session sees each before it goes."""
 
-    def __init__(self, inner: WriteStream[SessionMessage], session: _SdkSession) -> None:
+    def __init__(self, inner: Any, session: _SdkSession) -> None:
         self._inner = inner
         self._session = session
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: Any, /) -> None:
         self._session.sends(item)
         await self._inner.send(item)
 
@@ -224,28 +250,37 @@ def _told(params: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _offered(tool: Tool) -> Offered:
+def answer_of(result: Any) -> CallAnswer:
+    """What the SDK's result of a call says."""
+    return CallAnswer(
+        tuple(block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content),
+        field(result, "structured_content"),
+        bool(field(result, "is_error")),
+    )
+
+
+def offered_of(tool: Any) -> Offered:
+    """What the SDK's description of a tool says."""
     stated = tool.annotations
     said = {
-        "read_only": None if stated is None else stated.read_only_hint,
-        "destructive": None if stated is None else stated.destructive_hint,
-        "idempotent": None if stated is None else stated.idempotent_hint,
-        "open_world": None if stated is None else stated.open_world_hint,
+        name: None if stated is None else field(stated, f"{name}_hint")
+        for name in ("read_only", "destructive", "idempotent", "open_world")
     }
     return Offered(
         tool.name,
-        tool.input_schema,
+        field(tool, "input_schema"),
         tool.description or tool.title or "",
         Hints(**{name: value for name, value in said.items() if value is not None}),
-        tool.output_schema,
+        field(tool, "output_schema"),
     )
 
 
 def _refused(what: str, error: Exception, session: _SdkSession) -> Unanswered:
-    if isinstance(error, MCPError):
-        if error.code == CONNECTION_CLOSED and session.lost:
+    if isinstance(error, SdkError):
+        told: Any = error.error
+        if told.code == types.CONNECTION_CLOSED and session.lost:
             return Gone("the connection was lost")
-        return Refused(f"it answered {what} with an error: {error.message[:_SHOWN]} (code {error.code})")
+        return Refused(f"it answered {what} with an error: {told.message[:_SHOWN]} (code {told.code})")
     return Refused(f"its answer to {what} is not what the protocol says ({type(error).__name__})")
 
 
@@ -258,12 +293,12 @@ class InsidePeer:
     thread.
     """
 
-    #: An ``MCPServer`` or a low-level ``Server``.
+    #: An ``MCPServer`` (``FastMCP`` in version 1) or a low-level ``Server``.
     _server: Any
 
     async def serve(self, server: McpServer, talk: Talk, notes: ProgramNotes) -> None:
         """See `Peer.serve`."""
-        async with InMemoryTransport(self._server) as streams:
+        async with in_memory(self._server) as streams:
             lost = await hold(streams, talk)
         await trio.lowlevel.cancel_shielded_checkpoint()
         if lost:

@@ -20,7 +20,7 @@ class McpServer:
     """An MCP server to take tools from.
 
     Raises:
-        DefinitionRefused: a value is out of range, or there is not exactly one of `command` and `server`.
+        DefinitionRefused: a value is out of range, or there is not exactly one of `command`, `url` and `server`.
 
     Example::
 
@@ -33,6 +33,10 @@ class McpServer:
     command: Sequence[str] | None = None
     #: Instead of a program: a server in this process (the SDK's ``MCPServer`` or ``Server``), or a `RecordedServer`.
     server: Any = attrs.field(default=None, kw_only=True, repr=False)
+    #: Instead of a program: the address of a server that speaks streamable HTTP, ``https://...``.
+    url: str | None = attrs.field(default=None, kw_only=True)
+    #: What each HTTP request to it carries, such as an ``Authorization``: its secrets.
+    headers: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     #: Variables of the program beside those that the SDK passes on (``HOME``, ``PATH`` and the like): its secrets.
     env: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, repr=False)
     #: Where the program starts; None: where this process is.
@@ -61,6 +65,12 @@ class McpServer:
         example = '["my-server", "--root", "."]'
         seconds = ("start_timeout",) if self.timeout is None else ("start_timeout", "timeout")
         check_server(self, what, example, seconds=seconds, whole=("restarts", "output_limit"))
+        if self.url is not None and (not isinstance(self.url, str) or not self.url.startswith(("http://", "https://"))):
+            raise DefinitionRefused(f"{what}: url", "an address that begins with http:// or https://", self.url)
+        if not isinstance(self.headers, Mapping) or not all(
+            isinstance(text, str) for pair in self.headers.items() for text in pair
+        ):
+            raise DefinitionRefused(f"{what}: headers", "texts by name", sorted(map(str, self.headers)))
         if not isinstance(self.trusted, bool):
             raise DefinitionRefused(f"{what}: trusted", "a bool", self.trusted)
         if self.output_limit < 2:

@@ -19,12 +19,11 @@ import attrs
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
-from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
 
 from toolrt.plugins.mcp._port import Talk
 from toolrt.plugins.mcp._sdk import hold
 from toolrt.plugins.mcp._server import McpServer
+from toolrt.plugins.mcp._versions import parsed, written
 from toolrt.processes import Conversation, NotStarted, ProgramNotes, Supervised, start_spoken_to
 
 #: Bytes of one message.
@@ -98,7 +97,7 @@ class _Lines:
         if not line.strip():
             return
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            message = parsed(line)
         except ValueError:
             self._notes.dropped += 1
             self._garbage += len(line)
@@ -108,18 +107,17 @@ class _Lines:
             return
         self._garbage = 0
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._said.send(SessionMessage(message))
+            await self._said.send(message)
 
 
-class _Outgoing(anyio.abc.ObjectSendStream[SessionMessage]):
+class _Outgoing(anyio.abc.ObjectSendStream[Any]):
     """The SDK's stream of messages to the server; sending never waits for it."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
 
-    async def send(self, item: SessionMessage, /) -> None:
-        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        if not self._conversation.send(text.encode() + b"\n"):
+    async def send(self, item: Any, /) -> None:
+        if not self._conversation.send(written(item) + b"\n"):
             raise anyio.ClosedResourceError
         await trio.lowlevel.cancel_shielded_checkpoint()
 

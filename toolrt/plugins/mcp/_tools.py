@@ -22,10 +22,10 @@ from toolrt.interop._json import deeper_than
 from toolrt.model import READ, Claim, Tool, ToolOutput
 from toolrt.model._schema import Mismatch, _against_schema, _checker
 from toolrt.model._tool import Arguments
-from toolrt.plugins.mcp._connection import McpConnection
 from toolrt.plugins.mcp._content import text_of
-from toolrt.plugins.mcp._port import Hints, Offered
+from toolrt.plugins.mcp._port import CallAnswer, Hints, Offered, Progress
 from toolrt.plugins.mcp._schema import TooMuch, nesting_allowed
+from toolrt.plugins.mcp._server import McpServer
 from toolrt.processes._unanswered import Unanswered
 
 #: Models read at most so many characters of a description.
@@ -57,12 +57,23 @@ class _McpTool(Tool):
         return super().decode(input)
 
 
+class _CallingConnection(Protocol):
+    """What a tool asks of the way to its server."""
+
+    @property
+    def server(self) -> McpServer:
+        """The server."""
+
+    async def call(self, tool: Offered, arguments: Mapping[str, Any], progress: Progress, *, again: bool) -> CallAnswer:
+        """See `McpConnection.call`."""
+
+
 def believed(trusted: bool, offered: Offered) -> Hints:
     """What of a tool's hints counts: all of a trusted server's, none of another's."""
     return offered.hints if trusted else Hints()
 
 
-def tool_of(connection: McpConnection, offered: Offered, name: str, owner: Any) -> Tool:
+def tool_of(connection: _CallingConnection, offered: Offered, name: str, owner: Any) -> Tool:
     """The tool `name`, which calls what the server offers.
 
     Raises:
@@ -104,7 +115,7 @@ def tool_of(connection: McpConnection, offered: Offered, name: str, owner: Any) 
 
 
 async def _called(
-    connection: McpConnection,
+    connection: _CallingConnection,
     offered: Offered,
     again: bool,
     fits: Callable[[object], str | None],

@@ -6,12 +6,19 @@ import os
 import sys
 
 import anyio
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver import Image as Picture
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
-READS = ToolAnnotations(read_only_hint=True)
-SETS = ToolAnnotations(idempotent_hint=True, destructive_hint=False)
+try:
+    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver import Image as Picture
+except ImportError:  # version 1 of the SDK
+    from mcp.server.fastmcp import Context
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp import Image as Picture
+
+# The protocol's names of fields, which both versions take.
+READS = ToolAnnotations(readOnlyHint=True)
+SETS = ToolAnnotations(idempotentHint=True, destructiveHint=False)
 
 
 def server() -> MCPServer:
@@ -51,10 +58,11 @@ def server() -> MCPServer:
     @made.tool()
     async def fail() -> CallToolResult:
         """Say that it failed."""
-        return CallToolResult(content=[TextContent(type="text", text="there is no such thing")], is_error=True)
+        text = TextContent(type="text", text="there is no such thing")
+        return CallToolResult(content=[text], isError=True)
 
     @made.tool()
-    async def picture() -> list[str | Picture]:
+    async def picture():  # without a type: version 1 would make a schema of it
         """A text and a picture of five bytes."""
         return ["look:", Picture(data=b"\x89PNG.", format="png")]
 

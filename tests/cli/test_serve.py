@@ -1,0 +1,141 @@
+"""``toolrt serve``: a directory's tools for an MCP host, as a program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.plugins.mcp._host import HELLO, call, edits, lines, notification, request, text
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(os.name != "posix", reason="commands are run on POSIX systems"),
+]
+
+#: No language server is on this path: importing their protocol takes longer than all else.
+ENVIRONMENT = {**os.environ, "PATH": "/usr/bin:/bin"}
+
+
+def command(workspace: Path, *options: str) -> list[str]:
+    """What a host starts."""
+    return [sys.executable, "-m", "toolrt", "serve", "--mcp", "--workspace", str(workspace), *options]
+
+
+def start(workspace: Path, *options: str) -> subprocess.Popen[bytes]:
+    """A server that was started by a host."""
+    return subprocess.Popen(
+        command(workspace, *options),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**ENVIRONMENT, "TOOLRT_STATE_DIR": str(workspace.parent / "state")},
+    )
+
+
+def told(server: subprocess.Popen[bytes], *messages: Any) -> None:
+    """Send these messages in one piece."""
+    assert server.stdin is not None
+    server.stdin.write(lines(messages))
+    server.stdin.flush()
+
+
+def heard(server: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The next message of the server."""
+    assert server.stdout is not None
+    found: dict[str, Any] = json.loads(server.stdout.readline())
+    return found
+
+
+def test_ten_raw_lines_edit_one_file_in_their_order(tmp_path: Path) -> None:
+    """In one piece, with the end of input right behind them; all are answered, and nothing else is written."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("<0>")
+    server = start(work)
+    rest = [call("x", "run_command", command="cat a.txt; echo told >&2"), call("y", "read_file", path="../state")]
+    out, err = server.communicate(lines([HELLO, *edits("a.txt", 10), *rest, request("z", "tools/list")]), timeout=60)
+    answers = {one["id"]: one for one in map(json.loads, out.splitlines())}
+    assert (server.returncode, err.decode()) == (0, "")
+    assert (work / "a.txt").read_text() == "<10>"
+    assert not any(answers[n]["result"]["isError"] for n in range(1, 11))
+    assert text(answers["x"]).startswith("<10>")
+    assert answers["y"]["result"]["isError"]
+    hints = {one["name"]: one["annotations"] for one in answers["z"]["result"]["tools"]}
+    assert {"search_code", "run_command", "parallel_edit_files"} <= hints.keys()
+    assert hints["search"] == {"readOnlyHint": True, "openWorldHint": False}
+    assert hints["make_dir"]["destructiveHint"] is False
+    assert hints["run_command"]["openWorldHint"] is True
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_what_runs_and_the_server(tmp_path: Path) -> None:
+    """SIGTERM as well, with its own exit code; the command that ran is gone."""
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        server = start(tmp_path, "--deny", "*.lock")
+        told(server, HELLO, call(1, "run_command", command="echo $$ > pid; sleep 300"))
+        heard(server)
+        until = time.monotonic() + 60
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        running = int((tmp_path / "pid").read_text())
+        os.kill(server.pid, number)
+        _, err = server.communicate(timeout=60)
+        assert (server.returncode, err.decode()) == (code, "toolrt: interrupted\n")
+        with pytest.raises(ProcessLookupError):
+            os.kill(running, 0)
+        (tmp_path / "pid").unlink()
+
+
+@pytest.mark.slow
+def test_a_host_that_dies_ends_what_runs(tmp_path: Path) -> None:
+    """Both ends closed, and nothing to be sent."""
+    server = start(tmp_path)
+    told(server, HELLO, call(1, "run_command", command="sleep 300"))
+    heard(server)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.close()
+    server.stdout.close()
+    assert server.wait(timeout=20) == 0
+    assert server.stderr is not None
+    server.stderr.close()
+
+
+@pytest.mark.slow
+def test_only_what_reads_is_offered_where_asked(tmp_path: Path) -> None:
+    """And no command without a shell; standard input may be a file, too."""
+    (tmp_path / "asked").write_bytes(
+        lines([HELLO, notification("notifications/initialized"), request(1, "tools/list")])
+    )
+
+    def offered(*options: str) -> set[str]:
+        with (tmp_path / "asked").open("rb") as asked:
+            done = subprocess.run(
+                command(tmp_path, *options), stdin=asked, capture_output=True, env=ENVIRONMENT, check=True, timeout=60
+            )
+        found = [json.loads(line) for line in done.stdout.splitlines()][-1]["result"]["tools"]
+        if "--read-only" in options:
+            assert all(one["annotations"]["readOnlyHint"] for one in found)
+        return {one["name"] for one in found}
+
+    reads, silent = offered("--read-only"), offered("--no-shell")
+    assert {"read_file", "search"} <= reads
+    assert "write_file" in silent
+    assert "run_command" not in reads | silent
+    assert not {"write_file", "edit_file", "change_dir", "parallel_edit_files"} & reads
+
+
+def test_serve_is_refused_without_a_protocol_or_a_directory(toolrt: Any, tmp_path: Path) -> None:
+    """In one line."""
+    assert "--mcp" in toolrt("serve", "--workspace", tmp_path).err
+    assert "--workspace" in toolrt("serve", "--mcp").err
+    assert toolrt("serve", "--mcp", "--workspace", tmp_path / "gone").code == 2

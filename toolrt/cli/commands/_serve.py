@@ -1,0 +1,225 @@
+"""``toolrt serve``: offer the tools of a directory to an MCP host, over standard input and output.
+
+Rules.  While it serves, descriptor 0 is the null device and descriptor 1 is standard error: what a tool or a library
+prints cannot get among the messages, and no child reads them.  Everything for people goes to standard error.  When
+standard input ends, calls that came may still end; when the host has closed standard output too, they are interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import select
+import shutil
+import stat
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import trio
+from cyclopts import Parameter
+
+from toolrt.cli._exit import Exit
+from toolrt.cli.experiment._lsp import language_servers_of
+from toolrt.cli.experiment._offer import ToolOptions, offered
+from toolrt.cli.experiment._options import LIMIT, Whole, above_0, at_least_one
+from toolrt.cli.experiment._roots import KeepHardLinks, Mounts, roots_of
+from toolrt.cli.screen._permit import permissions_of
+from toolrt.cli.screen._screen import Screen, forgiving
+from toolrt.errors import InputRefused, asks_to_exit
+from toolrt.model import Registry, Tool
+from toolrt.plugins import mcp as mcp_servers
+from toolrt.plugins.code import skeleton
+from toolrt.runtime import Runtime
+from toolrt.workspace import head_and_tail
+
+#: Tools that add and never take away, and those that do nothing more when they are called again.
+_ONLY_ADD = ("make_dir", "change_dir")
+_IDEMPOTENT = ("make_dir", "change_dir", "write_file")
+
+_INSTRUCTIONS = """\
+Call several tools at once whenever their inputs do not depend on each other's results. Calls take effect in the order \
+in which they are sent: edits of one file are never lost, a read sees the edits sent before it, and calls that touch \
+different files run at the same time. Paths are relative to the workspace; nothing outside it can be named."""
+
+#: Seconds between two looks whether the host still reads, once it sends no more.
+_LOOK = 0.25
+
+
+def serve(
+    *,
+    workspace: Annotated[str, Parameter(help="The directory the tools work on; they change it.")],
+    mcp: Annotated[bool, Parameter(help="Speak the Model Context Protocol on standard input and output.", negative=())],
+    mount: Mounts = (),
+    keep_hard_links: KeepHardLinks = False,
+    read_only: Annotated[bool, Parameter(help="Offer only tools that change nothing.", negative=())] = False,
+    shell: Annotated[
+        bool, Parameter(help="Offer run_command, whose commands can do what you can.", negative="--no-shell")
+    ] = True,
+    deny: Annotated[
+        tuple[str, ...],
+        Parameter(help="Deny what matches [TOOL:]PATTERN.", negative=(), consume_multiple=False),
+    ] = (),
+    limit: Annotated[Whole, Parameter(help="How many calls run at once, 1 or more.")] = LIMIT,
+    timeout: Annotated[float | None, Parameter(help="Seconds each call may run; no limit unless given.")] = None,
+) -> int:
+    """Offer the tools of a directory to an MCP host, over standard input and output.
+
+    The host, such as an editor or a desktop assistant, starts this command. The tools are the workspace's file
+    tools, run_command, those that know code where the code extra is installed, and diagnostics of ruff and ty where
+    they and the lsp extra are. Calls take effect in the order in which the host sends them; those that do not touch
+    the same things run at the same time.
+    """
+    at_least_one("--limit", limit)
+    if timeout is not None:
+        above_0("--timeout", timeout)
+    if not mcp:
+        raise InputRefused("toolrt serve", "expected --mcp, the protocol to speak", "Add it.")
+    roots = roots_of(workspace, mount)
+    code = importlib.util.find_spec("tree_sitter") is not None
+    files = roots.workspace(skeleton if code else head_and_tail, keep_hard_links)
+    approve = permissions_of(files, (), (), deny, Screen(forgiving(sys.stderr)), input_is_free=False)
+    wanted = ToolOptions(shell and not read_only, code, language_servers_of(_installed_servers()))
+
+    async def main() -> None:
+        async with offered(files, wanted) as offer, _standard_streams() as (incoming, outgoing):
+            tools = [tool for tool in offer.registry if _reads(tool) or not read_only]
+            runtime = Runtime(Registry(tools), limit=limit, timeout=timeout, approve=approve, services=offer.services)
+            await _serve(runtime, incoming, outgoing)
+
+    try:
+        trio.run(main)
+    except BaseExceptionGroup as group:
+        exit_asked = asks_to_exit(group)
+        if exit_asked is None:
+            raise
+        raise exit_asked from None
+    return Exit.OK
+
+
+async def _serve(runtime: Runtime, incoming: _Input, outgoing: _Output) -> None:
+    """Serve until standard input has ended, or the host takes nothing any more."""
+    hints = {tool.name: _hints(tool) for tool in runtime.registry}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_without_host, incoming, outgoing, nursery.cancel_scope)
+        # History outlives this process, and a counter would begin anew in each.
+        batch_ids = f"serve-{uuid.uuid4().hex[:8]}"
+        await mcp_servers.serve(
+            runtime, incoming, outgoing, instructions=_INSTRUCTIONS, hints=hints, batch_ids=batch_ids
+        )
+        nursery.cancel_scope.cancel()
+
+
+async def _end_without_host(incoming: _Input, outgoing: _Output, scope: trio.CancelScope) -> None:
+    """Cancel `scope` when standard input has ended and standard output is closed at its other end."""
+    await incoming.ended.wait()
+    while not outgoing.is_closed_at_the_other_end():  # noqa: ASYNC110  no event tells it
+        await trio.sleep(_LOOK)
+    scope.cancel()
+
+
+class _Input(trio.abc.ReceiveStream):
+    """What the host sends; takes the descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        #: Set when the host will send no more.
+        self.ended = trio.Event()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        most = max_bytes or 65536
+        try:
+            await trio.lowlevel.wait_readable(self._descriptor)
+            data = os.read(self._descriptor, most)
+        except OSError:
+            # A regular file cannot be waited for on Linux, nor a pipe on Windows.
+            data = await trio.to_thread.run_sync(os.read, self._descriptor, most, abandon_on_cancel=True)
+        if not data:
+            self.ended.set()
+        return data
+
+    async def aclose(self) -> None:
+        os.close(self._descriptor)
+        await trio.lowlevel.checkpoint()
+
+
+class _Output(trio.abc.SendStream):
+    """What the host reads; takes the descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        kind = os.fstat(descriptor).st_mode
+        # Only an end of a pipe or a socket is this process's alone, so that no other is surprised by what Trio sets.
+        waits = os.name == "posix" and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
+        self._stream = trio.lowlevel.FdStream(descriptor) if waits else None
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        if self._stream is not None:
+            await self._stream.send_all(data)
+            return
+        try:
+            await trio.to_thread.run_sync(_write_all, self._descriptor, bytes(data), abandon_on_cancel=True)
+        except OSError as error:
+            raise trio.BrokenResourceError from error
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
+            return
+        os.close(self._descriptor)
+        await trio.lowlevel.checkpoint()
+
+    def is_closed_at_the_other_end(self) -> bool:
+        """Whether no one can read it any more, as far as the system tells."""
+        if self._stream is None or not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self._descriptor, 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+@contextlib.asynccontextmanager
+async def _standard_streams() -> AsyncIterator[tuple[_Input, _Output]]:
+    """Standard input and output for the messages alone; they are what they were again afterwards."""
+    kept = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    try:
+        async with _Input(os.dup(kept[0])) as incoming, _Output(os.dup(kept[1])) as outgoing:
+            yield incoming, outgoing
+    finally:
+        for number, descriptor in enumerate(kept):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+
+
+def _reads(tool: Tool) -> bool:
+    """Whether the tool changes nothing: of toolrt's own, these are the ones that are safe whatever their input is."""
+    return tool.safe is True
+
+
+def _hints(tool: Tool) -> mcp_servers.Hints:
+    return mcp_servers.Hints(
+        _reads(tool),
+        destructive=tool.name not in _ONLY_ADD,
+        idempotent=tool.name in _IDEMPOTENT,
+        open_world=tool.name == "run_command",
+    )
+
+
+def _installed_servers() -> list[str]:
+    if importlib.util.find_spec("lsprotocol") is None:
+        return []
+    return [name for name in ("ruff", "ty") if shutil.which(name) is not None]
