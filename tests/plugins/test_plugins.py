@@ -103,14 +103,14 @@ def test_a_former_path_works_in_a_fresh_interpreter() -> None:
 def test_an_entry_point_is_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another distribution's plugin is listed after the built-in ones, and is the object that it names."""
     offered(monkeypatch, EntryPoint("zoo", "toolrt:Workspace", "toolrt.plugins"))
-    assert plugins.available() == ("code", "lsp", "mcp", "otel", "zoo")
+    assert plugins.available() == (*plugins.BUILT_IN, "zoo")
     assert plugins.load("zoo") is toolrt.Workspace
 
 
 def test_an_entry_point_takes_no_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A built-in plugin stays what it is."""
     offered(monkeypatch, EntryPoint("lsp", "toolrt:Workspace", "toolrt.plugins"))
-    assert plugins.available() == ("code", "lsp", "mcp", "otel")
+    assert plugins.available() == tuple(plugins.BUILT_IN)
     assert plugins.load("lsp") is plugins.lsp
 
 
@@ -118,7 +118,7 @@ def test_a_plugin_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
     """The error lists those that are."""
     offered(monkeypatch, EntryPoint("zoo", "toolrt:Workspace", "toolrt.plugins"))
     with pytest.raises(
-        InputRefused, match=r"plugin 'lps': it is not installed. Choose one of code, lsp, mcp, otel, zoo"
+        InputRefused, match=rf"plugin 'lps': it is not installed. Choose one of {', '.join(plugins.BUILT_IN)}, zoo"
     ):
         plugins.load("lps")
     with pytest.raises(AttributeError, match="no attribute 'lps'"):

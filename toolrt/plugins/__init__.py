@@ -1,4 +1,4 @@
-"""Parts that the core does without: code intelligence, language servers, MCP servers, telemetry.
+"""Parts that the core does without: code intelligence, language servers, MCP, telemetry, SDKs, agent frameworks.
 
 Rules.
     1. The core imports no plugin.  It knows what a tool asks of one (`toolrt.model.Services`), and a program hands the
@@ -22,12 +22,55 @@ from typing import TYPE_CHECKING, Any
 from toolrt.errors import InputRefused, MissingExtra
 
 if TYPE_CHECKING:
-    from toolrt.plugins import code, lsp, mcp, otel
+    from toolrt.plugins import (
+        agent_framework,
+        anthropic,
+        code,
+        langgraph,
+        llama_index,
+        lsp,
+        mcp,
+        openai,
+        openai_agents,
+        otel,
+        pydantic_ai,
+    )
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "available", "code", "load", "lsp", "mcp", "otel"]
+__all__ = [
+    "BUILT_IN",
+    "ENTRY_POINTS",
+    "agent_framework",
+    "anthropic",
+    "available",
+    "code",
+    "langgraph",
+    "llama_index",
+    "load",
+    "lsp",
+    "mcp",
+    "openai",
+    "openai_agents",
+    "otel",
+    "pydantic_ai",
+]
 
-#: The built-in plugins: the name of each, which is its module's, and the extra that all of it needs.
-BUILT_IN = {"code": "code", "lsp": "lsp", "mcp": "mcp", "otel": "otel"}
+#: The built-in plugins: the name of each, which is its module's and that of the extra that all of it needs.
+BUILT_IN = {
+    name: name
+    for name in (
+        "agent_framework",
+        "anthropic",
+        "code",
+        "langgraph",
+        "llama_index",
+        "lsp",
+        "mcp",
+        "openai",
+        "openai_agents",
+        "otel",
+        "pydantic_ai",
+    )
+}
 
 #: The group of entry points under which other distributions add theirs.
 ENTRY_POINTS = "toolrt.plugins"

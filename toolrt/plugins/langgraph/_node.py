@@ -1,0 +1,314 @@
+"""A tool node that runs the calls of one message as one batch.
+
+Rules.
+    1. LangGraph's own node parses the message, injects state, store, runtime and call id, runs a tool with its wrappers
+       and its error handler, and puts the answers together.  The batch decides when each tool runs.
+    2. Answers come in call order.  All calls that may run come to an end before the node raises; then the error of the
+       first call that failed goes out, or, where none failed, one `GraphInterrupt` with the interrupts of all calls.
+    3. Where a call is interrupted, later calls that may touch what it may touch wait for the answer: they have not run
+       when the graph stops, and run after it when the graph goes on.
+    4. A call that came to an end is not run again for the same message (`toolrt.plugins.langgraph._kept`).
+
+Limits.  Where the graph sends each call to the node on its own (``Send``), each is a batch of one: claims keep them
+apart, and nothing orders them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+import trio
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.errors import GraphInterrupt
+from langgraph.prebuilt import ToolNode
+
+from toolrt import aio
+from toolrt.errors import DefinitionRefused, MisuseError
+from toolrt.interop import run_sync
+from toolrt.model import BatchOutcome, Claim, Tool, ToolCall
+from toolrt.plugins._promised import Inside, PromisedTools, conflict
+from toolrt.plugins.langgraph._kept import Ledger
+from toolrt.plugins.langgraph._tools import batched_tool, is_sync, message_of
+from toolrt.runtime import Runtime, ToolContext
+
+__all__ = ["OrderedToolNode"]
+
+
+@attrs.define(eq=False)
+class _Asked:
+    """One call of the message."""
+
+    call: Mapping[str, Any]
+    input_type: Any
+    runtime: Any
+    #: Its place in the message.
+    index: int = 0
+    #: What LangGraph's node made of the tool's answer.
+    answer: Any = None
+    error: BaseException | None = None
+    #: Whether it waits for the answer to an earlier call's interrupt.
+    is_held: bool = False
+
+
+class OrderedToolNode(ToolNode):
+    """LangGraph's ``ToolNode``, with the calls of one message as one batch: see `toolrt.plugins.langgraph.tool_node`.
+
+    Args:
+        tools: as there.
+        runtime: as there.
+        safe: as there.
+        claims: as there.
+        options: as there.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[BaseTool | Callable[..., Any]] = (),
+        *,
+        runtime: Runtime | None = None,
+        safe: Collection[str] = (),
+        claims: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self._ordered = PromisedTools(runtime, safe, claims)
+        base = self._ordered.base
+        own = [batched_tool(tool, base) for tool in base.registry]
+        super().__init__(tools, **options)
+        if both := sorted({*self.tools_by_name} & {*base.registry.names}):
+            raise DefinitionRefused("tool_node(tools)", "names that no tool of the runtime has", f"{both[0]!r}")
+        if own:
+            super().__init__([*self.tools_by_name.values(), *own], **options)
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether a function of the user's runs each call, also those of tools that the node does not know."""
+        return self._wrap_tool_call is not None or self._awrap_tool_call is not None
+
+    # LangGraph's node makes a list of what these two give for each call, in call order: so it tells what it would run.
+
+    def _run_one(self, call: Any, input_type: Any, tool_runtime: Any) -> Any:
+        return _Asked(call, input_type, tool_runtime)
+
+    async def _arun_one(self, call: Any, input_type: Any, tool_runtime: Any) -> Any:
+        return _Asked(call, input_type, tool_runtime)
+
+    def _combine_tool_outputs(self, outputs: list[Any], input_type: Any) -> Any:
+        if outputs and isinstance(outputs[0], _Asked):
+            return outputs
+        return super()._combine_tool_outputs(outputs, input_type)
+
+    def _told(self, outputs: Any) -> Any:
+        """What LangGraph's node gave, if that is what it would run, or nothing.
+
+        Raises:
+            MisuseError: LangGraph's node ran the calls itself, as a version that is not known here may do.
+        """
+        if not _is_asked(outputs) and outputs not in ([], {self._messages_key: []}):
+            raise MisuseError("this version of LangGraph runs a message's calls in a way that toolrt does not know")
+        return outputs
+
+    def _func(self, input: Any, config: RunnableConfig, runtime: Any) -> Any:
+        asked = self._told(super()._func(input, config, runtime))
+        if not _is_asked(asked):
+            return asked
+        message = _Message(self, asked, config)
+        message.finish(_run_blocking(message.runtime(_blocking_function, is_awaited=False), message.calls))
+        return super()._combine_tool_outputs(message.answers(), asked[0].input_type)
+
+    async def _afunc(self, input: Any, config: RunnableConfig, runtime: Any) -> Any:
+        asked = self._told(await super()._afunc(input, config, runtime))
+        if not _is_asked(asked):
+            return asked
+        message = _Message(self, asked, config)
+        message.finish(await _run_awaited(message.runtime(_awaited_function, is_awaited=True), message.calls))
+        return super()._combine_tool_outputs(message.answers(), asked[0].input_type)
+
+
+def _is_asked(outputs: Any) -> bool:
+    return isinstance(outputs, list) and bool(outputs) and isinstance(outputs[0], _Asked)
+
+
+class _Message:
+    """The calls of one message, while the node runs.
+
+    Args:
+        node: the node.
+        asked: the calls, in order.
+        config: of the node's task.
+    """
+
+    def __init__(self, node: OrderedToolNode, asked: list[_Asked], config: RunnableConfig) -> None:
+        self.node = node
+        self._asked = asked
+        conf = config.get("configurable") or {}
+        self._ledger = Ledger(conf, [[one.call["id"], one.call["name"]] for one in asked])
+        for index, one in enumerate(asked):
+            one.index = index
+            if index in self._ledger.kept:
+                one.answer = self._ledger.kept[index]
+            else:
+                own = {**conf, **self._ledger.configurable(index)}
+                one.runtime = dataclasses.replace(one.runtime, config={**one.runtime.config, "configurable": own})
+        #: Calls that were interrupted, or wait for the answer to an interrupt.
+        self._stopped: list[_Asked] = []
+        #: What runs now.
+        self.waiting = [one for one in asked if one.index not in self._ledger.kept]
+        self.calls = [ToolCall(one.call["id"] or "", one.call["name"], one.call["args"]) for one in self.waiting]
+
+    def runtime(self, function_of: Callable[[_Message, str], Callable[..., Any]], *, is_awaited: bool) -> Runtime:
+        """The runtime of the batch, in which `function_of` makes what each tool runs."""
+        names = dict.fromkeys(one.call["name"] for one in self.waiting)
+        functions = {name: function_of(self, name) for name in names}
+        unknown = () if self.node.is_wrapped else names.keys() - self.node.tools_by_name.keys()
+        return self.node._ordered.with_functions(functions, unknown=unknown, is_awaited=is_awaited)
+
+    def started(self, index: int, input: dict[str, Any] | None = None) -> _Asked | None:
+        """The call with this index in the batch; None where it waits for the answer to an earlier one's interrupt.
+
+        Args:
+            index: its place among those that run now.
+            input: what it runs with, which its approval may have rewritten; None: it is not a tool of LangChain's.
+        """
+        one = self.waiting[index]
+        if input is not None and input != one.call["args"]:
+            one.call = {**one.call, "args": input}
+        before = [other for other in self._stopped if other.index < one.index]
+        if any(conflict(self._claims(one), self._claims(other)) for other in before):
+            one.is_held = True
+            self._stopped.append(one)
+            return None
+        return one
+
+    def failed(self, one: _Asked, error: Exception) -> None:
+        """Take note that the tool of a call raised."""
+        one.error = error
+        if isinstance(error, GraphInterrupt):
+            self._stopped.append(one)
+
+    def _claims(self, one: _Asked) -> tuple[Claim, ...]:
+        return self.node._ordered.claims(one.call["name"], one.call["args"])
+
+    def finish(self, outcome: BatchOutcome | None) -> None:
+        """Take the answers of calls that the node did not run itself."""
+        for one, result in zip(self.waiting, () if outcome is None else outcome.results, strict=False):
+            if one.answer is None and one.error is None and not one.is_held:
+                one.answer = message_of(attrs.evolve(result, call_id=one.call["id"]))
+
+    def answers(self) -> list[Any]:
+        """The answers, in call order.
+
+        Raises:
+            GraphInterrupt: calls were interrupted, and none failed.
+            Exception: what the first call that failed raised.
+        """
+        failed = [one.error for one in self.waiting if one.error is not None]
+        if failed:
+            asked = [one for one in self.waiting if isinstance(one.error, GraphInterrupt)]
+            self._ledger.kept = {one.index: one.answer for one in self._asked if one.error is None and not one.is_held}
+            self._ledger.save(one.index for one in asked)
+            for error in failed:
+                if not isinstance(error, GraphInterrupt):
+                    raise error
+            raise GraphInterrupt(tuple(interrupt for error in failed for interrupt in error.args[0]))
+        return [one.answer for one in self._asked]
+
+
+def _blocking_function(message: _Message, name: str) -> Callable[..., Any]:
+    """What a tool runs in a worker thread."""
+    node = message.node
+    own = node._ordered.base.registry.get(name)
+    if own is not None:
+        return _own_function(message, own)
+
+    def call(ctx: ToolContext, /, **input: Any) -> None:
+        one = message.started(ctx.call_index, input)
+        if one is not None:
+            with Inside(ctx, trio.from_thread.run_sync(trio.lowlevel.current_trio_token)):
+                try:
+                    one.answer = ToolNode._run_one(node, one.call, one.input_type, one.runtime)
+                except Exception as error:
+                    message.failed(one, error)
+                    raise
+
+    return call
+
+
+def _awaited_function(message: _Message, name: str) -> Callable[..., Any]:
+    """What a tool runs on the event loop; in a worker thread, where LangChain would run it in one."""
+    node = message.node
+    tool = node.tools_by_name.get(name)
+    if name in node._ordered.base.registry or (tool is not None and is_sync(tool) and not node.is_wrapped):
+        return _blocking_function(message, name)
+
+    @aio.on_loop
+    async def call(ctx: ToolContext, /, **input: Any) -> None:
+        one = message.started(ctx.call_index, input)
+        if one is not None:
+            with Inside(ctx, trio.lowlevel.current_trio_token()):
+                try:
+                    one.answer = await ToolNode._arun_one(node, one.call, one.input_type, one.runtime)
+                except Exception as error:
+                    message.failed(one, error)
+                    raise
+
+    return call
+
+
+def _own_function(message: _Message, tool: Tool) -> Callable[..., Any]:
+    """What a tool of the runtime's own runs."""
+
+    def call(ctx: ToolContext, *args: Any, **input: Any) -> Any:
+        return None if message.started(ctx.call_index) is None else tool.function(ctx, *args, **input)
+
+    async def acall(ctx: ToolContext, *args: Any, **input: Any) -> Any:
+        return None if message.started(ctx.call_index) is None else await tool.function(ctx, *args, **input)
+
+    return acall if tool.is_async else call
+
+
+async def _run_awaited(runtime: Runtime, calls: list[ToolCall]) -> BatchOutcome | None:
+    if not calls:
+        return None
+    inside = Inside.current()
+    if inside is None:
+        return await aio.run(runtime, calls)
+    return await aio.open_batch(inside.context, registry=runtime.registry).run(calls)
+
+
+def _run_blocking(runtime: Runtime, calls: list[ToolCall]) -> BatchOutcome | None:
+    if not calls:
+        return None
+    if asyncio._get_running_loop() is not None:  # it is held up already, and could not be asked to run the batch
+        return _in_thread(functools.partial(run_sync, runtime, calls))
+    inside = Inside.current()
+    if inside is None:
+        return run_sync(runtime, calls)
+    sub_batch = functools.partial(inside.context.run, calls, registry=runtime.registry)
+    return trio.from_thread.run(sub_batch, trio_token=inside.token)
+
+
+def _in_thread(function: Callable[[], BatchOutcome]) -> BatchOutcome:
+    """What `function` gives in a thread that has no event loop."""
+    given: list[BatchOutcome] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            given.append(function())
+        except BaseException as error:  # noqa: ASYNC103  it is raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=[run], name="toolrt tool node")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return given[0]
