@@ -7,7 +7,7 @@ order, last call first unless a column says otherwise.  ``--json`` prints the ro
 
 A peer's tools are written as its documentation writes them.  toolrt's say what they touch, because that is what they
 can say there: the edit claims its file, and state is changed by modifiers.  langgraph's state has a reducer for the
-same reason.
+same reason.  toolrt has two rows: a batch that Trio awaits, and one that asyncio awaits by `toolrt.aio`.
 """
 
 from __future__ import annotations
@@ -241,7 +241,24 @@ async def smolagents(tool: Tool, world: World, puts: bool) -> tuple[list[Any], A
 
 
 async def toolrt(tool: Tool, world: World, puts: bool) -> tuple[list[Any], Any]:
-    """Runtime.run."""
+    """Runtime.run, awaited in Trio."""
+    import toolrt as library
+
+    runtime, calls = _of_toolrt(tool, puts, library.tool)
+    return _answers(await runtime.run(calls, library.State({"k": None})))
+
+
+async def toolrt_aio(tool: Tool, world: World, puts: bool) -> tuple[list[Any], Any]:
+    """The same runtime, awaited in asyncio, with tools that await asyncio."""
+    import toolrt as library
+    from toolrt import aio
+
+    runtime, calls = _of_toolrt(tool, puts, aio.tool)
+    return _answers(await aio.run(runtime, calls, library.State({"k": None})))
+
+
+def _of_toolrt(tool: Tool, puts: bool, decorator: Any) -> tuple[Any, list[Any]]:
+    """A runtime with one tool, and the calls of it."""
     import toolrt as library
 
     edits = getattr(tool, "__name__", "") == "edit"
@@ -249,20 +266,23 @@ async def toolrt(tool: Tool, world: World, puts: bool) -> tuple[list[Any], Any]:
     if edits:
         options = {"claims": lambda input, state: [library.Claim(("file", "f"), library.WRITE)]}
 
-    @library.tool(schema=None, **options)
+    @decorator(schema=None, **options)
     async def probe(ctx: Any, n: int) -> Any:
         text = await tool(n)
         return library.ToolOutput(text, modifiers=[lambda state: state.set("k", n)]) if puts else text
 
-    runtime = library.Runtime(library.Registry([probe]))
     calls = [library.ToolCall(_id(number), "probe", {"n": number}) for number in range(CALLS)]
-    done = await runtime.run(calls, library.State({"k": None}))
+    return library.Runtime(library.Registry([probe])), calls
+
+
+def _answers(done: Any) -> tuple[list[Any], Any]:
     return _numbers([(result.call_id, result.content) for result in done.results]), done.state["k"]
 
 
 #: Each engine, with the package that it needs and the loop that it runs on.
 ENGINES: dict[str, tuple[Engine, str | None, str]] = {
     "toolrt": (toolrt, None, "trio"),
+    "toolrt in asyncio": (toolrt_aio, None, "asyncio"),
     "langgraph ToolNode": (langgraph, "langgraph", "asyncio"),
     "openai-agents": (openai_agents, "openai-agents", "asyncio"),
     "pydantic-ai": (pydantic_ai, "pydantic-ai-slim", "asyncio"),
@@ -292,7 +312,8 @@ async def _run(
             nonlocal answer
             with scope:
                 try:
-                    answer = await engine(getattr(world, name), world, name == "put" and engine in (toolrt, langgraph))
+                    puts = name == "put" and engine in (toolrt, toolrt_aio, langgraph)
+                    answer = await engine(getattr(world, name), world, puts)
                 except Exception as error:
                     answer = error
             world.over.set()
@@ -344,16 +365,16 @@ async def measured(engine: Engine) -> dict[str, str]:
     return row
 
 
-def rows() -> Iterator[dict[str, str]]:
-    """One row for each engine: what was seen, or why it was not looked at."""
+def rows(wanted: str = "") -> Iterator[dict[str, str]]:
+    """One row for each engine whose name has `wanted` in it: what was seen, or why it was not looked at."""
     for name, (engine, package, backend) in ENGINES.items():
+        if wanted not in name:
+            continue
         try:
-            version = importlib.metadata.version(package or "toolrt")
+            version = importlib.metadata.version(package) if package else "checkout"
         except importlib.metadata.PackageNotFoundError:
-            if package is not None:
-                yield {"engine": name, "skipped": f"{package} is not installed"}
-                continue
-            version = "checkout"
+            yield {"engine": name, "skipped": f"{package} is not installed"}
+            continue
         yield {"engine": name, "version": version, **anyio.run(measured, engine, backend=backend)}
 
 
@@ -372,12 +393,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="toolrt beside other frameworks")
     parser.add_argument("--json", action="store_true", help="JSON lines")
-    as_json = parser.parse_args().json
+    parser.add_argument("name", nargs="?", default="", help="only engines with this in their names")
+    arguments = parser.parse_args()
+    as_json = arguments.json
     found = []
     if not as_json:
         print("| " + " | ".join(HEAD.values()) + " |")
         print("|" + "---|" * len(HEAD))
-    for row in rows():
+    for row in rows(arguments.name):
         found.append(row)
         if as_json:
             print(json.dumps(row))
@@ -385,7 +408,7 @@ def main() -> None:
             print(f"| {row['engine']} | skipped: {row['skipped']} |" + " |" * (len(HEAD) - 2))
         else:
             print("| " + " | ".join(row[key] for key in HEAD) + " |")
-    if all("skipped" in row for row in found[1:]):
+    if not arguments.name and all("skipped" in row for row in found[2:]):
         print("no other framework is installed here", file=sys.stderr)
 
 

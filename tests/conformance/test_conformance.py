@@ -4,11 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests._profile import FULL
 from tests.conformance import _executors as executors
 from toolrt.cli import main
 from toolrt.conformance import LAWS, Stuck, VirtualLoop, conformance
@@ -16,7 +19,7 @@ from toolrt.conformance._kit import tried
 from toolrt.conformance._plan import SampleBatch, SampleCall
 from toolrt.errors import InputRefused
 
-_EXAMPLES = 60
+_EXAMPLES = 60 if FULL else 25
 
 
 @pytest.mark.parametrize("adapter", [executors.Serial, executors.Toolrt], ids=lambda one: one.__name__)
@@ -164,6 +167,33 @@ def test_time_stands_still_while_a_thread_works() -> None:
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         assert runner.run(main()) == "worked"
+
+
+def test_a_thread_that_waits_for_the_loop_does_not_hold_its_clock() -> None:
+    """Tools in threads of a pool end at their virtual instants; what a thread does between two waits races nothing."""
+
+    async def main() -> list[tuple[str, float]]:
+        loop = asyncio.get_running_loop()
+        told: list[tuple[str, float]] = []
+
+        def tool(name: str, seconds: int) -> None:
+            for _ in range(2):
+                asyncio.run_coroutine_threadsafe(asyncio.sleep(seconds), loop).result()
+                time.sleep(0.01)
+                told.append((name, round(loop.time())))
+
+        def agent() -> None:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(tool, "abc", (3, 1, 2)))
+
+        async with asyncio.timeout(7):
+            await asyncio.to_thread(agent)
+        return told
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        told = runner.run(main())
+    assert sorted(told, key=lambda one: one[1]) == told
+    assert sorted(told) == [("a", 3), ("a", 6), ("b", 1), ("b", 2), ("c", 2), ("c", 4)]
 
 
 def test_a_program_that_can_not_go_on_is_stuck() -> None:

@@ -144,6 +144,13 @@ def _nothing_left(tried: Tried) -> str | None:
     return None
 
 
+def _nothing_left_after_cancel(tried: Tried) -> str | None:
+    cancel_at = tried.plan.cancel_at
+    if cancel_at is None or (tried.ended_at is not None and tried.ended_at < cancel_at):
+        return None
+    return _nothing_left(tried)
+
+
 def _ends(tried: Tried) -> str | None:
     if isinstance(tried.error, Stuck):
         return f"the executor does not end: {tried.error}"
@@ -171,7 +178,9 @@ LAWS: dict[str, BlackBoxLaw] = {
         BlackBoxLaw("failure_contained", "A failure is the answer of its own call and of no other.", _contained),
         BlackBoxLaw("cancel_truthful", "A cancel is prompt: nothing starts after it.", _cancelled, cancels=True),
         BlackBoxLaw("nothing_left", "Nothing runs after the end.", _nothing_left),
-        BlackBoxLaw("nothing_left_after_cancel", "Nothing runs after a cancel.", _nothing_left, cancels=True),
+        BlackBoxLaw(
+            "nothing_left_after_cancel", "Nothing runs after a cancel.", _nothing_left_after_cancel, cancels=True
+        ),
         BlackBoxLaw("batch_ends", "The batch ends.", _ends),
     )
 }

@@ -4,8 +4,9 @@ Rules.
     1. Time goes on only when nothing can run: then the loop jumps to its next timer.
     2. Timers of one instant fire in an order that the seed draws, in one turn of the loop or in several.  Callbacks of
        `call_soon` keep their order, as asyncio promises it.
-    3. While a worker thread of the loop has work, time stands still.  Where the program has other threads, the loop
-       gives them two real milliseconds before each jump, because nothing tells whether they are about to call back.
+    3. While a thread of a pool works, time stands still; one that waits, for example for a coroutine of this loop, does
+       not work.  Where the program has threads of another kind, the loop gives them two real milliseconds before each
+       jump, because nothing tells whether they are about to call back.
     4. A program that waits for what can never come is `Stuck`.
 """
 
@@ -16,8 +17,11 @@ import contextvars
 import random
 import selectors
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
+
+from toolrt.conformance._threads import unknown, works
 
 __all__ = ["Stuck", "VirtualLoop"]
 
@@ -26,6 +30,9 @@ _APART = 1e-6
 
 #: Real seconds that other threads have before the clock jumps, and that a loop without timers waits for them.
 _SETTLE, _PATIENCE = 0.002, 2.0
+
+#: Real seconds between two looks at the threads, and after which one that still works is taken for one that hangs.
+_LOOK, _HANGS = 0.001, 60.0
 
 #: Jumps of the clock after which a program is taken for one that polls for ever.
 _MOST_JUMPS = 20_000
@@ -44,17 +51,30 @@ class _Selector(selectors.DefaultSelector):
         found = super().select(0)
         if found or (timeout is not None and timeout <= 0):
             return found
-        loop = self.loop
-        if loop.is_closing:
-            return super().select(timeout)
-        if loop.in_flight:
-            return super().select(_PATIENCE)
         if threading.active_count() > 1:
-            found = super().select(_SETTLE if timeout is not None else _PATIENCE)
-            if found or loop.in_flight:
+            found = self._of_threads(timeout)
+            if found:
                 return found
-        loop.jump(timeout)
+        self.loop.jump(timeout)
         return []
+
+    def _of_threads(self, timeout: float | None) -> Any:
+        """Wait until no thread works any more, or until one has called back."""
+        gives_up = time.monotonic() + _HANGS
+        looks = 0
+        while looks < 2:  # twice, because one that has just taken its work may not show it yet
+            if works():
+                looks, found = 0, super().select(_LOOK)
+            else:
+                looks += 1
+                time.sleep(_LOOK / 10)
+                found = super().select(0)
+            if found:
+                return found
+            if time.monotonic() > gives_up:
+                raise Stuck(f"a worker thread neither ends nor waits for {_HANGS:g} real seconds")
+        hurries = timeout is not None and not self.loop.is_closing
+        return super().select(_SETTLE if hurries else _PATIENCE) if unknown() else []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -69,8 +89,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector.loop = self
         #: Virtual seconds since the loop was made.
         self.now = 0.0
-        #: How many functions worker threads of this loop have in hand.
-        self.in_flight = 0
         self.is_closing = False
         self._jumps = 0
         self._draws = random.Random(seed)
@@ -103,17 +121,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Call back at an instant: see `asyncio.loop.call_at`."""
         return super().call_at(when + self._draws.randrange(4) * _APART, callback, *args, context=context)
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
-        """Let time stand still while a worker thread runs: see `asyncio.loop.run_in_executor`."""
-        future = super().run_in_executor(executor, func, *args)
-        self.in_flight += 1
-        future.add_done_callback(self._landed)
-        return future
-
-    def _landed(self, _: object) -> None:
-        self.in_flight -= 1
-
     async def shutdown_default_executor(self, *args: Any, **named: Any) -> None:
-        """Let the worker threads end, on real time: see `asyncio.loop.shutdown_default_executor`."""
+        """Let the worker threads end, with more patience than before: see `asyncio.loop.shutdown_default_executor`."""
         self.is_closing = True
         await super().shutdown_default_executor(*args, **named)

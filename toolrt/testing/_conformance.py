@@ -18,6 +18,7 @@ conflict; for claims that look at a cell, by its name.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,17 +29,20 @@ import attrs
 
 from toolrt import probe
 from toolrt.errors import DefinitionRefused, asks_to_exit
-from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, State, Tool, covers
+from toolrt.model import EVERYTHING, READ, WRITE, Claim, Mode, Registry, State, Tool, ToolCall, covers
 from toolrt.order import by_claims, shares_a_lane
 from toolrt.testing._conditions import Case, about_cancel, about_overlap, about_timing
+from toolrt.testing._stores import RowName, Store, StoreContent
 from toolrt.testing._trial import Content, Trial, is_memory, made, named, run
 from toolrt.trace import plain
 from toolrt.workspace import Planted, Workspace
 
-__all__ = ["BrokenPromise", "check_tool"]
+__all__ = ["BrokenPromise", "check_tool", "check_tools", "checked_calls"]
 
 # So many pairs of inputs are run beside each other.
 _PAIRS = 50
+# The same for the calls of several tools.
+_PAIRS_OF_TOOLS = 2000
 
 Promise = Callable[[str, str], "BrokenPromise"]
 
@@ -67,6 +71,7 @@ def check_tool(
     state: State | None = None,
     workspace: Workspace | Mapping[str, Planted] | None = None,
     *,
+    store: Store | None = None,
     executions: int = 20,
 ) -> list[BrokenPromise]:
     """Every promise that `tool` was seen to break for one of `inputs`; an empty list when it keeps them all.
@@ -87,6 +92,8 @@ def check_tool(
         state: what `ctx.state` is; the empty one by default.
         workspace: the first content of a disk in memory, made anew for every run (then `tool` is a function of the
             workspace); or a workspace the tool is bound to, which keeps what the tool does to it; or None.
+        store: the database that the tool works on, or None.  Before every run its rows are made those that it has now,
+            and so they are when this returns.  For calls of several tools see `check_tools`.
         executions: how many orders of steps are tried wherever there is more than one, 1 or more.
 
     Raises:
@@ -102,23 +109,120 @@ def check_tool(
     """
     if not isinstance(tool, Tool) and not (callable(tool) and _takes(tool, 1 if isinstance(workspace, Mapping) else 0)):
         raise DefinitionRefused("check_tool(tool)", "a tool, or a function of a workspace and its content", tool)
-    if not isinstance(executions, int) or isinstance(executions, bool) or executions < 1:
-        raise DefinitionRefused("check_tool(executions)", "a number of executions, 1 or more", executions)
-    if state is not None and not isinstance(state, State):
-        raise DefinitionRefused("check_tool(state)", "a State, or None", state)
-    state = State() if state is None else state
+    state = _checked_state("check_tool", state, executions)
     inputs = _checked_inputs(inputs)
+    content: Content = workspace
+    if store is not None:
+        if workspace is not None:
+            raise DefinitionRefused("check_tool(store)", "a store or a workspace, not both", store)
+        content = StoreContent.of(store, "check_tool(store)")
+        made_tool, _ = made(tool, content)
+        content = content.naming(claim for one in inputs for claim in _own_claims(made_tool, one, state))
     found: list[BrokenPromise] = []
     cases: list[tuple[Case, Promise]] = []
-    for input in inputs:
-        broken, case, promise = _check_input(tool, input, state, workspace, executions)
-        found += broken
-        if case is not None and not broken:
-            cases.append((case, promise))
-    pairs = list(combinations_with_replacement(cases, 2))
-    for (one, promise), (two, _) in pairs[:: -(-len(pairs) // _PAIRS) or 1]:
-        found += [promise(*broken) for broken in about_overlap(one, two, executions)]
+    with content if isinstance(content, StoreContent) else contextlib.nullcontext():
+        for input in inputs:
+            broken, case, promise = _check_input(tool, input, state, content, executions)
+            found += broken
+            if case is not None and not broken:
+                cases.append((case, promise))
+        pairs = list(combinations_with_replacement(cases, 2))
+        for (one, promise), (two, _) in pairs[:: -(-len(pairs) // _PAIRS) or 1]:
+            found += [promise(*broken) for broken in about_overlap(one, two, executions)]
     return found
+
+
+def check_tools(
+    tools: Iterable[Tool],
+    calls: Iterable[ToolCall],
+    store: Store,
+    state: State | None = None,
+    *,
+    executions: int = 20,
+) -> list[BrokenPromise]:
+    """Every promise that one of `tools` was seen to break by one of `calls`, or by two of them at once.
+
+    Each call is checked by itself, as `check_tool` does.  Then each two calls that may overlap run at once and one
+    after the other, where at least one changes something.  The answers and the rows must be the same.  Where they are
+    not, the claims are not enough, which is told once for each two tools; a tool with ``safe=True`` that reads what
+    another call changes is found so.
+
+    Args:
+        tools: the tools, as for a `Registry`.
+        calls: of any of the tools, at least one; several on one row and some on others find most.
+        store: the database that the tools work on.  Before every run its rows are made those that it has now, and so
+            they are when this returns.
+        state: what `ctx.state` is; the empty one by default.
+        executions: how many orders of steps are tried wherever there is more than one, 1 or more.
+
+    Raises:
+        DefinitionRefused: a call names no tool, there is no call, or an argument is not what it must be.
+        NotSimulated: a tool needs a socket or a subprocess: give it a store in memory to be checked with.
+
+    Checkpoint: never (it is not async); call it outside Trio.
+
+    Example::
+
+        assert check_tools([pay, cancel], [ToolCall("1", "pay", {"order_id": "W1"}), ...], database) == []
+    """
+    state = _checked_state("check_tools", state, executions)
+    content, asked = checked_calls("check_tools", tools, calls, store)
+    content = content.naming(claim for tool, call in asked for claim in _own_claims(tool, call.input, state))
+    found: list[BrokenPromise] = []
+    cases: list[tuple[Case, Promise]] = []
+    with content:
+        for tool, call in asked:
+            broken, case, promise = _check_input(tool, call.input, state, content, executions)
+            found += broken
+            if case is not None and all(one.promise == "cancel" for one in broken):
+                cases.append((case, promise))
+        pairs = [
+            # The tool that claims nothing comes first: its promise is the one that is broken.
+            sorted(pair, key=lambda case: not case[0].undeclared)
+            for pair in combinations_with_replacement(cases, 2)
+            if pair[0][0].changes or pair[1][0].changes
+        ]
+        told: set[frozenset[str]] = set()
+        for (one, promise), (two, _) in pairs[:: -(-len(pairs) // _PAIRS_OF_TOOLS) or 1]:
+            if frozenset((one.name, two.name)) in told:
+                continue
+            for which, detail in about_overlap(one, two, executions):
+                found.append(promise(which, detail))
+                told.add(frozenset((one.name, two.name)))
+    return found
+
+
+def checked_calls(
+    what: str, tools: object, calls: object, store: object
+) -> tuple[StoreContent, list[tuple[Tool, ToolCall]]]:
+    """Give the store's content, and each call with its tool.
+
+    Raises:
+        DefinitionRefused: a call names no tool, or an argument is not what it must be.
+    """
+    registry = tools if isinstance(tools, Registry) else Registry(tools)  # type: ignore[arg-type]
+    listed = list(calls) if isinstance(calls, Iterable) and not isinstance(calls, Mapping | str | bytes) else []
+    if not listed or not all(isinstance(call, ToolCall) for call in listed):
+        raise DefinitionRefused(f"{what}(calls)", "a list of at least one ToolCall", calls)
+    asked = []
+    for call in listed:
+        tool = registry.get(call.name)
+        if tool is None:
+            raise DefinitionRefused(f"{what}(calls)", f"calls of {', '.join(registry.names)}", call.name)
+        asked.append((tool, call))
+    return StoreContent.of(store, f"{what}(store)"), asked
+
+
+def _checked_state(what: str, state: object, executions: object) -> State:
+    if not isinstance(executions, int) or isinstance(executions, bool) or executions < 1:
+        raise DefinitionRefused(f"{what}(executions)", "a number of executions, 1 or more", executions)
+    if state is not None and not isinstance(state, State):
+        raise DefinitionRefused(f"{what}(state)", "a State, or None", state)
+    return State() if state is None else state
+
+
+def _own_claims(tool: Tool, input: Any, state: State) -> Iterable[Claim]:
+    return tool.claims_for(input, state) if isinstance(input, Mapping) else ()
 
 
 def _checked_inputs(inputs: object) -> list[Any]:
@@ -156,11 +260,21 @@ def _check_input(
     if found:
         return found, None, promise
     found += _about_files(tool, state, seen, promise)
+    found += _about_rows(tool, seen, promise)
     found += _about_modifiers(state, seen, promise)
     if isinstance(content, Workspace) and seen.changed:
         return found, None, promise  # every further run would start from what this one left
     case = Case(
-        maker, content, given, arguments, state, seen.claims, shares_a_lane(by_claims, tool, tool.complete(input))
+        maker,
+        content,
+        given,
+        arguments,
+        state,
+        seen.claims,
+        shares_a_lane(by_claims, tool, tool.complete(input)),
+        tool.name,
+        tool.claims is None,
+        bool(seen.changed or seen.cells),
     )
     if not found:
         found += [promise(*broken) for broken in _again(case, seen, executions)]
@@ -306,6 +420,29 @@ def _about_files(tool: Tool, state: State, seen: Trial, promise: Promise) -> lis
         if name not in changed and not _covered(seen.workspace, name, READ, seen.claims):
             found.append(promise("claims", f"read {name}, holding {_listed(seen.claims)}"))
     return found
+
+
+def _about_rows(tool: Tool, seen: Trial, promise: Promise) -> list[BrokenPromise]:
+    """Whether it may change the rows that it changed; of a table that claims name, each row has to be claimed."""
+    if seen.store is None or tool.claims is None:
+        return []
+    names = seen.store.names()
+    return [
+        promise("claims", f"changed {name}, holding {_listed(seen.claims)}")
+        for name in seen.changed
+        if (names[name][0] in seen.store.claimed or not any(claim.mode is WRITE for claim in seen.claims))
+        and not _covers_row(seen.claims, names[name])
+    ]
+
+
+def _covers_row(claims: Iterable[Claim], name: RowName) -> bool:
+    """Whether one of `claims` lets the row be changed; a part of a key may be anything that shows the same."""
+    return any(
+        claim.mode is WRITE
+        and (len(claim.resource) == len(name) or (claim.subtree and len(claim.resource) < len(name)))
+        and all(str(mine) == str(part) for mine, part in zip(claim.resource, name, strict=False))
+        for claim in claims
+    )
 
 
 def _covered(workspace: Workspace, name: str, mode: Mode, held: tuple[Claim, ...]) -> bool:
