@@ -279,3 +279,57 @@ async def test_uses_it(database):
     code, output = inner(text, "--explore=2")
     assert code == 0
     assert "fixtures that the executions of a test shared (tests): database (1)" in output
+
+
+@pytest.mark.process
+def test_unedited_leaves_real_what_it_would_refuse(inner: Inner) -> None:
+    """A process that nothing declares is run, and the summary says so; with a marker the test is refused."""
+    text = """
+import pytest, trio
+
+async def test_process():
+    assert (await trio.run_process(["true"])).returncode == 0
+"""
+    code, output = inner(text, "--explore=2")
+    assert code == 0, output
+    assert "explored          1" in output, output
+    assert "left real (tests): processes (1)" in output, output
+    code, output = inner(text.replace("async def", "@pytest.mark.explore\nasync def"), "--explore=2")
+    assert code == 1
+    assert "cannot start a subprocess" in output, output
+
+
+@pytest.mark.process
+def test_unedited_fixture_of_pytest_ends_with_a_cancelled_test(inner: Inner) -> None:
+    """An execution that is stopped cancels the test; the next one has the fixture for itself."""
+    text = """
+import trio
+
+async def test_stopped(capsys):
+    try:
+        await trio.sleep_forever()
+    finally:
+        capsys.readouterr()
+"""
+    code, output = inner(text, "--explore=3")
+    assert code == 1
+    assert "cannot use capsys" not in output, output
+
+
+@pytest.mark.process
+def test_unedited_talks_to_a_real_process_where_it_has_to(inner: Inner) -> None:
+    """A process that is run to its end answers nothing before that; then its pipes are left real, too."""
+    text = """
+import functools, subprocess, trio
+
+async def test_echo():
+    cat = functools.partial(trio.run_process, ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(cat)
+        await process.stdin.send_all(b"x")
+        assert await process.stdout.receive_some() == b"x"
+        await process.stdin.aclose()
+"""
+    code, output = inner(text, "--explore=2")
+    assert code == 0, output
+    assert "left real (tests): processes (1), files (1)" in output, output

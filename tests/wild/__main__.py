@@ -4,7 +4,7 @@
     python -m tests.wild tricycle anyio         these
     python -m tests.wild --sample 20            twenty async tests of each, evenly spread
     python -m tests.wild --executions 100       so many executions of each test; 10 unless said otherwise
-    python -m tests.wild --plain                also run each without --explore, with the plugin and without it
+    python -m tests.wild --plain                also run each without --explore: before without the plugin, then with it
     python -m tests.wild --crashes-alone        a test that fails is told, and is no error: what .ci/run asks for
     python -m tests.wild --json results.json    keep what was found of each test, too
     python -m tests.wild --list                 name the suites
@@ -20,6 +20,7 @@ import argparse
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -28,9 +29,9 @@ import tempfile
 import time
 import urllib.request
 import venv
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,17 @@ SUITES = HERE / "suites.json"
 _INDEX = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
 
+# A run that takes too long has so many seconds to end after Ctrl-C.
+_SECONDS_TO_END = 60
+
 #: The columns of the table: what heads each, and what it counts.
-COLUMNS = ("async tests", "explored", "one class", "undecided", "refused", "failed", "skipped", "executions", "seconds")
+COLUMNS = (
+    *("async tests", "explored", "one class", "undecided", "refused", "failed", "skipped", "fails plainly"),
+    *("share", "executions", "seconds"),
+)
+
+#: What a test is that was not explored, and fails without --explore and without the plugin, too: twice of twice.
+PLAINLY = "fails plainly"
 
 
 class CannotBeHad(Exception):
@@ -114,40 +124,63 @@ def run_pytest(
     known["PATH"] = f"{python.parent}{os.pathsep}{known['PATH']}"
     for name in ("PYTEST_ADDOPTS", "PYTHONHOME"):
         known.pop(name, None)
+    # A job in the background is born deaf to Ctrl-C, and some tests send one to themselves.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        done = subprocess.run(
-            command, cwd=place, env=known, capture_output=True, text=True, timeout=seconds, check=False
+        running = subprocess.Popen(
+            command, cwd=place, env=known, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-    except subprocess.TimeoutExpired as late:
-        return None, (late.stdout or b"").decode(errors="replace")
-    return done.returncode, done.stdout + done.stderr
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        output = running.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        # With Ctrl-C it still writes what it has found.
+        running.send_signal(signal.SIGINT)
+    else:
+        return running.returncode, output
+    try:
+        return None, running.communicate(timeout=_SECONDS_TO_END)[0]
+    except subprocess.TimeoutExpired:
+        running.kill()
+        return None, running.communicate()[0]
 
 
-def outcomes(file: Path) -> dict[str, str]:
-    """Give how each test of a JUnit file ended."""
-    found = {}
-    for case in ElementTree.parse(file).iter("testcase"):
-        ends = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-        found[f"{case.get('classname')}::{case.get('name')}"] = ends[0] if ends else "passed"
+def plain_outcomes(
+    python: Path, suite: dict[str, Any], place: Path, asked: argparse.Namespace, *, plugin: bool, only: Collection[str]
+) -> dict[str, str]:
+    """Give how tests end without --explore, by name; empty when that cannot be told.
+
+    Args:
+        python: runs them.
+        suite: has them.
+        place: where that is.
+        asked: what the command line says.
+        plugin: whether toolrt's plugin is loaded.
+        only: the tests that are run; none: all, or the sample.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        named, file = Path(scratch, "only.json"), Path(scratch, "outcomes.json")
+        named.write_text(json.dumps(sorted(only)), encoding="utf-8")
+        options = ["-p", "wild_outcomes", f"--wild-outcomes={file}", *([] if plugin else ["-p", "no:toolrt"])]
+        options += [f"--wild-only={named}"] if only else sample_of(asked)
+        run_pytest(python, suite, place, options, asked.seconds)
+        found: dict[str, str] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return found
 
 
-def plain_differences(python: Path, suite: dict[str, Any], place: Path, options: Sequence[str], seconds: float) -> Any:
-    """Name the tests that end otherwise when the plugin is there and has nothing to do."""
-    ends = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for number, extra in enumerate((["-p", "no:toolrt"], [])):
-            file = Path(scratch, f"{number}.xml")
-            _, output = run_pytest(python, suite, place, [*options, *extra, f"--junitxml={file}"], seconds)
-            if not file.exists():
-                return [f"no result: {output[-500:]}"]
-            ends.append(outcomes(file))
-    without, with_plugin = ends
-    return sorted(name for name in without.keys() | with_plugin.keys() if without.get(name) != with_plugin.get(name))
+def different(without: dict[str, str], with_plugin: dict[str, str]) -> set[str]:
+    """Name the tests that end otherwise."""
+    return {name for name in without.keys() | with_plugin.keys() if without.get(name) != with_plugin.get(name)}
+
+
+def sample_of(asked: argparse.Namespace) -> list[str]:
+    """Give the options that leave a sample of the tests."""
+    return [] if asked.sample is None else ["-p", "wild_sample", f"--wild-sample={asked.sample}"]
 
 
 def row_of(tests: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """Count what was found of a suite's async tests."""
+    """Count what was found of a suite's async tests; what fails plainly is none of the explorer's."""
     tests = {name: test for name, test in tests.items() if test["kind"] != "asyncio"}
     kinds = Counter(test["kind"] for test in tests.values())
     explored = [test for test in tests.values() if test["kind"] == "explored"]
@@ -159,45 +192,64 @@ def row_of(tests: dict[str, dict[str, Any]]) -> dict[str, int]:
         "refused": kinds["refused"],
         "failed": kinds["failed"],
         "skipped": kinds["skipped"],
+        PLAINLY: kinds[PLAINLY],
         "executions": sum(test["executions"] for test in tests.values()),
     }
 
 
 def explore_suite(suite: dict[str, Any], python: Path, place: Path, asked: argparse.Namespace) -> dict[str, Any]:
     """Explore one suite; give its row, its tests, and what is wrong."""
-    sample = [] if asked.sample is None else ["-p", "wild_sample", f"--wild-sample={asked.sample}"]
     wrong: list[str] = []
+    run = partial(plain_outcomes, python, suite, place, asked)
+    before = run(plugin=False, only=()) if asked.plain else {}
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "explored.json")
         began = time.perf_counter()
         # Order, files of failing schedules: each run is the first.
-        options = [*sample, f"--explore={asked.executions}", f"--explore-json={file}", f"--explore-database={scratch}"]
-        code, output = run_pytest(python, suite, place, options, asked.seconds)
+        options = [f"--explore={asked.executions}", f"--explore-json={file}", f"--explore-database={scratch}"]
+        code, output = run_pytest(python, suite, place, [*sample_of(asked), *options], asked.seconds)
         took = time.perf_counter() - began
         tests = json.loads(file.read_text(encoding="utf-8"))["tests"] if file.exists() else {}
     if code not in (0, 1):
         wrong.append(f"pytest ended with {code}: {output[-1500:]}")
+    failing = [name for name, test in tests.items() if test["kind"] in ("failed", "refused", "undecided")]
+    for _ in range(2):
+        ends = run(plugin=False, only=failing) if failing else {}
+        failing = [name for name in failing if ends.get(name) == "failed"]
+    for name in failing:
+        tests[name] |= {"kind": PLAINLY, "why": f"{tests[name]['kind']}: {tests[name]['why']}"}
     known = suite.get("known", {})
     unknown = [name for name, test in tests.items() if test["kind"] == "failed" and name not in known]
     told = [f"failed, and suites.json does not say why: {name}" for name in unknown]
     if not asked.crashes_alone:
         wrong += told
     row: dict[str, Any] = row_of(tests) | {"seconds": round(took)}
-    if asked.plain and (differ := plain_differences(python, suite, place, sample, asked.seconds)):
-        wrong += [f"ends otherwise with the plugin alone: {name}" for name in differ]
+    if asked.plain:
+        # What ends otherwise once may do so by itself.
+        differ = different(before, run(plugin=True, only=()))
+        for _ in range(2 if differ else 0):
+            differ &= different(run(plugin=False, only=differ), run(plugin=True, only=differ)) if differ else set()
+        row["plain"] = len(before)
+        wrong += [f"ends otherwise with the plugin, after exploring: {name}" for name in sorted(differ)]
+        wrong += [] if before else ["no plain outcomes"]
     return {"row": row, "wrong": wrong, "told": told, "tests": tests}
 
 
 def table_of(results: dict[str, dict[str, Any]]) -> str:
     """Give the table, in Markdown."""
     rows = [["suite", *COLUMNS], ["---", *("---:" for _ in COLUMNS)]]
-    rows += [[name, *(str(result["row"][column]) for column in COLUMNS)] for name, result in results.items()]
+    for name, result in results.items():
+        row = result["row"]
+        meant = row["async tests"] - row["skipped"] - row[PLAINLY]
+        shown = row | {"share": f"{100 * row['explored'] / meant:.1f} %" if meant else "-"}
+        rows.append([name, *(str(shown[column]) for column in COLUMNS)])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def causes_of(tests: dict[str, dict[str, Any]]) -> list[str]:
     """Give the reasons of what was not explored, with how many tests each has."""
-    causes = Counter((test["kind"], test["why"]) for test in tests.values() if test["kind"] in ("refused", "undecided"))
+    told = ("refused", "undecided", PLAINLY)
+    causes = Counter((test["kind"], test["why"]) for test in tests.values() if test["kind"] in told)
     return [f"{times:>5}  {kind}: {why[:100]}" for (kind, why), times in causes.most_common()]
 
 
@@ -208,7 +260,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--executions", type=int, default=10)
     parser.add_argument("--sample", type=int, help="so many async tests of each suite")
     parser.add_argument("--seconds", type=float, default=3600, help="end a run of a suite after so long")
-    parser.add_argument("--plain", action="store_true", help="compare plain outcomes with and without the plugin")
+    parser.add_argument("--plain", action="store_true", help="compare plain outcomes before, and after with the plugin")
     parser.add_argument("--json", type=Path, help="keep the results here")
     parser.add_argument("--directory", type=Path, help="where sdists and the environment are kept")
     parser.add_argument("--crashes-alone", action="store_true", help="a test that fails is told, and is no error")
@@ -230,6 +282,8 @@ def main(arguments: Sequence[str]) -> int:
     for suite, place in zip(suites, places, strict=True):
         print(f"--- {suite['name']} ({suite['sdist'].removesuffix('.tar.gz')})", flush=True)
         results[suite["name"]] = result = explore_suite(suite, python, place, asked)
+        if asked.plain:
+            print(f"{result['row']['plain']:>5}  plain outcomes were compared")
         print("\n".join([*causes_of(result["tests"]), *dict.fromkeys(result["told"] + result["wrong"])]), flush=True)
     print(table_of(results))
     if asked.json is not None:

@@ -44,17 +44,18 @@ def test_suite_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.
 def test_row_counts_by_kind_and_leaves_asyncio_out() -> None:
     """One class is counted among the explored."""
     found = {"alone": None, "executions": 10, "why": ""}
-    kinds = ["explored", "explored", "refused", "undecided", "failed", "skipped", "asyncio"]
+    kinds = ["explored", "explored", "refused", "undecided", "failed", "skipped", "asyncio", "fails plainly"]
     tests = {str(number): {"kind": kind} | found for number, kind in enumerate(kinds)}
     tests["1"]["alone"] = True
     row = RUNNER["row_of"](tests)
     assert row == {
-        "async tests": 6,
+        "async tests": 7,
         "explored": 2,
         "one class": 1,
         "undecided": 1,
         "refused": 1,
         "failed": 1,
         "skipped": 1,
-        "executions": 60,
+        "fails plainly": 1,
+        "executions": 70,
     }

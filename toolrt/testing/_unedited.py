@@ -31,6 +31,7 @@ __all__ = [
     "UNDECIDED",
     "Explored",
     "Unedited",
+    "cause_of",
     "checked_number",
     "left_to_asyncio",
     "outcome_key",
@@ -62,6 +63,8 @@ class Explored:
     whole: bool = False
     #: What decides its exploration, as ``--explore-changed`` has it; empty without.
     digest: str = ""
+    #: What its executions left real, as `toolrt.sim.leave_real` calls it.
+    real: tuple[str, ...] = ()
     #: Fixtures that all its executions shared.
     shared: tuple[str, ...] = ()
 
@@ -199,6 +202,9 @@ class Unedited:
         yield from self._reasons(UNDECIDED, "undecided, by cause:")
         yield from self._reasons(REFUSED, "refused, by cause:")
         yield from self._reasons(ASYNCIO, "left to asyncio:")
+        left = Counter(kind for found in ran if found.kind != REFUSED for kind in found.real)
+        if left:
+            yield f"left real (tests): {', '.join(f'{kind} ({times})' for kind, times in left.most_common())}"
         shared = Counter(name for found in ran for name in found.shared)
         if shared:
             named = ", ".join(f"{name} ({times})" for name, times in shared.most_common(_NAMED))
@@ -214,3 +220,8 @@ class Unedited:
             yield title
             for why, times in sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0])):
                 yield f"{times:>6}  {why}"
+
+
+def cause_of(why: str) -> str:
+    """Give the cause of an exploration that showed nothing, in words that are the same for all tests with it."""
+    return "the same choices led to different things" if why.startswith("the same choices led to") else why
