@@ -33,6 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--explore-json", metavar="FILE", help="write what --explore found of each test to this file")
     group.addoption(
+        "--explore-html", metavar="DIR", help="write the page of each failure of an explored test to this directory"
+    )
+    group.addoption(
         "--explore-strategy",
         metavar="NAME",
         help="strategy of the explored tests whose marker names none: portfolio (the default), dpor, random, ...",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -210,3 +211,81 @@ else:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+_ORDERED = """
+import pytest, trio
+
+@pytest.mark.explore(strategy="exhaustive", order="trio")
+async def test_it():
+    loaded = []
+
+    async def load():
+        await trio.lowlevel.checkpoint()
+        loaded.append("loaded")
+
+    async def use():
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        assert loaded
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(load)
+        nursery.start_soon(use)
+"""
+
+
+def test_order_is_taken(inner: Inner) -> None:
+    """By the marker and by an option, which outranks it; a schedule of the other order is run in its own."""
+    options = ("--explore-database", "kept")
+    code, output = inner(_ORDERED, *options)
+    assert code == 0, output
+    code, output = inner(None, *options, "--explore-order", "any")
+    assert code == 1, output
+    schedule = output.partition("--explore-replay '")[2].partition("'")[0]
+    assert schedule.startswith("main ")
+    code, output = inner(None, *options, "--explore-replay", schedule)
+    assert code == 1, output
+    # What failed under the other order is no schedule of this one.
+    code, output = inner(None, *options)
+    assert code == 0, output
+
+
+def test_pages_of_failures_are_kept(inner: Inner, tmp_path: Path) -> None:
+    """One for each test that fails, from the marker and from a drawn batch alike; the report names it."""
+    code, output = inner(
+        LOSING
+        + """
+import toolrt
+from hypothesis import given, settings
+from toolrt import testing
+
+@pytest.mark.explore(executions=20)
+async def test_marked(cell):
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bump, cell)
+        nursery.start_soon(bump, cell)
+    assert cell.get() == 2
+
+@toolrt.tool(safe=True)
+async def idle(ctx):
+    await trio.lowlevel.checkpoint()
+
+@settings(max_examples=1, phases=["generate"], deadline=None)
+@given(batch=testing.batches([idle], check=lambda execution: ["never"]))
+def test_batch(batch):
+    batch.check()
+
+@pytest.mark.explore(executions=2)
+async def test_right(cell):
+    await bump(cell)
+""".replace('"generate"', "__import__('hypothesis').Phase.generate"),
+        "--explore-html",
+        str(tmp_path / "pages"),
+    )
+    assert code == 1, output
+    pages = sorted((tmp_path / "pages").iterdir())
+    assert [page.name.rpartition("-")[0] for page in pages] == ["test_it.py-test_batch", "test_it.py-test_marked"]
+    for page in pages:
+        assert str(page) in output
+        assert "FAIL" in page.read_text(encoding="utf-8")

@@ -92,6 +92,13 @@ async def test_finalizer(finalized):
     print("before:", made.count("test_finalizer"))
     assert finalized.is_dir()
 
+ended = []
+
+async def test_finalizer_of_its_own(request, closed):
+    request.addfinalizer(lambda: ended.append(made.count("closed")))
+    await trio.sleep(1)
+    print("ended:", ended[1:] == [count + 1 for count in ended[:-1]], len(ended))
+
 async def test_wider_scope_is_made_once(once):
     once.append(1)
     print("once:", len(once))
@@ -132,7 +139,8 @@ def test_fixtures_are_made_anew_for_each_execution(inner: Inner) -> None:
     text = _KINDS.replace("def test_all_were_torn_down():\n    pass\ntest_all_were_torn_down.pytestmark = []\n", "")
     code, output = inner(text)
     assert code == 0, output
-    assert len(outcomes(output)) == 10, output
+    assert len(outcomes(output)) == 11, output
+    assert re.findall(r"^ended: (.*)", output, re.M) == [f"True {count}" for count in range(24)]
     assert re.findall(r"^before: (\d)", output, re.M) == ["0", "1", "2", "3", "4", "5"]
     assert re.findall(r"^once: (\d)", output, re.M) == ["1", "2", "3", "4", "5", "6"]
 

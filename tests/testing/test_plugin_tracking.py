@@ -79,3 +79,22 @@ async def test_it():
     assert code == 0, output
     code, output = inner(text.replace("OPTIONS", "executions=3, track=True"))
     assert code == 1, output
+
+
+@pytest.mark.process
+def test_doubt_that_only_tracking_brings_about_is_none(inner: Inner) -> None:
+    """The test does the same twice where its code is its own."""
+    text = """
+import itertools, trio
+
+count = itertools.count()
+
+async def test_it():
+    def function():
+        return [1].pop()
+    if function.__code__.co_names != ("pop",) and next(count) % 2:
+        await trio.lowlevel.checkpoint()
+"""
+    code, output = inner(text, "--explore=3")
+    assert code == 0, output
+    assert "explored          1" in output, output

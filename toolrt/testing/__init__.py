@@ -23,7 +23,8 @@ except ImportError as _error:
 
 from toolrt.invariants import Ending, Mix, MixEnding, script, simulate
 from toolrt.invariants.script import Scripted
-from toolrt.testing._conformance import BrokenPromise, check_tool
+from toolrt.testing._batches import BatchExample, batches
+from toolrt.testing._conformance import BrokenPromise, check_tool, check_tools
 from toolrt.testing._explored import NotShown, Wrong, explored
 from toolrt.testing._mutation_score import Catch, MutantScore, MutationScore, mutation_score, shipped_examples
 from toolrt.testing._parallel import (
@@ -35,10 +36,13 @@ from toolrt.testing._parallel import (
     parallel_commands,
     run_parallel,
 )
+from toolrt.testing._proposals import ProposedClaims, TouchedRows, propose_claims
+from toolrt.testing._stores import Store
 from toolrt.testing._strategies import completion_orders, schedules, scripted_calls, tool_mixes
 from toolrt.testing._target import interleaving_features, target_interleaving
 
 __all__ = [
+    "BatchExample",
     "BrokenPromise",
     "Catch",
     "Ending",
@@ -51,15 +55,21 @@ __all__ = [
     "ParallelCommand",
     "ParallelCommands",
     "ParallelMachine",
+    "ProposedClaims",
     "Scripted",
+    "Store",
+    "TouchedRows",
     "Wrong",
+    "batches",
     "check_tool",
+    "check_tools",
     "command",
     "completion_orders",
     "explored",
     "interleaving_features",
     "mutation_score",
     "parallel_commands",
+    "propose_claims",
     "run_parallel",
     "schedules",
     "script",

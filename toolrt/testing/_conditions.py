@@ -5,7 +5,8 @@ Rules.
        to interrupt, because the tool was shielded or about to return, asks for nothing.
     2. A call by itself answers the same under every order of its own tasks, and at every time.
     3. Two calls whose claims do not conflict answer, and leave the files and what the tool keeps, as in sequence;
-       neither writes a cell or a watched thing that the other one touches, or changes what the other one claims.
+       neither writes a cell or a watched thing that the other one touches, or changes what the other one claims.  On a
+       store of the user's both sequences give the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from toolrt import probe, sim
 from toolrt.errors import StepLimit
 from toolrt.model import Arguments, Claim, State, Tool
 from toolrt.testing._stepping import Steps
+from toolrt.testing._stores import StoreContent
 from toolrt.testing._trial import (
     Content,
     Maker,
@@ -59,6 +61,12 @@ class Case:
     claims: tuple[Claim, ...]
     #: Whether calls with this input may overlap others at all.
     shared: bool
+    #: The tool's name.
+    name: str
+    #: Whether the tool says that it is safe, and nothing of what it touches.
+    undeclared: bool
+    #: Whether the call by itself changed something.
+    changes: bool
 
     def tool(self, steps: Steps | None = None) -> tuple[Tool, Trial]:
         """Make the tool anew."""
@@ -111,12 +119,12 @@ def about_overlap(one: Case, two: Case, executions: int) -> Iterator[Broken]:
     if not (one.shared and two.shared) or any(a.conflicts_with(b) for a in one.claims for b in two.claims):
         return
 
-    def program(together: bool) -> Any:
+    def program(together: bool, order: tuple[int, int] = (0, 1)) -> Any:
         async def both() -> Any:
             tool, trial = one.tool()
             calls = [
-                call_of(tool, case.arguments, context_of(tool, at, case.state, case.claims, f"{at}"), None)
-                for at, case in enumerate((one, two))
+                call_of(used, case.arguments, context_of(used, at, case.state, case.claims, f"{at}"), None)
+                for at, (case, used) in enumerate(((one, tool), (two, _second(two, one, tool))))
             ]
             answers: list[Any] = [None, None]
 
@@ -128,17 +136,17 @@ def about_overlap(one: Case, two: Case, executions: int) -> Iterator[Broken]:
                     nursery.start_soon(answer, 0)
                     nursery.start_soon(answer, 1)
             else:
-                await answer(0)
+                await answer(order[0])
                 # In a step of its own, so that what the two touch can be told apart.
                 await trio.lowlevel.checkpoint()
                 probe.event(_SECOND)
-                await answer(1)
+                await answer(order[1])
             kept = {} if isinstance(one.maker, Tool) else kept_by(tool)
             return [answers, _files(trial), kept]
 
         return both
 
-    promise = "safe" if not (one.claims or two.claims) else "claims"
+    promise = "safe" if one.undeclared or not (one.claims or two.claims) else "claims"
     expected = sim.run(program(False))
     if expected.error is not None:
         return
@@ -146,31 +154,51 @@ def about_overlap(one: Case, two: Case, executions: int) -> Iterator[Broken]:
     if changed is not None:
         yield "claims_hold", changed
         return
-    what = f"a call with {two.input!r}, with which it has no claim in common"
+    what = f"{_call(two, one)}, with which it has no claim in common"
     shared = _shared_memory(expected.trace)
     if shared is not None:
         yield promise, f"touches {shared} like {what}, and one of the two changes it"
         return
-    yield from _compared(promise, expected.value, program(True), executions, what)
+    stored = isinstance(one.content, StoreContent)
+    if stored:
+        # One of the two may take so long that the other is over before it begins: timing decides which.
+        other = sim.run(program(False, (1, 0)))
+        if other.error is None and other.value != expected.value:
+            remedy = "; let it claim what it reads, as in claims={Row(...): READ}" if one.undeclared else ""
+            difference = _differences(expected.value, other.value)
+            yield promise, f"before or after {what}, it makes a difference: {difference}{remedy}"
+            return
+    yield from _compared(promise, expected.value, program(True), executions, what, stored)
 
 
 #: Tells in the trace that the second of two calls begins.
 _SECOND = "check.second"
 
 
+def _second(two: Case, one: Case, tool: Tool) -> Tool:
+    """The tool of `two`: the one of `one`, if both calls are of one tool."""
+    return tool if two.maker is one.maker else two.tool()[0]
+
+
+def _call(two: Case, one: Case) -> str:
+    """Name the call `two` beside the call `one`."""
+    return f"a call {'' if two.maker is one.maker else f'of {two.name} '}with {two.input!r}"
+
+
 def _claims_changed(first: Case, then: Case) -> str | None:
     """How the claims of one call are others once another call has run, which does not conflict with it; or None."""
     tool, _ = first.tool()
-    if not callable(tool.claims):
+    then_tool = _second(then, first, tool)
+    if not callable(then_tool.claims):
         return None
     context = context_of(tool, 0, first.state, first.claims, "0")
     sim.run(lambda: _answered(call_of(tool, first.arguments, context, None)))
-    now = tool.claims_for(then.input, then.state)
+    now = then_tool.claims_for(then.input, then.state)
     if now == then.claims:
         return None
     before, after = (", ".join(map(str, claims)) or "nothing" for claims in (then.claims, now))
     return (
-        f"a call with {then.input!r} claims {before}, and {after} once a call with {first.input!r} has run, with which "
+        f"{_call(then, first)} claims {before}, and {after} once a call with {first.input!r} has run, with which "
         "it has no claim in common: claim what the claims look at, and declare it with claims_after"
     )
 
@@ -185,7 +213,9 @@ def _shared_memory(trace: Trace) -> str | None:
     )
 
 
-def _compared(promise: str, expected: Any, program: Any, executions: int, what: str) -> Iterator[Broken]:
+def _compared(
+    promise: str, expected: Any, program: Any, executions: int, what: str, stored: bool = False
+) -> Iterator[Broken]:
     report = sim.explore(program, sim.Portfolio(executions), check=lambda it: it.error is None and it.value == expected)
     if not report.failures:
         return
@@ -194,11 +224,26 @@ def _compared(promise: str, expected: Any, program: Any, executions: int, what: 
     if isinstance(failure.error, StepLimit):
         return
     got = failure.execution.value if failure.error is None else answer_of(None, failure.error)
+    if stored and failure.error is None:
+        yield promise, f"beside {what}, it is not as in sequence: {_differences(expected, got)}"
+        return
     yield (
         promise,
         f"expected {expected!r} under every order of steps with {what}; "
         f"under {failure.schedule.short!r} it was {got!r}",
     )
+
+
+def _differences(expected: Any, got: Any) -> str:
+    """What differs between two outcomes of two calls on a store: answers in the order of the two, and rows."""
+    (answers, rows, _), (other_answers, other_rows, _) = expected, got
+    parts = [] if answers == other_answers else [f"expected the answers {answers!r}, got {other_answers!r}"]
+    parts += [
+        f"expected {name} to be {rows.get(name, 'absent')!r}, got {other_rows.get(name, 'absent')!r}"
+        for name in dict.fromkeys((*rows, *other_rows))
+        if rows.get(name) != other_rows.get(name)
+    ]
+    return "; ".join(parts)
 
 
 async def _answered(call: Any) -> Any:
@@ -211,4 +256,4 @@ async def _answered(call: Any) -> Any:
 
 
 def _files(trial: Trial) -> Any:
-    return None if trial.workspace is None else plain(dict(trial.workspace.snapshot()))
+    return None if trial.workspace is None and trial.store is None else plain(dict(trial.looks()))

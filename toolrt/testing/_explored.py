@@ -30,10 +30,11 @@ from toolrt.sim.exploring._outcomes import named_outcomes
 from toolrt.sim.exploring._tally import outcome_key
 from toolrt.sim.programs.tracking._sources import new_code
 from toolrt.testing._given import CONTROL, Example, current_example, fresh, replayable
+from toolrt.testing._pages import kept
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase
 from toolrt.testing._strategy import chosen
 
-__all__ = ["ExplorationPlan", "NotShown", "Wrong", "checked", "explore", "explored", "names_tracked"]
+__all__ = ["ExplorationPlan", "NotShown", "Wrong", "checked", "explore", "explored", "is_uncontrolled", "names_tracked"]
 
 Program = Callable[[], Awaitable[Any]]
 Check = Callable[[sim.Execution], Any]
@@ -213,19 +214,10 @@ def _explore(
         if known.failures:
             _fail(program, plan, known, saved, again, example)
     saved.tried()
-    strategy, most = checked(plan, example is not None)
-    if plan.jobs > 1:
-        report = sim.explore(program, strategy, plan.check, most, plan.jobs, seconds=plan.seconds, **plan.how)
-    else:
-        search = _UntilFailure(strategy, plan.check, plan.outcomes)
-        began = time.perf_counter()
-        report = sim.explore(program, search, search.check, most, seconds=plan.seconds, **plan.how)
-        if example is not None:
-            example.spent(time.perf_counter() - began, search.slowest)
-    if report.failures and plan.tracks_unasked:
+    report = _searched(program, plan, example)
+    if plan.tracks_unasked and (report.failures or is_uncontrolled(report)):
         untracked = attrs.evolve(plan, track=[], tracks_unasked=False)
-        same = _replayed(program, untracked, report.failures[0].schedule.short)
-        if same is None or not same.failures:
+        if _is_of_tracking(program, plan, untracked, report, example):
             # Rewritten code did something else than the test's own: what it shows is not the test's.
             return _explore(program, untracked, saved, again, found, example)
     found(report)
@@ -240,6 +232,32 @@ def _explore(
         nothing.why = why
         raise nothing
     return report
+
+
+def _searched(program: Program, plan: ExplorationPlan, example: Example | None) -> sim.Report:
+    """Explore; up to the first failure, unless processes share the executions."""
+    strategy, most = checked(plan, example is not None)
+    if plan.jobs > 1:
+        return sim.explore(program, strategy, plan.check, most, plan.jobs, seconds=plan.seconds, **plan.how)
+    search = _UntilFailure(strategy, plan.check, plan.outcomes)
+    began = time.perf_counter()
+    report = sim.explore(program, search, search.check, most, seconds=plan.seconds, **plan.how)
+    if example is not None:
+        example.spent(time.perf_counter() - began, search.slowest)
+    return report
+
+
+def _is_of_tracking(
+    program: Program, plan: ExplorationPlan, untracked: ExplorationPlan, report: sim.Report, example: Example | None
+) -> bool:
+    """Say whether a failure or doubt comes with tracking only."""
+    if report.failures:
+        same = _replayed(program, untracked, report.failures[0].schedule.short)
+        return same is None or not same.failures
+    # What executions share may have changed for good meanwhile: the doubt has to come back.
+    return not is_uncontrolled(_searched(program, untracked, example)) and is_uncontrolled(
+        _searched(program, plan, example)
+    )
 
 
 _DECIDE_IT = (
@@ -262,10 +280,19 @@ _REPORT_IT = (
 )
 
 
+# What an exploration says in which the same choices led to different things.
+_UNCONTROLLED = "the simulator does not control"
+
+
+def is_uncontrolled(report: sim.Report) -> bool:
+    """Say whether the same choices led to different things."""
+    return _UNCONTROLLED in (report.unfinished or "")
+
+
 def _advice(why: str) -> str:
     """Say what would decide an exploration that is unfinished for this reason."""
     for words, advice in (
-        ("the simulator does not control", _CONTROL_IT),
+        (_UNCONTROLLED, _CONTROL_IT),
         ("ran beside the program's tasks", _KEEP_BESIDE_OUT),
         ("a random schedule", _REPORT_IT),
     ):
@@ -385,7 +412,7 @@ def _fail(
     saved.add(schedule)
     # The last lines of an explanation are for `sim.explore`: a test is run again in another way.
     story = failure.explain().partition("\n\nRun it again:")[0]
-    text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {again(schedule)}"
+    text = f"{report.verdict.name}: {report.claim}\n{story}\n\nRun it again:\n    {again(schedule)}{kept(failure)}"
     error = _of_minimal(program, plan, failure, example)
     if error is None:
         raise Wrong(text)

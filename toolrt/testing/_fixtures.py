@@ -101,24 +101,32 @@ def recipe_for(
     own = module.partition(".")[0] not in _rooms_of_plugins(request.config)
     forced = getattr(function, "_force_trio_fixture", False) or fixturedef.argname.startswith(_XUNIT)
     forced = forced or module == _PYTEST_TRIO
-    if module == "_pytest.logging":
-        function = _cleared(function)
-    elif not (own or is_async or depends or forced or module in _RENEWED):
+    if module in _RENEWED:
+        function = _renewed(function)
+    elif not (own or is_async or depends or forced):
         if not module.startswith(("_pytest.", "anyio.")):
             item.stash.setdefault(shared_key, []).append(fixturedef.argname)
         return None
     return Recipe(fixturedef.argname, _bound(function, request.instance), arguments)
 
 
-def _cleared(caplog: Callable[..., Any]) -> Callable[..., Any]:
-    """Give pytest's ``caplog`` without the records of earlier executions: its handler is the test's."""
+def _renewed(fixture: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a fixture of pytest's own that goes on to its end also where its test was cancelled, as under pytest.
 
-    def cleared(**arguments: Any) -> Iterator[Any]:
-        for value in caplog(**arguments):
+    ``caplog`` begins without the records of earlier executions: its handler is the test's.
+    """
+
+    def renewed(**arguments: Any) -> Iterator[Any]:
+        source = fixture(**arguments)
+        value = next(source)
+        if fixture.__module__ == "_pytest.logging":
             value.clear()
+        try:
             yield value
+        finally:
+            next(source, None)
 
-    return cleared
+    return renewed
 
 
 def emptied(directory: Path) -> Callable[[], None]:
@@ -203,23 +211,13 @@ class _FixtureScopes:
         assert recipe.function is not None
         finalizers: list[Callable[[], object]] = []
         arguments = {name: self._resolved(value, nursery, finalizers) for name, value in recipe.arguments.items()}
-        if is_last:
-            return await recipe.function(**arguments)
         source = recipe.function(**arguments)
-        if inspect.isawaitable(source):
-            self._made[recipe] = await source
-        elif inspect.isasyncgen(source):
-            self._made[recipe] = await anext(source)
-        elif inspect.isgenerator(source):
-            self._made[recipe] = next(source)
-        else:
-            self._made[recipe] = source
-        if isinstance(made := self._made[recipe], MockClock):
-            run_with(made)
+        if not is_last:
+            self._made[recipe] = await _set_up(source)
         value: Any = None
         failures: list[BaseException] = []
         try:
-            value = await self.run(place + 1)
+            value = await (source if is_last else self.run(place + 1))
         except BaseException as error:  # noqa: ASYNC103  a cancel is thrown into the fixture, which has to pass it on
             failures.append(error)
         try:
@@ -243,6 +241,20 @@ class _FixtureScopes:
         if isinstance(value, pytest.FixtureRequest):
             return _Request(value, self._made, finalizers)
         return value
+
+
+async def _set_up(source: Any) -> Any:
+    """Give what a fixture's function makes, whose call gave `source`."""
+    made = source
+    if inspect.isawaitable(source):
+        made = await source
+    elif inspect.isasyncgen(source):
+        made = await anext(source)
+    elif inspect.isgenerator(source):
+        made = next(source)
+    if isinstance(made, MockClock):
+        run_with(made)
+    return made
 
 
 async def _torn_down(recipe: Recipe, source: Any, failures: list[BaseException]) -> None:

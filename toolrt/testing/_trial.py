@@ -16,6 +16,7 @@ from toolrt.errors import DefinitionRefused, NotSimulated, SimulationStopped
 from toolrt.invariants.oracle import OracleContext
 from toolrt.model import NO_SERVICES, Arguments, Claim, State, Tool, ToolOutput
 from toolrt.testing._stepping import Steps, stepped
+from toolrt.testing._stores import StoreContent
 from toolrt.trace import Step, plain
 from toolrt.workspace import MemoryDisk, Planted, Workspace
 
@@ -35,7 +36,11 @@ __all__ = [
 ]
 
 Maker = Tool | Callable[..., Tool]
-Content = Workspace | Mapping[str, Planted] | None
+Content = Workspace | Mapping[str, Planted] | StoreContent | None
+
+
+#: Stands for a file or row that there is not.
+_ABSENT = object()
 
 
 @attrs.define
@@ -43,6 +48,8 @@ class Trial:
     """What one run of a tool did."""
 
     workspace: Workspace | None
+    #: The user's store, or None.
+    store: StoreContent | None = None
     #: What it answered or raised, as JSON.
     answer: Any = None
     #: Why it did not end: what the simulator says, or None.
@@ -64,9 +71,15 @@ class Trial:
 
     @property
     def changed(self) -> list[str]:
-        """Files that are not as they were."""
+        """Files, and rows of the store, that are not as they were."""
         names = dict.fromkeys([*self.before, *self.after])
-        return [name for name in names if self.before.get(name) != self.after.get(name)]
+        return [name for name in names if self.before.get(name, _ABSENT) != self.after.get(name, _ABSENT)]
+
+    def looks(self) -> Mapping[str, Any]:
+        """The files, or the rows of the store, as they are now."""
+        if self.store is not None:
+            return self.store.named_rows()
+        return {} if self.workspace is None else self.workspace.snapshot()
 
 
 def made(maker: Maker, content: Content) -> tuple[Tool, Trial]:
@@ -76,6 +89,9 @@ def made(maker: Maker, content: Content) -> tuple[Tool, Trial]:
         DefinitionRefused: what makes the tool makes something else.
     """
     trial = Trial(content if isinstance(content, Workspace) else None)
+    if isinstance(content, StoreContent):
+        trial.store = content
+        content.renew()
     if isinstance(content, Mapping):
 
         def spy(effect: str, path: str) -> None:
@@ -130,9 +146,9 @@ def run(tool: Tool, arguments: Arguments, state: State, trial: Trial, at: float 
         with trial.steps.scope:
             return await call_of(tool, arguments, context, trial.steps)
 
-    trial.before = {} if trial.workspace is None else trial.workspace.snapshot()
+    trial.before = trial.looks()
     execution = sim.run(program)
-    trial.after = {} if trial.workspace is None else trial.workspace.snapshot()
+    trial.after = trial.looks()
     error = execution.error
     if not trial.steps.blocked:
         # A call that blocks the loop is reported instead.

@@ -24,9 +24,10 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import re
 import shlex
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ from hypothesis import HealthCheck
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, NotSimulated
+from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.testing._changed import changes_key
-from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore, names_tracked
+from toolrt.testing._explored import ExplorationPlan, NotShown, Wrong, checked, explore, is_uncontrolled, names_tracked
 from toolrt.testing._fixtures import Recipe, emptied, execution_of, recipe_for
 from toolrt.testing._given import fresh, replayable
+from toolrt.testing._pages import keeping
 from toolrt.testing._saved import SavedSchedules, ScheduleDatabase, ScheduleDirectory, ScheduleStore
 from toolrt.testing._unedited import (
     EXPLORED,
@@ -49,6 +52,7 @@ from toolrt.testing._unedited import (
     UNCHANGED,
     UNDECIDED,
     Explored,
+    cause_of,
     checked_number,
     left_to_asyncio,
     outcome_key,
@@ -76,6 +80,11 @@ _OPTIONS = (
 
 # What tells the seed of further executions from the seeds that people name.
 _OTHER_SEEDS = 1_000_003
+
+# What a refusal asks for where something can be left real.
+_REMEDY = re.compile(r'sim\.leave_real\("(\w+)"\)')
+
+_FILES = "files"
 
 _test_key = pytest.StashKey[Callable[..., Any]]()
 _written_key = pytest.StashKey[dict[Any, Any]]()
@@ -126,7 +135,13 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> object:
 
 @pytest.hookimpl(tryfirst=True, hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
-    """Remember the test as it was written, before pytest-trio wraps it."""
+    """Remember the test as it was written, before pytest-trio wraps it, and where the page of its failure is kept."""
+    directory = item.config.getoption("explore_html")
+    with nullcontext() if directory is None else keeping(Path(directory), item.nodeid):
+        yield from _remembered(item)
+
+
+def _remembered(item: pytest.Item) -> Generator[None, Any, None]:
     given = getattr(getattr(item, "obj", None), "hypothesis", None)
     if not isinstance(item, pytest.Function) or not _is_explored(item):
         yield
@@ -244,6 +259,8 @@ class _Explored:
         self._shown: list[str] = []
         # True: earlier runs had some of the executions.
         self._goes_on = False
+        # What every execution leaves real.
+        self._real: tuple[str, ...] = ()
         self._found = item.stash.setdefault(outcome_key, Explored(FAILED))
 
     def run(self) -> None:
@@ -291,7 +308,7 @@ class _Explored:
         given = {name: self._item.funcargs[name] for name in self._item._fixtureinfo.argnames}
         try:
             if self._hypothesis is None:
-                self._explore_alone(given)
+                self._leaving_real(given)
             else:
                 self._under_hypothesis(given)
         finally:
@@ -314,13 +331,53 @@ class _Explored:
         self._item.user_properties.append(("explore", shown))
         self._item.add_report_section("call", "explore", f"PASS: {shown}\n")
 
+    def _leaving_real(self, given: dict[str, Any]) -> None:
+        """Explore it; leave real what a test without a marker would be refused for, where that can be left real.
+
+        A real process is first run to its end.  A test that shows nothing then, or fails, may talk to it meanwhile: its
+        pipes are left real, too, and what was found first stands where that shows no more.
+        """
+        __tracebackhide__ = True
+        while True:
+            try:
+                return self._explore_alone(given)
+            except NotSimulated as refusal:
+                kind = _REMEDY.search(refusal.remedy)
+                if self._item.stash.get(unmarked_key, False) and kind is not None and kind[1] not in self._real:
+                    self._leave_real(kind[1])
+                elif not self._leaves_pipes_real():
+                    raise
+                else:
+                    first: BaseException = refusal
+                    break
+            except (Exception, pytest.skip.Exception, pytest.fail.Exception) as failure:
+                if not self._leaves_pipes_real():
+                    raise
+                first = failure
+                break
+        found = attrs.evolve(self._found)
+        self._leave_real(_FILES)
+        try:
+            self._explore_alone(given)
+        except (Exception, pytest.skip.Exception, pytest.fail.Exception):
+            for field in attrs.fields_dict(Explored):
+                setattr(self._found, field, getattr(found, field))
+            raise first from None
+
+    def _leaves_pipes_real(self) -> bool:
+        return "processes" in self._real and _FILES not in self._real
+
+    def _leave_real(self, kind: str) -> None:
+        self._real = self._found.real = *self._real, kind
+        self._found.executions = self._found.distinct = 0
+
     def _explore_alone(self, given: dict[str, Any]) -> None:
         __tracebackhide__ = True
         try:
             return self._explore(given)
         except NotShown as failure:
             text = str(failure)
-            self._found.kind, self._found.why = UNDECIDED, failure.why
+            self._found.kind, self._found.why = UNDECIDED, cause_of(failure.why)
             if self._item.stash.get(unmarked_key, False):
                 pytest.skip(f"undecided: {failure.why}")
         except Wrong as failure:
@@ -351,12 +408,17 @@ class _Explored:
         fixtures = self._item._fixtureinfo.name2fixturedefs.keys() - _parameters(self._item)
         mine = {name: replayable(value) for name, value in arguments.items() if name not in fixtures}
 
+        unmarked = self._item.stash.get(unmarked_key, False)
         directory = self._item.funcargs.get("tmp_path")
         empty = emptied(directory) if isinstance(directory, Path) else None
 
         def program() -> Any:
             if empty is not None:
                 empty()
+            if unmarked:
+                simulate_own_threads()
+            if self._real:
+                sim.leave_real(*self._real)
             if self._attributes is not None:
                 vars(self._instance).clear()
                 vars(self._instance).update(self._attributes)
@@ -371,12 +433,15 @@ class _Explored:
             return
         self._shown.append(report.claim)
         is_alone = self._found.distinct == 1 and self._plan.replay is None and not self._goes_on
-        if is_alone and self._item.stash.get(unmarked_key, False):
+        if is_alone and unmarked:
             others = sim.explore(program, sim.DPOR(), max_executions=2, **self._plan.actors)
-            if others.failures and self._plan.tracks_unasked:
+            if self._plan.tracks_unasked and (others.failures or is_uncontrolled(others)):
                 actors = attrs.evolve(self._plan, track=[]).actors
                 others = sim.explore(program, sim.DPOR(), max_executions=2, **actors)
             self._found.alone = others.complete and others.verdict is sim.PASS
+            if not others.failures and not is_uncontrolled(others):
+                # They are two, where the sample was of one.
+                self._found.distinct = max(self._found.distinct, others.distinct)
             self._found.whole |= self._found.alone
 
     def _place(self) -> ScheduleStore | None:
