@@ -74,7 +74,7 @@ def test_issue8_34_explore_page_names_the_law_and_the_replay_command(
         assert "FAIL" in head
         assert "does not hold" in head
         assert rows["Program"] == f"{response}: 14 calls, by_claims, at most 10 at once"
-        assert "(ending " in rows["Value"]
+        assert "(digest of results, state and files: " in rows["Value"]
         command, *arguments = shlex.split(rows["Run it again"])
         assert command == "toolrt"
         repeated = toolrt(*arguments)

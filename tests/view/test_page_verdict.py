@@ -64,7 +64,7 @@ def test_issue8_34_page_of_a_failure_says_what_failed(opened: Open) -> None:
     assert rows["Schedule"] == failure.minimal.short
     assert rows["Run it again"] in failure.explain()
     assert sim.replay(traces.lost_update, _replayed(rows["Run it again"])).value == 1
-    assert tab.title() == "lost_update"
+    assert tab.title() == "lost_update: lost update of x"
 
 
 def test_issue8_34_page_tells_of_the_schedule_that_it_shows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import trio
 
 from tests.view import _traces as traces
 from toolrt import sim, view
-from toolrt.errors import DefinitionRefused
+from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.trace import Trace
 
 _TABLES = {
@@ -150,3 +151,31 @@ def test_polars_and_pandas_take_the_rows_as_they_are(sources: list[Any], name: s
     frame = polars.DataFrame(rows, infer_schema_length=None)
     assert frame.to_dicts() == rows
     assert list(pandas.DataFrame(rows).columns) == list(rows[0])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frame_of_a_report_has_a_row_for_each_outcome(library: str) -> None:
+    """In the report's order, with an outcome that never came at the end."""
+    pytest.importorskip(library, reason=f"{library} is not installed: pip install {library}")
+    report = sim.explore(traces.lost_update, sim.Exhaustive(), outcomes={1, 2, 3})
+    frame = report.to_frame(library)
+    assert type(frame).__module__.split(".")[0] == library
+    assert list(frame.columns) == ["outcome", "executions", "share"]
+    assert dict(zip(frame["outcome"], frame["executions"], strict=True)) == {"1": 4, "2": 2, "3": 0}
+    assert frame["share"].sum() == 1
+    assert list(view.frame([], library, ("a", "b")).columns) == ["a", "b"]
+    rows = view.execution_rows(sim.run(_two_steps))
+    assert list(view.frame(rows, library).columns) == list(view.COLUMNS["executions"])
+
+
+def test_frame_is_of_the_library_that_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pandas, unless only polars is; and an extra is named where there is none."""
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install polars")
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    assert isinstance(view.frame([{"a": 1}]), polars.DataFrame)
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtra, match="notebooks"):
+        view.frame([{"a": 1}])
+    with pytest.raises(DefinitionRefused, match="pandas"):
+        view.frame([], "arrow")

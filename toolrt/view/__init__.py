@@ -8,6 +8,7 @@ long, with the number of characters that are left out.
 from toolrt.view._chart import By, Scale
 from toolrt.view._chrome import chrome
 from toolrt.view._diff import diff
+from toolrt.view._frame import frame
 from toolrt.view._lanes import lanes
 from toolrt.view._mermaid import mermaid
 from toolrt.view._plot import plot
@@ -42,6 +43,7 @@ __all__ = [
     "diff",
     "event_rows",
     "execution_rows",
+    "frame",
     "lanes",
     "mermaid",
     "play",

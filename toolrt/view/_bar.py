@@ -22,6 +22,9 @@ _LINES, _ROWS = 40, 40
 #: Rows that are code.
 _CODE = ("Schedule", "Run it again")
 
+#: The row that has a button which copies it; the page's script makes the button.
+_TO_COPY = "Run it again"
+
 #: How a verdict looks, in a sign and a class; not by its colour alone.
 _LOOKS = {"PASS": ("✓", "good"), "FAIL": ("✗", "bad")}
 
@@ -67,7 +70,9 @@ def _row(row: tuple[str, str]) -> str:
     if len(lines) > _LINES:
         shown.append(f"… (+{len(lines) - _LINES:,} lines)")
     body = "\n".join(shown)
-    return f"<dt>{_escaped(name, 80)}</dt><dd>{f'<code>{body}</code>' if name in _CODE else body}</dd>"
+    if name in _CODE:
+        body = f"<code{' data-copied' if name == _TO_COPY else ''}>{body}</code>"
+    return f"<dt>{_escaped(name, 80)}</dt><dd>{body}</dd>"
 
 
 def _escaped(text: str, most: int) -> str:

@@ -12,7 +12,7 @@ from toolrt.probe import Resource
 from toolrt.trace import Access, Step, Trace
 
 #: Of the accesses of a step so many are named.
-_MOST_ACCESSES = 4
+MOST_ACCESSES = 4
 
 #: A resource that is a file of a workspace's disk, and others, by the first part of its name: what people call them.
 _WORDS = {"cell": "", "watched": ""}
@@ -60,8 +60,8 @@ def done_in(step: Step, trace: Trace) -> str:
     """Say in a few words what a step did: what it touched, else where it ran, else what kind of choice it was."""
     if step.accesses:
         named = _named(step.accesses)
-        more = len(named) - _MOST_ACCESSES
-        return ", ".join(named[:_MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
+        more = len(named) - MOST_ACCESSES
+        return ", ".join(named[:MOST_ACCESSES]) + (f" and {more} more" if more > 0 else "")
     task, _, choice = step.task.partition("=")
     if choice:
         return f"chooses {choice} of 0 to {len(step.enabled) - 1}"

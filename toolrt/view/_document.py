@@ -15,8 +15,9 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
-from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text, titles_of
+from toolrt.view._columns import column_of, columns_of, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
+from toolrt.view._values import done_with_values
 from toolrt.view._words import told
 
 #: Tasks times steps of a trace that is searched for races.
@@ -24,6 +25,9 @@ _MOST_CLOCKED = 4_000_000
 
 #: So many races of one trace are listed.
 _MOST_RACES = 500
+
+#: Lines of one file.
+_MOST_LINES = 200
 
 #: Two traces are compared up to so many steps when the race between them is looked for.
 _MOST_COMPARED = 4_000
@@ -66,7 +70,7 @@ def _run(trace: Trace, name: str) -> dict[str, Any]:
                 for step in steps
             ],
             "untold": {step.index: len(step.accesses) - 40 for step in steps if len(step.accesses) > 40},
-            "done": [short_text(done_in(step, trace), 160) for step in steps],
+            "done": [short_text(done, 160) for done in done_with_values(trace)],
             "preempts": [index for index in range(len(steps)) if preempts(steps, index)],
         },
         "events": {
@@ -152,11 +156,17 @@ def _call(call: DrawnCall) -> dict[str, Any]:
 
 def _details(trace: Trace, resources: _TextTable) -> dict[str, Any]:
     """Where each step ran and what cells held, as the notes have it; nothing where they are odd."""
-    found: dict[str, Any] = {"steps": {}, "accesses": {}}
+    found: dict[str, Any] = {"steps": {}, "accesses": {}, "sources": {}}
     details = trace.notes.get("details")
     if not isinstance(details, Mapping):
         return found
-    places, accesses = details.get("steps"), details.get("accesses")
+    places, accesses, sources = (details.get(part) for part in ("steps", "accesses", "sources"))
+    for file, lines in sources.items() if isinstance(sources, Mapping) else ():
+        kept = found["sources"][short_text(file, 100)] = []
+        for line in lines[:_MOST_LINES] if isinstance(lines, list) else ():
+            match line:
+                case [int() as number, str() as text]:
+                    kept.append([number, one_line(text, 160)])
     for step, place in places.items() if isinstance(places, Mapping) else ():
         match place:
             case [str() as where, str() as line]:

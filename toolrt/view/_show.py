@@ -57,7 +57,7 @@ def show(
     other: Trace | HasTrace | None = None,
     *,
     names: Sequence[str] | None = None,
-    title: str = "Timeline",
+    title: str | None = None,
     about: Sequence[tuple[str, str]] | None = None,
 ) -> Page:
     """Give a page that shows an execution: lanes, calls and steps over time, to be stepped through.
@@ -69,7 +69,7 @@ def show(
         source: an execution, a trace, or a failure as it was found.
         other: another execution or trace of the same program, or None.
         names: what they are called, one for each; "one" and "other" when None.
-        title: the page's heading.
+        title: the page's heading.  None: what is wrong, of what the page says above the steps, else "Timeline".
         about: what the page says above the steps, as pairs of a name and a text: first the verdict ("FAIL", what is
             wrong), then, for example, the program, the schedule and how to run it again.  None: what `source` says of
             itself (`toolrt.sim.Failure.about`), if it does.
@@ -101,6 +101,8 @@ def show(
         raise DefinitionRefused("show(names)", f"{len(traces)} texts", names)
     said = getattr(source, "about", ()) if about is None else about
     bar = bar_of(said, "show(about)")
+    if title is None:
+        title = one_line(next(iter(said[0][1].splitlines()), "Timeline") if said else "Timeline", 120)
     return Page(lambda: page_of(traces, names, title, bar), title, ", ".join(map(repr, traces)))
 
 

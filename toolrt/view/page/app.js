@@ -193,6 +193,9 @@ toolrt.App = class App {
       byId("to-parting").disabled = true;
       byId("to-parting").textContent = "No difference";
     }
+    for (const line of document.querySelectorAll("#verdict [data-copied]")) {
+      line.after(toolrt.copier(line, (text) => { byId("said").textContent = text; }));
+    }
     const races = this.document.parting ? (this.document.parting.race ? 1 : 0) : (this.runs[0].races || []).length;
     byId("to-race").hidden = races === 0;
     if (this.document.parting) byId("to-race").textContent = "The race";

@@ -63,6 +63,56 @@ toolrt.lastUpTo = function lastUpTo(sorted, value, key) {
   return low - 1;
 };
 
+// Texts that fit: whole words in lines of a width.  Of one that is too long as many words are kept as fit.
+toolrt.Fold = class Fold {
+  constructor() {
+    this.pen = document.createElement("canvas").getContext("2d");
+    this.widths = new Map();
+  }
+
+  width(word, font) {
+    const key = `${font} ${word}`;
+    let width = this.widths.get(key);
+    if (width === undefined) {
+      if (this.widths.size > 20_000) this.widths.clear();
+      this.pen.font = font;
+      width = this.pen.measureText(word).width;
+      this.widths.set(key, width);
+    }
+    return width;
+  }
+
+  // Says whether `words` fit in `lines` lines of `width` pixels; in the first one `taken` are taken.
+  fits(words, font, width, lines, taken) {
+    const space = this.width(" ", font);
+    let [line, x] = [1, taken];
+    for (const word of words) {
+      const long = this.width(word, font);
+      const before = x > 0 ? space : 0;
+      if (x + before + long <= width) {
+        x += before + long;
+        continue;
+      }
+      if (x > 0) line += 1;
+      line += Math.max(0, Math.ceil(long / width) - 1);
+      x = long % width;
+      if (line > lines) return false;
+    }
+    return line <= lines;
+  }
+
+  // The first of `texts` that fits, else the beginning of the last one.
+  first(texts, font, width, lines, taken = 0) {
+    for (const text of texts) if (this.fits(text.split(" "), font, width, lines, taken)) return text;
+    const words = texts[texts.length - 1].split(" ");
+    for (let count = words.length - 1; count > 0; count -= 1) {
+      const some = [...words.slice(0, count), "…"];
+      if (this.fits(some, font, width, lines, taken)) return some.join(" ");
+    }
+    return "…";
+  }
+};
+
 // The rows of a view.  One that looks as it did stays as it is: to make an element costs much more than to keep it.
 toolrt.Rows = class Rows {
   constructor(host, make) {
@@ -112,4 +162,25 @@ toolrt.oncePerFrame = function oncePerFrame(draw) {
       draw();
     });
   };
+};
+
+// Gives a button that copies the text of `source`, and says that it did.  The style sheet draws its label, so a reader who
+// selects the line by hand does not get the label too.
+toolrt.copier = function copier(source, says) {
+  const button = toolrt.element("button", { type: "button", class: "copy", "data-label": "Copy", "aria-label": "Copy the line that runs it again" });
+  const done = (copied) => {
+    button.dataset.label = copied ? "Copied" : "Press Ctrl+C";
+    says(copied ? "Copied" : "The line is selected: press Ctrl+C to copy it");
+    setTimeout(() => { button.dataset.label = "Copy"; }, 2000);
+  };
+  // Where a frame may not use the clipboard, the selection is copied as a key would.
+  const select = () => {
+    getSelection().selectAllChildren(source);
+    return document.execCommand("copy");
+  };
+  button.addEventListener("click", () => {
+    if (!navigator.clipboard) done(select());
+    else navigator.clipboard.writeText(source.textContent).then(() => done(true), () => done(select()));
+  });
+  return button;
 };

@@ -60,7 +60,10 @@ toolrt.Run = class Run {
     this.values = new Map();
     for (const [step, accesses] of Object.entries(this.details.accesses)) {
       for (const [code, , , value] of accesses) {
-        if (value !== null) Run.into(this.values, code >> 1, { step: Number(step), value });
+        if (value === null) continue;
+        const [write, last] = [(code & 1) === 1, (this.values.get(code >> 1) || []).at(-1)];
+        // What a step wrote is there when it is over, whatever it read as well.
+        if (write || !last || !last.write || last.step !== Number(step)) Run.into(this.values, code >> 1, { step: Number(step), value, write });
       }
     }
     for (const list of this.values.values()) list.sort((one, other) => one.step - other.step);
@@ -102,6 +105,15 @@ toolrt.Run = class Run {
     return told.length ? `${told.slice(0, 3).join("; ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}` : this.steps.done[moment];
   }
 
+  // The number of characters of the longest cell.
+  get longest() {
+    if (this.mostLetters === undefined) {
+      this.mostLetters = 0;
+      for (let moment = 0; moment < this.length; moment += 1) this.mostLetters = Math.max(this.mostLetters, this.wordsAt(moment).length);
+    }
+    return this.mostLetters;
+  }
+
   touchedAt(moment) {
     if (!this.hasSteps) return [];
     const values = new Map((this.details.accesses[moment] || []).map((entry) => [entry[0], entry]));
@@ -115,6 +127,13 @@ toolrt.Run = class Run {
         value: entry ? entry[3] : null,
       };
     });
+  }
+
+  // Where a step touched something, else where it ran: "file:line".
+  placesAt(moment) {
+    const touched = (this.details.accesses[moment] || []).map(([, where]) => where);
+    const ran = this.details.steps[moment];
+    return touched.length ? touched : ran ? [ran[0]] : [];
   }
 
   enabledAt(moment) {

@@ -8,7 +8,15 @@ toolrt.Panel = class Panel {
 
   drawNow() {
     const { element } = toolrt;
+    const before = [...this.host.querySelectorAll(".source")].map((list) => list.scrollTop);
     this.host.replaceChildren(...this.app.runs.map((run, side) => element("section", { "aria-label": run.name }, this.of(run, side))));
+    this.host.querySelectorAll(".source").forEach((list, place) => {
+      list.scrollTop = before[place] || 0;
+      const now = list.querySelector(".now");
+      if (now && (now.offsetTop < list.scrollTop || now.offsetTop + now.offsetHeight > list.scrollTop + list.clientHeight)) {
+        list.scrollTop = now.offsetTop - list.clientHeight / 2;
+      }
+    });
   }
 
   of(run, side) {
@@ -26,6 +34,7 @@ toolrt.Panel = class Panel {
     this.list(parts, "Touched", run.touchedAt(moment).map((each) => this.access(each)));
     const place = run.details.steps[moment];
     if (place) this.list(parts, "Ran from", [element("li", {}, element("code", {}, `${place[0]}  ${place[1]}`))]);
+    this.source(parts, run, side, moment);
     this.reasons(parts, run, moment);
     this.choice(parts, run, moment);
     this.memory(parts, run, moment);
@@ -57,6 +66,31 @@ toolrt.Panel = class Panel {
     const { element } = toolrt;
     const text = `${each.write ? "writes" : "reads"} ${each.resource}${each.value === null ? "" : ` = ${each.value}`}`;
     return element("li", {}, text, each.line ? element("div", { class: "soft mono" }, `${each.where}  ${each.line}`) : null);
+  }
+
+  // The lines that steps ran from or touched something on, with some around each; those of this step and of the race.
+  source(parts, run, side, moment) {
+    const { element } = toolrt;
+    const now = new Set(run.placesAt(moment));
+    const file = [...now].map((place) => place.slice(0, place.lastIndexOf(":"))).find((name) => run.details.sources[name]);
+    if (file === undefined) return;
+    const race = this.app.raceOf(side) || [];
+    const marks = race.map((step) => new Set(run.placesAt(step)));
+    const indents = run.details.sources[file].filter(([, text]) => text.trim()).map(([, text]) => text.length - text.trimStart().length);
+    const margin = Math.min(...indents);
+    let before = null;
+    const items = [];
+    for (const [line, text] of run.details.sources[file]) {
+      if (before !== null && line > before + 1) items.push(element("li", { class: "gap", "aria-hidden": "true" }, element("span", {}, "⋮")));
+      before = line;
+      const place = `${file}:${line}`;
+      const tags = marks.map((places, one) => (places.has(place) ? element("span", { class: "tag race", role: "img", "aria-label": one ? "race: second" : "race: first" }, one ? "R2" : "R1") : null)).filter(Boolean);
+      const code = element("div", {}, text.trim() || " ");
+      code.style.paddingLeft = `${Math.max(0, text.length - text.trimStart().length - margin) / 2}ch`;
+      const classes = [now.has(place) ? "now" : "", tags.length ? "race" : ""].filter(Boolean).join(" ");
+      items.push(element("li", { class: classes || null, "aria-current": now.has(place) ? "step" : null }, element("span", {}, String(line)), tags, code));
+    }
+    parts.push(element("h3", {}, `Source: ${file}`), element("ol", { class: "source mono", tabindex: 0, "aria-label": `Lines of ${file}` }, items));
   }
 
   reasons(parts, run, moment) {

@@ -5,6 +5,8 @@ toolrt.StepsView = class StepsView {
     this.side = side;
     this.app = app;
     this.rowHeight = 26;
+    this.zoomed = false;
+    this.fold = new toolrt.Fold();
     this.overscan = 6;
     const { element } = toolrt;
     this.heads = element("div", { class: "heads", role: "row" });
@@ -34,6 +36,7 @@ toolrt.StepsView = class StepsView {
 
   zoom(factor) {
     const middle = (this.scroll.scrollTop + this.scroll.clientHeight / 2) / this.rowHeight;
+    this.zoomed = true;
     this.rowHeight = factor === 0 ? this.fitting() : Math.min(40, Math.max(3, this.rowHeight * factor));
     this.drawNow();
     this.scroll.scrollTop = middle * this.rowHeight - this.scroll.clientHeight / 2;
@@ -41,26 +44,40 @@ toolrt.StepsView = class StepsView {
   }
 
   fitting() {
-    return Math.min(26, Math.max(3, (this.scroll.clientHeight - 28) / Math.max(1, this.run.length)));
+    return Math.min(this.tall, Math.max(3, (this.scroll.clientHeight - this.head) / Math.max(1, this.run.length)));
   }
 
   layout() {
     this.left = this.run.hasTime ? 128 : 56;
-    const room = this.scroll.clientWidth - this.left;
-    this.columnWidth = Math.max(this.app.narrow() || this.app.runs.length > 1 ? 104 : 150, Math.floor(room / Math.max(1, this.run.columns.length)));
+    const all = this.scroll.clientWidth - this.left;
+    this.columnWidth = Math.max(this.app.narrow() || this.app.runs.length > 1 ? 104 : 150, Math.floor(all / Math.max(1, this.run.columns.length)));
     const width = this.left + this.columnWidth * this.run.columns.length;
+    const dense = this.columnWidth < 150;
+    this.gap = dense ? 14 : 20;
+    this.font = `${dense ? 12 : 14}px system-ui, sans-serif`;
+    // In pixels, about: two lines where the longest text may not fit in one.
+    const room = this.columnWidth - this.gap - (dense ? 13 : 19);
+    this.tall = this.run.longest * (dense ? 6 : 7) > room ? (dense ? 32 : 40) : 26;
+    if (!this.zoomed) this.rowHeight = this.tall;
+    if (this.measured !== this.columnWidth) {
+      this.measured = this.columnWidth;
+      const font = `600 ${dense ? 12 : 14}px system-ui, sans-serif`;
+      const folds = this.run.columns.some((title) => this.fold.width(title, font) > this.columnWidth - 14);
+      this.head = folds ? (dense ? 34 : 42) : 28;
+    }
     this.sheet.style.width = `${width}px`;
-    this.sheet.style.height = `${28 + this.run.length * this.rowHeight}px`;
-    this.rows.style.top = "28px";
+    this.sheet.style.height = `${this.head + this.run.length * this.rowHeight}px`;
+    this.rows.style.top = `${this.head}px`;
+    this.heads.style.height = `${this.head}px`;
     this.width = width;
-    this.gap = this.columnWidth < 150 ? 14 : 20;
-    this.rows.classList.toggle("dense", this.columnWidth < 150);
+    this.sheet.classList.toggle("dense", dense);
   }
 
   show(moment) {
-    const top = 28 + moment * this.rowHeight;
+    if (this.head === undefined) this.layout();
+    const top = this.head + moment * this.rowHeight;
     const view = this.scroll;
-    if (top < view.scrollTop + 28 + this.rowHeight) view.scrollTop = top - 28 - 2 * this.rowHeight;
+    if (top < view.scrollTop + this.head + this.rowHeight) view.scrollTop = top - this.head - 2 * this.rowHeight;
     else if (top + 2 * this.rowHeight > view.scrollTop + view.clientHeight) view.scrollTop = top + 3 * this.rowHeight - view.clientHeight;
     if (moment < this.run.length) {
       const left = this.left + this.run.columnAt(moment) * this.columnWidth;
@@ -74,7 +91,7 @@ toolrt.StepsView = class StepsView {
     if (!this.scroll.isConnected || this.scroll.clientHeight === 0) return;
     this.layout();
     const view = this.scroll;
-    const first = Math.max(0, Math.floor((view.scrollTop - 28) / this.rowHeight) - this.overscan);
+    const first = Math.max(0, Math.floor((view.scrollTop - this.head) / this.rowHeight) - this.overscan);
     const last = Math.min(this.run.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + this.overscan);
     this.drawHeads();
     const size = `${this.rowHeight} ${this.columnWidth} ${this.left}`;
@@ -93,7 +110,7 @@ toolrt.StepsView = class StepsView {
     for (let column = from; column < to; column += 1) {
       heads.push(placed(
         element("div", { role: "columnheader", "aria-colindex": column + 2, title: this.run.columns[column] }, this.run.columns[column]),
-        { left: this.left + column * this.columnWidth, width: this.columnWidth },
+        { left: this.left + column * this.columnWidth, width: this.columnWidth, height: this.head },
       ));
     }
     this.heads.replaceChildren(...heads);
@@ -116,6 +133,8 @@ toolrt.StepsView = class StepsView {
     if (tall && marks.parts) tags.push(element("span", { class: "tag parts" }, wide ? "first difference" : "≠"));
     if (tall && marks.race) tags.push(element("span", { class: "tag race" }, wide ? marks.race : marks.race === "race: first" ? "R1" : "R2"));
     const preempts = run.preempting.has(moment) ? "> " : "";
+    const line = this.columnWidth < 150 ? 14 : 17;
+    const lines = Math.max(1, Math.floor((this.rowHeight - 4) / line));
     const words = run.wordsAt(moment);
     const column = run.columnAt(moment);
     const made = element(
@@ -134,14 +153,31 @@ toolrt.StepsView = class StepsView {
         element(
           "div",
           { class: "cell", role: "gridcell", "aria-colindex": column + 2, title: words, "aria-label": `${run.nameAt(moment)}: ${marks.words}${preempts ? "preempts; " : ""}${words}` },
-          tags, tall ? `${preempts}${words}` : "",
+          tags, tall ? this.folded(preempts, words, lines, tags.length * (wide ? 92 : 26)) : "",
         ),
         { left: this.left + column * this.columnWidth, width: this.columnWidth - this.gap - 2 },
       ),
     );
+    const cell = made.lastChild;
+    if (lines > 1) {
+      // The lines stand in the middle of the row, however many there are.
+      cell.classList.add("folds");
+      cell.style.lineHeight = `${line}px`;
+    }
     placed(made, { top: moment * this.rowHeight, height: this.rowHeight });
     made.style.lineHeight = `${this.rowHeight}px`;
     return made;
+  }
+
+  // A cell ends with a whole word.  What a step only ran from may shrink to the line's number, and an access to its values.
+  folded(preempts, words, lines, taken) {
+    const place = /^runs from (.+):(\d+)$/.exec(words);
+    const values = /^(?:reads ([^,]+ = [^,]+)|(?:reads\+)?writes ([^,]+ -> [^,]+))$/.exec(words);
+    const shorter = place ? [`${place[1]}:${place[2]}`, `line ${place[2]}`] : values ? [values[1] || values[2]] : [];
+    const margin = this.gap + (this.columnWidth < 150 ? 13 : 19);
+    const text = this.fold.first([words, ...shorter].map((each) => preempts + each), this.font, this.columnWidth - margin, lines, taken);
+    // An arrow of two letters is not torn apart.
+    return text.split(" -> ").flatMap((part, place) => (place ? [" ", toolrt.element("span", { class: "to" }, "->"), ` ${part}`] : [part]));
   }
 
   drawArrows(first, last) {
@@ -167,7 +203,7 @@ toolrt.StepsView = class StepsView {
     }
     const race = this.app.raceOf(this.side);
     if (race) drawn.push(...this.arrow(race[0], race[1], "race"));
-    toolrt.placed(overlay, { left: 0, top: 28 });
+    toolrt.placed(overlay, { left: 0, top: this.head });
     overlay.setAttribute("width", this.width);
     overlay.setAttribute("height", Math.max(1, this.run.length * this.rowHeight));
     overlay.replaceChildren(...drawn);

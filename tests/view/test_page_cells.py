@@ -1,0 +1,155 @@
+"""What the page of a failure is headed by, and what its cells and its source say, in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from tests.view import _traces as traces
+from tests.view.conftest import Open
+from toolrt import sim, view
+from toolrt.trace import Trace
+from toolrt.view._values import done_with_values
+
+
+async def _withdraw_all() -> int:
+    balance = sim.Cell(100, name="balance")
+
+    async def withdraw_everything_at_once() -> None:
+        if balance.get() >= 100:
+            await trio.lowlevel.checkpoint()
+            balance.set(balance.get() - 100)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(withdraw_everything_at_once)
+        nursery.start_soon(withdraw_everything_at_once)
+    return balance.get()
+
+
+def _overdrawn() -> sim.Failure:
+    return sim.explore(_withdraw_all, sim.DPOR(), lambda execution: execution.value == 0).failures[0]
+
+
+#: What a cell says beside its tags.
+_TEXT = """cell => [...cell.childNodes].filter((node) => !node.classList?.contains('tag'))
+  .map((node) => node.textContent).join('')"""
+
+
+# Without a browser
+
+
+def test_cells_tell_what_was_read_and_what_a_write_replaced() -> None:
+    """A read has its value, a write the old one and the new one."""
+    failing, _ = _overdrawn().compared
+    done = done_with_values(failing)
+    told = [text for text in done if "balance" in text]
+    assert told[:2] == ["reads balance = 100", "reads balance = 100"]
+    assert told[2:4] == ["reads+writes balance 100 -> 0", "reads+writes balance 0 -> -100"]
+
+
+def test_old_value_is_told_only_where_it_is_known() -> None:
+    """A first write has no old value, nor has a write that follows one without a known value; long values are cut."""
+    steps = sim.run(traces.lost_update, sim.Choices([0, 1, 0])).trace.steps
+    touching = [step.index for step in steps if step.accesses]
+    entries = [
+        [index, ["cell", "x"], write, "a.py:1", "", value]
+        for index, write, value in zip(touching, [False, False, True, True], [None, "7", None, "w" * 60], strict=False)
+    ]
+    done = done_with_values(Trace((), steps, {}, {"details": {"accesses": entries}}))
+    assert "->" not in done[touching[2]]
+    assert done[touching[3]] == f"writes x = {'w' * 23}…"
+
+
+@pytest.mark.parametrize("notes", [{}, {"details": 7}, {"details": {"accesses": [["no"], 7, None], "sources": [7]}}])
+def test_odd_notes_leave_the_cells_without_values(notes: dict[str, Any]) -> None:
+    """A trace of another program's making is shown as far as it goes."""
+    steps = traces.recorded("lost").steps
+    trace = Trace((), steps, {}, notes)
+    assert "reads x" in done_with_values(trace)
+    assert view.show(trace).html
+
+
+def test_values_of_watched_and_tracked_attributes_are_noted() -> None:
+    """What an attribute held when it was read, and what it held when the step that wrote it was over."""
+
+    async def program() -> None:
+        shared = sim.watch(_Shared(), "shared")
+        assert shared.count == 3
+        shared.count += 1
+        await trio.lowlevel.checkpoint()
+
+    for run in (sim.run(program, details=True), sim.run(_tracked, track=True, details=True)):
+        values = [(entry[2], entry[5]) for entry in run.trace.notes["details"]["accesses"] if entry[1][-1] == "count"]
+        assert (False, "3") in values
+        assert (True, "4") in values
+
+
+class _Shared:
+    def __init__(self) -> None:
+        self.count = 3
+
+
+async def _tracked() -> None:
+    shared = _Shared()
+    await trio.lowlevel.checkpoint()
+    shared.count += 1
+
+
+def test_page_of_what_was_found_is_headed_by_what_is_wrong() -> None:
+    """`view.show(failure)` has the complaint for a heading, a trace has none to show."""
+    failure = sim.explore(traces.lost_update, sim.Exhaustive(), lambda _: ["too low\nby one"]).failures[0]
+    assert "<title>too low</title>" in view.show(failure).html
+    assert "<title>Timeline</title>" in view.show(traces.recorded("lost")).html
+
+
+# In a browser
+
+
+def test_page_names_the_pattern_and_copies_the_line(opened: Open) -> None:
+    """The heading names the pattern; a button, reached by the keyboard, copies the line that runs it again."""
+    failure = _overdrawn()
+    tab = opened(failure.show())
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    assert tab.locator("h1").inner_text() == "_withdraw_all: check-then-act of balance"
+    button = tab.get_by_role("button", name="Copy the line that runs it again")
+    line = dict(failure.about_minimal)["Run it again"]
+    button.focus()
+    tab.keyboard.press("Enter")
+    tab.locator("#said", has_text="Copied").wait_for()
+    assert tab.evaluate("navigator.clipboard.readText()") == line
+    # Where the page may not use the clipboard, the line is selected, and copied as a key would.
+    tab.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    button.click()
+    assert tab.evaluate("getSelection().toString()") == line
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_cell_is_cut_within_a_word(opened: Open, width: int) -> None:
+    """Cells have whole words, and say all or end with a sign; titles of columns have their function."""
+    tab = opened(_overdrawn().show(), width=width)
+    for cell in tab.locator(".steps .row > .cell").all():
+        shown, said = cell.evaluate(_TEXT), cell.get_attribute("title")
+        shown = shown.removeprefix("> ")
+        is_place = said.startswith("runs from ") and shown in (said[10:], f"line {said.rpartition(':')[2]}")
+        is_change = shown in (said.removeprefix("reads "), said.removeprefix("reads+writes "))
+        assert shown == said or is_place or is_change or shown.endswith("…")
+        assert shown.removesuffix("…").strip() in said
+        assert cell.evaluate("cell => cell.scrollHeight <= cell.clientHeight + 1")
+        assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth + 1")
+    assert tab.get_by_role("columnheader", name="main.0 withdraw_everything_at_once").first.is_visible()
+
+
+def test_source_follows_the_step_and_marks_the_race(opened: Open) -> None:
+    """The present step's lines are marked, the two of the race have their tags, and stepping moves the mark."""
+    tab = opened(_overdrawn().show())
+    section = tab.locator("#panel > section").first
+    tab.keyboard.press("r")
+    section.locator(".source li.now .tag").wait_for()
+    first, second = (section.locator(".source li", has=tab.get_by_label(f"race: {one}")) for one in ("first", "second"))
+    assert "if balance.get() >= 100:" in first.inner_text()
+    assert "balance.set(balance.get() - 100)" in second.inner_text()
+    assert section.locator(".source li.now.race").count() > 0
+    tab.keyboard.press("Home")
+    section.locator(".source li.now", has_text="open_nursery").wait_for()
