@@ -45,10 +45,15 @@ _COMMANDS = {
     "timeline": ("_draw", "Draw what happened in one execution."),
     "litmus": ("_litmus", "List small concurrent programs, show one, or verify them."),
     "laws": ("_laws", "Print which law catches which broken variant of the runtime."),
+    "serve": ("_serve", "Offer the tools of a directory to an MCP host, over standard input and output."),
     "conformance": ("_conformance", "Hold any executor of tool calls against the laws, from outside."),
+    "doctor": ("_doctor", "Tell what is installed, what each extra gives, and what the simulator controls here."),
+    "completion": ("_completion", "Print the script that completes toolrt's commands and options in a shell."),
 }
 
-_ABOUT = "Run a model's tool calls on Trio, and show that timing never decides how they end."
+_ABOUT = """\
+Run a model's tool calls on Trio, and show that timing never decides how they end. In asyncio code begin with
+toolrt.aio.run, in an MCP host with toolrt serve."""
 
 
 def _app(called: str | None) -> App:
@@ -68,6 +73,14 @@ def _app(called: str | None) -> App:
             app.command(command, help=_help(command.__doc__ or ""))
         else:
             app.command(f"toolrt.cli.commands.{module}:{name}", name=name, help=summary)
+    return app
+
+
+def whole_app() -> App:
+    """All commands with their options: each module is imported."""
+    app = _app(None)
+    for name in _COMMANDS:
+        app[name]  # cyclopts imports the command when it is asked for it
     return app
 
 

@@ -28,8 +28,8 @@ class Exit(enum.IntEnum):
     TERMINATED = 143
 
 
-#: The same for people, as ``--help`` shows it.
-MEANINGS = """\
-Exit codes: 0 every call is OK, or all laws hold, or all litmus programs are as stated; 1 a call is not OK, or a law is
-violated, or a litmus program is not as stated; 2 bad usage or input, nothing was run, or what came of it could not be
-written; 3 inconclusive: nothing was shown; 70 a bug of toolrt; 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP."""
+#: The same for people, as ``--help`` shows it; docs/reference/exit-codes.md says it by command.
+MEANINGS = (
+    "Exit codes: 0 every call is OK, or all laws hold; 1 not so; 2 bad usage or input; 3 inconclusive; 70 a bug; "
+    "130 Ctrl-C."
+)

@@ -12,3 +12,8 @@ def tally(results: Sequence[ToolResult]) -> str:
     """How many calls ended in which way: ``12 ok, 1 error``."""
     counts = Counter(result.outcome.value for result in results)
     return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "no calls"
+
+
+def calls_of(number: int) -> str:
+    """So many calls, in words: ``1 call``, ``1,000 calls``."""
+    return "1 call" if number == 1 else f"{number:,} calls"

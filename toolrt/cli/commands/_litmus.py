@@ -183,7 +183,7 @@ def _page(program: Litmus, one: Verified) -> view.Page:
         for name, text in one.failure.about_minimal
     ]
     names = ["wrong", "right"][: 1 if right is None else 2]
-    return view.show(wrong, right, names=names, title=program.name, about=about)
+    return view.show(wrong, right, names=names, title=f"{program.name}: {one.failure.headline}", about=about)
 
 
 def _print_problems(one: Verified, screen: Screen) -> None:

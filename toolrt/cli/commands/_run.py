@@ -26,7 +26,7 @@ from toolrt._plain import plain
 from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._exit import Exit
 from toolrt.cli._made_with import versions
-from toolrt.cli._tally import tally
+from toolrt.cli._tally import calls_of, tally
 from toolrt.cli.commands._history import print_way_back
 from toolrt.cli.experiment._input import checked_target, load_response, write_target
 from toolrt.cli.experiment._lsp import language_servers_of
@@ -139,7 +139,7 @@ def run(
                 else:
                     print_plan(plan, screen)
                 return None
-            screen.say(f"{len(loaded.calls):,} calls, {lanes}, at most {limit:,} at once")
+            screen.say(f"{calls_of(len(loaded.calls))}, {lanes}, at most {limit:,} at once")
             runtime = Runtime(
                 offer.registry,
                 policy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolrt import invariants, sim
+from toolrt.cli._tally import calls_of
 from toolrt.cli.experiment._experiment import Experiment, ExperimentEnding
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.errors import StepLimit
@@ -15,7 +16,7 @@ def title_of(name: str, experiment: Experiment) -> str:
     """Name a batch: the response, how many calls, and how they are run."""
     calls, lanes, limit = experiment.calls, experiment.lanes, experiment.limit
     lanes += "" if experiment.slots is None else f", slots {experiment.slots}"
-    return f"{on_one_line(name, 200)}: {len(calls):,} calls, {lanes}, at most {limit:,} at once"
+    return f"{on_one_line(name, 200)}: {calls_of(len(calls))}, {lanes}, at most {limit:,} at once"
 
 
 def verdict_of(execution: sim.Execution, violations: Sequence[invariants.Violation]) -> sim.Verdict:
@@ -49,7 +50,7 @@ def about_batch(
     wrong = [("Violation", str(violation)) for violation in violations]
     if error is not None:
         wrong.append(("Error", f"the execution ended by {type(error).__name__}: {error}"))
-    value = repr(execution.value) if isinstance(execution.value, ExperimentEnding) else stable_text(execution.value)
+    value = execution.value.in_words if isinstance(execution.value, ExperimentEnding) else stable_text(execution.value)
     also = experiment.variation.in_words()
     return [
         (verdict.name, wrong[0][1] if wrong else held),

@@ -65,6 +65,11 @@ class ExperimentEnding:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    @property
+    def in_words(self) -> str:
+        """The same for people, who do not know what the digest is of."""
+        return f"{tally(self.outcome.results)} (digest of results, state and files: {self.digest})"
+
     def __repr__(self) -> str:
         return f"{tally(self.outcome.results)} (ending {self.digest})"
 

@@ -1,4 +1,4 @@
-"""The exploration of a recorded batch: a strategy's search within a number, a time and the user's patience.
+"""The exploration of a recorded batch: a search bounded by count, wall time or Ctrl-C.
 
 Rules.  How long an execution takes is measured on the first, which belongs to the sample; when the time is up no
 further one begins.  The first Ctrl-C ends the sample, and what was seen is there.
@@ -99,7 +99,7 @@ class Exploration(sim.Search):
         return tuple(law for law in self.experiment.unchecked if law not in once_only)
 
     def run(self) -> None:
-        """Explore until the sample, the time or the user's patience is at an end."""
+        """Explore until the count or the wall time is reached, or Ctrl-C is pressed."""
         # What it is compared with is not part of the time an execution takes.
         self.experiment.oracle  # noqa: B018
         self.experiment.serial  # noqa: B018

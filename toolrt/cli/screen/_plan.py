@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from toolrt.cli._tally import calls_of
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen
 from toolrt.model import Claim, Mismatch, Mode, Registry, State, ToolCall
@@ -117,8 +118,7 @@ def _refusal(call: ToolCall, registry: Registry) -> str:
 def print_plan(plan: BatchPlan, screen: Screen) -> None:
     """Print what would run."""
     for number, (shared, calls) in enumerate(plan.lanes):
-        count = f"{len(calls):,} calls" if len(calls) != 1 else "1 call"
-        screen.say(f"lane {number}: {count}, {'may overlap' if shared else 'alone'}", "bold")
+        screen.say(f"lane {number}: {calls_of(len(calls))}, {'may overlap' if shared else 'alone'}", "bold")
         for planned in calls:
             behind = ", ".join(map(str, planned.behind[:_NAMED]))
             more = ", ..." if len(planned.behind) > _NAMED else ""
