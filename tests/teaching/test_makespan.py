@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests._profile import FULL
 from toolrt.errors import DefinitionRefused
 from toolrt.model import READ, WRITE, Claim
 from toolrt.order import LaneChoice, LanePolicy, PolicyCall, by_claims, by_safety, parallel, serial
@@ -157,12 +158,13 @@ def test_spread_has_the_true_median_in_most_intervals() -> None:
 
 
 def test_page_has_a_table_that_comes_out_again() -> None:
-    """The quickest of them; the slow test has all."""
+    """The quickest of them; the full profile has all."""
     page = PAGE.read_text(encoding="utf-8")
     assert runpy.run_path(str(WRITE_PAGE))["written"](page, "slots") == page, "run: python .ci/write_makespan.py"
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not FULL, reason="half a minute: the full profile makes all tables again")
 def test_page_has_the_figures_that_come_out() -> None:
     """All tables and the picture are those that ``python .ci/write_makespan.py`` writes."""
     page, made = PAGE.read_text(encoding="utf-8"), runpy.run_path(str(WRITE_PAGE))

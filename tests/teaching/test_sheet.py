@@ -16,7 +16,7 @@ from tests.teaching._wrong_answers import SHOWN, TOLD
 from toolrt import sim, view
 from toolrt.errors import MisuseError
 from toolrt.teaching import lab
-from toolrt.teaching.lab import SHEET, Status
+from toolrt.teaching.lab import NOTEBOOK_EXERCISES, SHEET, Status
 from toolrt.teaching.litmus import LITMUS
 
 ROOT = Path(__file__).parents[2]
@@ -154,3 +154,120 @@ def test_notebook_has_each_task_and_its_template_alone() -> None:
         assert f"## Week {exercise.week}: {exercise.title}\n\n{exercise.task}" in text
         (cell,) = [one for one in code if f'SHEET["{exercise.name}"].grade(' in one]
         assert cell.startswith(exercise.template)
+
+
+# ---------------------------------------------------------------------- at the end of notebooks
+
+_IN_NOTEBOOKS = {"keep_slots": "12-a-real-bug", "as_serial": "13-semantics-side-by-side"}
+
+
+def hand_on(pool: Any) -> None:
+    if pool.waiting:
+        pool.waiting.pop(0).set()
+    else:
+        pool.free += 1
+
+
+async def keep_slots(pool: Any, use: Any, hands_on: bool = True) -> None:
+    """Leave the line when the wait is cancelled; a slot that was handed over by then goes to the next."""
+    if pool.free:
+        pool.free -= 1
+    else:
+        pool.waiting.append(turn := trio.Event())
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn in pool.waiting:
+                pool.waiting.remove(turn)
+            elif hands_on:
+                hand_on(pool)
+            raise
+    try:
+        await use()
+    finally:
+        hand_on(pool)
+
+
+async def keep_handed_slot(pool: Any, use: Any) -> None:
+    await keep_slots(pool, use, hands_on=False)
+
+
+async def stay_in_line(pool: Any, use: Any) -> None:
+    if pool.free:
+        pool.free -= 1
+    else:
+        pool.waiting.append(turn := trio.Event())
+        await turn.wait()
+    try:
+        await use()
+    finally:
+        hand_on(pool)
+
+
+async def take_and_forget(pool: Any, use: Any) -> None:
+    pool.free -= 1
+    await use()
+    pool.free += 1
+
+
+async def one_by_one(pool: Any, use: Any) -> None:
+    if not hasattr(pool, "lock"):
+        pool.lock = trio.Lock()
+    async with pool.lock:
+        await use()
+
+
+async def release_after(pool: Any, use: Any) -> None:
+    if not hasattr(pool, "semaphore"):
+        pool.semaphore = trio.Semaphore(pool.free)
+    await pool.semaphore.acquire()
+    await use()
+    pool.semaphore.release()
+
+
+def as_serial(call: Any, lane: Any) -> toolrt.LaneChoice:
+    sees = call.name != "price"
+    paid = any(other.name == "pay" for other in lane)
+    return toolrt.LaneChoice.OPEN if sees and paid else toolrt.LaneChoice.JOIN
+
+
+@pytest.mark.parametrize(("name", "answer"), [("keep_slots", keep_slots), ("as_serial", as_serial)])
+def test_right_answer_at_the_end_of_a_notebook_is_right(name: str, answer: Any) -> None:
+    """Every finding is good."""
+    grade = NOTEBOOK_EXERCISES[name].grade(answer)
+    assert grade.right, str(grade)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "said"),
+    [
+        ("keep_slots", stay_in_line, "✗ a cancel takes no slot"),
+        ("keep_slots", keep_handed_slot, "of 1 slots 0 are left"),
+        ("keep_slots", take_and_forget, "slots were in use at once"),
+        ("keep_slots", release_after, "✗ a use that raises gives its slot back"),
+        ("keep_slots", one_by_one, "✗ free slots are used at once"),
+        ("as_serial", lambda call, lane: True, "expected (['had 9', 'had 8'], 7)"),
+        ("as_serial", lambda call, lane: False, "✗ calls that change nothing share a lane"),
+        ("as_serial", lambda call, lane: call.name != "pay", "✗ a change shares the lane of the calls before it"),
+    ],
+)
+def test_wrong_answer_at_the_end_of_a_notebook_is_told(name: str, answer: Any, said: str) -> None:
+    """The grade says what goes wrong."""
+    grade = NOTEBOOK_EXERCISES[name].grade(answer)
+    assert grade.status is Status.WRONG
+    assert said in str(grade), str(grade)
+
+
+@pytest.mark.parametrize("name", list(NOTEBOOK_EXERCISES))
+def test_notebook_ends_with_its_exercise(name: str) -> None:
+    """The last cells have the task as it is graded, and the template in place of an answer."""
+    exercise = NOTEBOOK_EXERCISES[name]
+    document = json.loads((ROOT / f"notebooks/{_IN_NOTEBOOKS[name]}.ipynb").read_text(encoding="utf-8"))
+    text, code = ("".join(cell["source"]) for cell in document["cells"][-2:])
+    assert f"## Exercise: {exercise.title}\n" in text
+    assert exercise.task in text
+    assert exercise.template in code
+    assert f'NOTEBOOK_EXERCISES["{name}"].grade(answer)' in code
+    namespace: dict[str, Any] = {}
+    exec(exercise.template, namespace)
+    assert exercise.grade(namespace["answer"]).status is Status.UNANSWERED

@@ -33,11 +33,12 @@ from toolrt.teaching.lab._makespan import (
     ran_under,
     spread,
 )
-from toolrt.teaching.lab._sheet import SHEET, Sheet, summary
+from toolrt.teaching.lab._sheet import NOTEBOOK_EXERCISES, SHEET, Sheet, summary
 from toolrt.teaching.lab._workloads import WORKLOADS, TimedCall, ToolShape, Workload, random_mixes
 
 __all__ = [
     "AT_ONCE",
+    "NOTEBOOK_EXERCISES",
     "SHEET",
     "WORKLOADS",
     "Collected",

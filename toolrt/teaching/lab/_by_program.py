@@ -33,7 +33,7 @@ class _Failed(Exception):
     """An execution has gone wrong: the rest of them need not be run."""
 
 
-def _tried(what: str, *programs: Program, most: int = _SCHEDULES) -> Finding:
+def tried(what: str, *programs: Program, most: int = _SCHEDULES) -> Finding:
     """Run each program under many schedules, the simplest first, and report the first one that goes wrong."""
     for program in programs:
         shown = _first_wrong(program, most)
@@ -149,10 +149,10 @@ def _thought_that_fails(add: Any) -> Program:
 
 
 def _mend_it(add: Any) -> Iterator[Finding]:
-    yield _tried("two additions are two", _adders(add, 2))
-    yield _tried("three are three, however long each thinks", _adders(add, 3), _adders(add, 3, [2, 1, 1]))
-    yield _tried("two counters do not wait for each other", _two_counters(add))
-    yield _tried("a thought that fails blocks no other task", _thought_that_fails(add))
+    yield tried("two additions are two", _adders(add, 2))
+    yield tried("three are three, however long each thinks", _adders(add, 3), _adders(add, 3, [2, 1, 1]))
+    yield tried("two counters do not wait for each other", _two_counters(add))
+    yield tried("a thought that fails blocks no other task", _thought_that_fails(add))
 
 
 # ---------------------------------------------------------------------- no_embrace
@@ -197,11 +197,11 @@ def _transfers(transfer: Any, pairs: str, seconds: float | None = None) -> Progr
 
 
 def _no_embrace(transfer: Any) -> Iterator[Finding]:
-    yield _tried("both locks are held while it moves", _transfers(transfer, "ab"))
-    yield _tried("opposite transfers end", _transfers(transfer, "ab ba"))
-    yield _tried("a ring of three ends", _transfers(transfer, "ab bc ca"))
-    yield _tried("an account may give to itself", _transfers(transfer, "aa"))
-    yield _tried("transfers between other accounts do not wait", _transfers(transfer, "ab cd", 1))
+    yield tried("both locks are held while it moves", _transfers(transfer, "ab"))
+    yield tried("opposite transfers end", _transfers(transfer, "ab ba"))
+    yield tried("a ring of three ends", _transfers(transfer, "ab bc ca"))
+    yield tried("an account may give to itself", _transfers(transfer, "aa"))
+    yield tried("transfers between other accounts do not wait", _transfers(transfer, "ab cd", 1))
 
 
 # ---------------------------------------------------------------------- gather
@@ -267,13 +267,13 @@ def _is_cancelled(run: Any, call: Callable[[Function], Any]) -> Program:
 
 def _gather(run: Any) -> Iterator[Finding]:
     orders = [_gathers(run, *zip("abc", seconds, strict=True)) for seconds in permutations((1, 2, 3))]
-    yield _tried("answers are in call order, whichever call is done first", *orders, most=30)
-    yield _tried("also when all are done in the same instant", _gathers(run, ("a", 1), ("b", 1), ("c", 1)))
+    yield tried("answers are in call order, whichever call is done first", *orders, most=30)
+    yield tried("also when all are done in the same instant", _gathers(run, ("a", 1), ("b", 1), ("c", 1)))
     failing = _gathers(run, ("a", 2), (ValueError("no"), 1), ("c", 3)), _gathers(run, (ValueError("no"), 0), ("b", 0))
-    yield _tried("a failure is the answer of its call alone", *failing)
-    yield _tried("one function may be called twice", _twice(run))
-    yield _tried("no calls have no answers", _gathers(run))
-    yield _tried("a cancel goes through", _is_cancelled(run, lambda function: [function]))
+    yield tried("a failure is the answer of its call alone", *failing)
+    yield tried("one function may be called twice", _twice(run))
+    yield tried("no calls have no answers", _gathers(run))
+    yield tried("a cancel goes through", _is_cancelled(run, lambda function: [function]))
 
 
 # ---------------------------------------------------------------------- tickets
@@ -308,14 +308,14 @@ def _frees(run: Any) -> Program:
 
 
 def _tickets(run: Any) -> Iterator[Finding]:
-    yield _tried("calls on one thing run in call order", _ordered(run, ("x", 1), ("x", 1), ("x", 1), seconds=3))
+    yield tried("calls on one thing run in call order", _ordered(run, ("x", 1), ("x", 1), ("x", 1), seconds=3))
     several = _ordered(run, ("x", 0), ("y", 0), ("x", 0), ("y", 0), seconds=0)
-    yield _tried("also when nothing takes any time", several, most=2 * _SCHEDULES)
+    yield tried("also when nothing takes any time", several, most=2 * _SCHEDULES)
     apart = _ordered(run, ("x", 2), ("y", 2), (None, 2), seconds=2)
-    yield _tried("calls on other things do not wait", apart, _ordered(run, ("x", 3), ("x", 1), ("y", 4), seconds=4))
-    yield _tried("a waiting call holds up none behind it", _ordered(run, ("x", 2), ("x", 2), (None, 1), seconds=4))
-    yield _tried("a call that fails gives its place on", _frees(run))
-    yield _tried("a cancel goes through", _is_cancelled(run, lambda function: [("x", function), ("x", function)]))
+    yield tried("calls on other things do not wait", apart, _ordered(run, ("x", 3), ("x", 1), ("y", 4), seconds=4))
+    yield tried("a waiting call holds up none behind it", _ordered(run, ("x", 2), ("x", 2), (None, 1), seconds=4))
+    yield tried("a call that fails gives its place on", _frees(run))
+    yield tried("a cancel goes through", _is_cancelled(run, lambda function: [("x", function), ("x", function)]))
 
 
 # ---------------------------------------------------------------------- stop
@@ -395,12 +395,12 @@ def _about_stop(
 
 
 def _stop(run: Any) -> Iterator[Finding]:
-    yield _tried("without a stop all are answered", _stopped(run, [1, 1, 1], 2, None, ["ok"] * 3))
-    yield _tried("they begin in call order", *(_stopped(run, [1, 0, 1], limit, None, ["ok"] * 3) for limit in (1, 2)))
+    yield tried("without a stop all are answered", _stopped(run, [1, 1, 1], 2, None, ["ok"] * 3))
+    yield tried("they begin in call order", *(_stopped(run, [1, 0, 1], limit, None, ["ok"] * 3) for limit in (1, 2)))
     became = ["ok", "interrupted", "interrupted", "not started"]
-    yield _tried("a stop leaves what has finished, interrupts what runs", _stopped(run, [1, 3, 2, 1], 2, 1.5, became))
-    yield _tried("what is stopped before it begins never does", _stopped(run, [1, 1], 2, 0, ["not started"] * 2))
-    yield _tried("in the instant of the stop each answer is true", _stopped(run, [1, 1, 1], 2, 1, None))
+    yield tried("a stop leaves what has finished, interrupts what runs", _stopped(run, [1, 3, 2, 1], 2, 1.5, became))
+    yield tried("what is stopped before it begins never does", _stopped(run, [1, 1], 2, 0, ["not started"] * 2))
+    yield tried("in the instant of the stop each answer is true", _stopped(run, [1, 1, 1], 2, 1, None))
 
 
 _ANSWERS = 'An answer is `("ok", value)`, or `("error", str(error))` of a call that raised'

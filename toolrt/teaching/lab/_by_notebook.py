@@ -1,0 +1,211 @@
+"""Exercises at the end of notebooks: a pool that loses no slot, and a lane policy that answers as serial does.
+
+Rules.  They are no part of the semester's sheet, and are graded like those of it: the grader runs an answer, and a
+finding says what goes wrong and never how to repair it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import attrs
+import trio
+from trio.lowlevel import checkpoint
+
+from toolrt import sim
+from toolrt.model import Registry, State, ToolCall, ToolOutput, tool
+from toolrt.order import LaneChoice, PolicyCall, partition, serial
+from toolrt.runtime import Runtime, ToolContext
+from toolrt.teaching.lab._by_program import Program, tried
+from toolrt.teaching.lab._exercise import Exercise, Finding, told
+from toolrt.teaching.litmus._litmus import together
+
+# ---------------------------------------------------------------------- keep_slots
+
+_LATE = 1.0
+_SCHEDULES = 100
+
+
+def _pool(size: int) -> SimpleNamespace:
+    return SimpleNamespace(free=size, waiting=[])
+
+
+def _uses(serve: Any, size: int, number: int, cancel: bool) -> Program:
+    """Several uses begin, and may be cancelled together; then every slot has to serve again, at the same time."""
+
+    async def program() -> str:
+        pool = _pool(size)
+        inside = most = done = 0
+
+        async def use() -> None:
+            nonlocal inside, most, done
+            inside += 1
+            most = max(most, inside)
+            try:
+                await checkpoint()
+                done += 1
+            finally:
+                inside -= 1
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(number):
+                nursery.start_soon(serve, pool, use)
+            if cancel:
+                await checkpoint()
+                nursery.cancel_scope.cancel()
+        if not cancel and done != number:
+            return f"{number} tasks came, and use() ended {done} times"
+        done = 0
+        with trio.move_on_after(_LATE):
+            await together(*(lambda: serve(pool, use) for _ in range(size)))
+        if done < size:
+            return f"of {size} slots {done} are left: the next task waits for ever"
+        return f"{most} slots were in use at once, and the pool has {size}" if most > size else ""
+
+    return program
+
+
+def _apart(serve: Any) -> Program:
+    async def program() -> str:
+        async def use() -> None:
+            await trio.sleep(1)
+
+        pool = _pool(2)
+        await together(*(lambda: serve(pool, use) for _ in range(2)))
+        took = trio.current_time()
+        return "" if took == 1 else f"two slots served two tasks of 1 s one after the other: {took:g} s"
+
+    return program
+
+
+def _failing(serve: Any) -> Program:
+    async def program() -> str:
+        pool = _pool(1)
+
+        async def fails() -> None:
+            await checkpoint()
+            raise ValueError("no answer")
+
+        async def use() -> None:
+            await checkpoint()
+
+        try:
+            await serve(pool, fails)
+        except ValueError:
+            pass
+        else:
+            return "use() raised, and the error did not come out"
+        with trio.move_on_after(_LATE) as late:
+            await serve(pool, use)
+        return "a use that raises takes its slot with it" if late.cancelled_caught else ""
+
+    return program
+
+
+def _keep_slots(serve: Any) -> Iterator[Finding]:
+    yield tried(
+        "each task is served, and no more at once than there are slots", _uses(serve, 1, 3, False), most=_SCHEDULES
+    )
+    yield tried("free slots are used at once", _apart(serve), most=_SCHEDULES)
+    yield tried("a use that raises gives its slot back", _failing(serve), most=_SCHEDULES)
+    yield tried("a cancel takes no slot", _uses(serve, 1, 2, True), _uses(serve, 2, 3, True), most=_SCHEDULES)
+
+
+# ---------------------------------------------------------------------- as_serial
+
+
+@tool(name="pay", safe=True, schema=None)
+async def _pay(ctx: ToolContext, amount: int) -> ToolOutput:  # noqa: ASYNC124  no thread for it
+    """Pay, and answer what there was before."""
+    return ToolOutput(
+        f"had {ctx.state['budget']}", modifiers=[lambda state: state.set("budget", state["budget"] - amount)]
+    )
+
+
+@tool(name="budget", safe=True, schema=None)
+async def _budget(ctx: ToolContext) -> str:  # noqa: ASYNC124  no thread for it
+    """Answer what is left."""
+    return f"{ctx.state['budget']} left"
+
+
+@tool(name="price", safe=True, schema=None)
+async def _price(ctx: ToolContext) -> str:  # noqa: ASYNC124  no thread for it
+    """Answer without a look at the state."""
+    return "costs 40"
+
+
+_TOOLS = Registry([_pay, _budget, _price])
+
+
+def _batch(*names: str) -> list[ToolCall]:
+    return [ToolCall(str(place), name, {"amount": 1} if name == "pay" else {}) for place, name in enumerate(names)]
+
+
+@attrs.frozen
+class _Placed:
+    """An answer as a lane policy."""
+
+    place: Callable[[PolicyCall, tuple[PolicyCall, ...]], LaneChoice | bool]
+
+
+def _came(lanes: Any, calls: list[ToolCall]) -> sim.Execution:
+    async def program() -> Any:
+        done = await Runtime(_TOOLS, lanes=lanes).run(calls, State({"budget": 9}))
+        return [result.content for result in done.results], done.state["budget"]
+
+    return sim.run(program)
+
+
+def _as_serial(place: Any) -> Iterator[Finding]:
+    lanes = _Placed(place)
+    yield _answers_as_serial(lanes)
+    for what, names in (
+        ("calls that change nothing share a lane", ("budget", "price", "budget")),
+        ("a change shares the lane of the calls before it", ("budget", "price", "pay")),
+        ("a price shares the lane of a change", ("pay", "price", "price")),
+    ):
+        plan = partition(_batch(*names), _TOOLS, State({"budget": 9}), lanes)
+        shown = " | ".join(" ".join(call.name for call in lane.calls) for lane in plan)
+        yield Finding(len(plan) == 1, what, f"it plans {shown}")
+
+
+def _answers_as_serial(lanes: _Placed) -> Finding:
+    what = "every batch of up to three calls answers as it does one call at a time"
+    for length in (1, 2, 3):
+        for names in product(("pay", "budget", "price"), repeat=length):
+            calls = _batch(*names)
+            wanted, got = _came(serial, calls), _came(lanes, calls)
+            if got.error is not None or got.value != wanted.value:
+                came = told(got.error) if got.error is not None else f"{got.value}"
+                return Finding(False, what, f"{', '.join(names)}: expected {wanted.value}, got {came}", got)
+    return Finding(True, what)
+
+
+#: These exercises, by the number of their notebook.
+BY_NOTEBOOK: tuple[Exercise, ...] = (
+    Exercise(
+        "keep_slots",
+        12,
+        "A pool that loses no slot",
+        "A pool has `free`, the number of its free slots, and `waiting`, a list for you to use; you may give it more. "
+        "**Write `serve(pool, use)`, which awaits `use()` once, while it has a slot.** A task waits where no slot is "
+        "free. Whatever is cancelled, and whatever raises, every slot serves again.",
+        "async def answer(pool, use):\n    raise NotImplementedError",
+        _keep_slots,
+    ),
+    Exercise(
+        "as_serial",
+        13,
+        "Few lanes, and the answers of serial",
+        "The tools are `pay(amount)`, which answers what there was and lowers the budget by a modifier, `budget()`, "
+        "which answers what is left, and `price()`, which does not look at the state. **Write `place(call, lane)`, the "
+        "rule of a lane policy, so that every batch answers as it does under `serial`, in as few lanes as that "
+        "allows.** It returns `toolrt.LaneChoice.JOIN`, `OPEN` or `ALONE`; look at `call.name` and at the names in "
+        "`lane`.",
+        "def answer(call, lane):\n    raise NotImplementedError",
+        _as_serial,
+    ),
+)
