@@ -4,9 +4,12 @@
     nox -f .ci/noxfile.py                  fast: style, types, and the quick tests of the rooms that were changed
     nox -f .ci/noxfile.py -s fast -- sim   the same, with the tests of these rooms, also those that start processes
     nox -f .ci/noxfile.py -s full          everything: `.ci/run`, in environments of its own
+    nox -f .ci/noxfile.py -s adapters      test the adapters with their agent frameworks; `-- openai` for some
+    nox -f .ci/noxfile.py -s mcp_1         test the plugin for MCP servers with version 1 of the SDK
     nox -f .ci/noxfile.py -s campaigns     the explorer's big counts, and a real cluster (extra "cluster"); takes hours
     nox -f .ci/noxfile.py -s wild_bugs     find the bugs of released libraries again; needs the network
     nox -f .ci/noxfile.py -s wild          explore the suites of other libraries, downloaded; some minutes each
+    nox -f .ci/noxfile.py -s frameworks    hold agent frameworks to the laws, each at its pinned version; takes an hour
     nox -f .ci/noxfile.py -s network       run Trio's own tests of sockets, TLS and DTLS over the network in memory
     nox -f .ci/noxfile.py -s mutation      judge mutants by machine with random examples; after `--`: see --help
 
@@ -93,6 +96,27 @@ def full(session: nox.Session) -> None:
 
 
 @nox.session
+def adapters(session: nox.Session) -> None:
+    """Test the adapters with their agent frameworks, in an environment of their own; `-- NAME ...` for some."""
+    session.chdir(ROOT)
+    session.run("python", ".ci/run_adapters.py", *session.posargs)
+
+
+@nox.session
+def mcp_1(session: nox.Session) -> None:
+    """Test the plugin for MCP servers with version 1 of the SDK, in an environment of its own."""
+    session.chdir(ROOT)
+    environment = Path(session.create_tmp(), "venv")
+    python = str(environment / "bin" / "python")
+    needed = ["-e", ".[schema,search,cli,testing]", "pytest-timeout", "mcp>=1.27,<2"]
+    session.run("python", "-m", "venv", str(environment))
+    session.run(python, "-m", "pip", "install", "-qq", *needed, external=True)
+    options = ["-q", "-rs", "-p", "no:cacheprovider", "-p", "no:toolrt"]
+    tests = ["tests/plugins/mcp", *session.posargs]
+    session.run(python, "-m", "pytest", *options, *tests, external=True)
+
+
+@nox.session
 def mutation(session: nox.Session) -> None:
     """Judge every mutant by machine, and keep the result in the docs; `-- --every 10` takes a sample."""
     session.chdir(ROOT)
@@ -121,24 +145,16 @@ def wild(session: nox.Session) -> None:
     session.run("python", "-m", "tests.wild", "--plain", *session.posargs)
 
 
-#: Trio's tests of what stands on sockets; those that need a thread, or a socket made outside, are refused and counted.
-_SOCKET_SUITES = (
-    "trio._tests.test_socket",
-    "trio._tests.test_highlevel_socket",
-    "trio._tests.test_highlevel_open_tcp_stream",
-    "trio._tests.test_highlevel_open_tcp_listeners",
-    "trio._tests.test_highlevel_open_unix_stream",
-    "trio._tests.test_highlevel_serve_listeners",
-    "trio._tests.test_highlevel_ssl_helpers",
-    "trio._tests.test_ssl",
-    "trio._tests.test_dtls",
-    "trio._core._tests.test_io",
-)
+@nox.session
+def frameworks(session: nox.Session) -> None:
+    """Hold agent frameworks to the laws, each in its own environment, and keep the result; `-- langgraph` for some."""
+    session.chdir(ROOT)
+    session.run("python", "-m", "tests.frameworks", *session.posargs)
 
 
 @nox.session
 def network(session: nox.Session) -> None:
-    """Explore Trio's own tests of sockets over the network in memory; `-- --explore=100` for more of each."""
-    session.chdir(session.create_tmp())
-    options = ["-q", "-c", "/dev/null", "-p", "trio._tests.pytest_plugin", *(session.posargs or ["--explore=10"])]
-    session.run("python", "-m", "pytest", *options, "--pyargs", *_SOCKET_SUITES)
+    """Explore Trio's own tests of sockets over the network in memory, and keep the counts; `-- --explore=100`."""
+    session.chdir(ROOT)
+    session.run("python", "-m", "pip", "install", "-q", "-c", ".ci/constraints.txt", "pyopenssl", "trustme")
+    session.run("python", ".ci/measure_network.py", "--write", *session.posargs)

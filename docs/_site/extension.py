@@ -32,11 +32,12 @@ FOLDERS = {
 }
 #: What a section of the list of pages is called in the menu.
 CAPTIONS = {
-    "Start here": "Start here",
-    "How to": "How to",
-    "How it works, and why": "Explanation",
-    "To look things up": "Reference",
-    "Decisions, each with what was measured": "Decisions",
+    "Find bugs in your Trio code": "Find bugs",
+    "Run an agent's tools": "Run tools",
+    "Teach": "Teach",
+    "How it works": "How it works",
+    "Look it up": "Look it up",
+    "Decisions": "Decisions",
 }
 
 _NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
@@ -101,15 +102,16 @@ def _link(docname: str, found: re.Match[str]) -> str:
 
 def _menu(listed: str) -> str:
     """The list of pages, and a menu of each section of it."""
-    body, heading, rest = listed.partition("\n")[2].partition("\n## ")
-    parts = re.split(r"^(\S.*):\n\n(?=- )", body, flags=re.MULTILINE)
-    text = [parts[0]]
-    for title, links in zip(parts[1::2], parts[2::2], strict=True):
-        pages = [_link("index", found)[2:-1].partition("#")[0] for found in _LINK.finditer(links)]
-        own = [page.removesuffix(".md") for page in dict.fromkeys(pages) if page.endswith(".md")]
-        text += [f"## {title}", links, f"```{{toctree}}\n:hidden:\n:caption: {CAPTIONS[title]}\n"]
-        text += [f"/{page}" for page in own] + ["```", ""]
-    return "\n".join([*text, heading + rest])
+    intro, *parts = re.split(r"^## (.*)\n", listed.partition("\n")[2], flags=re.MULTILINE)
+    text = [intro]
+    for title, body in zip(parts[::2], parts[1::2], strict=True):
+        text += [f"## {title}", body]
+        if title in CAPTIONS:
+            pages = [_link("index", found)[2:-1].partition("#")[0] for found in _LINK.finditer(body)]
+            own = [page.removesuffix(".md") for page in dict.fromkeys(pages) if page.endswith(".md")]
+            text += [f"```{{toctree}}\n:hidden:\n:caption: {CAPTIONS[title]}\n"]
+            text += [f"/{page}" for page in own] + ["```", ""]
+    return "\n".join(text)
 
 
 def on_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

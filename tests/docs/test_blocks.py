@@ -39,15 +39,23 @@ COMMANDS = {
     "docs/how-to/explore-your-test.md": "run by test_explore_page.py",
     "docs/how-to/see-a-schedule.md": "run below",
     "docs/how-to/teach-a-class.md": "run by test_lesson_plan.py, but for the installation, which needs an index",
+    "docs/talk/talk.md": "run by test_talk.py",
     "docs/tutorial/00-ten-minutes.md": "run by test_ten_minutes.py",
 }
 #: The same for what is shown and is neither a program nor a command.
 SHOWN = {
+    "docs/talk/talk.md": "the output is compared by test_talk.py; the two calls of the first slide are no program",
+    "docs/reference/cli.md": "it writes into the home directory; tests/cli/test_doctor.py checks the scripts",
+    "docs/explanation/frameworks.md": "a long command; the rest is compared by tests/frameworks",
+    "docs/how-to/anthropic.md": "a loop as it is written without toolrt",
+    "docs/how-to/openai.md": "a loop as it is written without toolrt",
     "docs/explanation/litmus.md": "compared below",
     "docs/explanation/simulator.md": "compared below",
     "docs/paper.md": "figures, which docs/artifact.py makes again: test_paper.py runs some",
     "docs/tutorial/00-ten-minutes.md": "outputs are compared by test_ten_minutes.py; an installation",
     "docs/how-to/judge-histories.md": "compared below",
+    "docs/how-to/ci.md": "steps of a job on a CI server, and a setting",
+    "docs/how-to/serve.md": "an installation, and settings of other programs",
     "docs/how-to/watch-a-run.md": "a line of half a minute's wait: tests/cli/test_live.py holds its form",
     "docs/how-to/explore-your-test.md": "outputs are compared by test_explore_page.py; an installation and a setting",
 }

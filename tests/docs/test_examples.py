@@ -6,6 +6,7 @@ import doctest
 import importlib
 import linecache
 import pkgutil
+import runpy
 import shutil
 from pathlib import Path
 
@@ -14,10 +15,17 @@ from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 import toolrt
+from tests.docs.conftest import ROOT
+
+ADAPTERS = runpy.run_path(str(ROOT / ".ci" / "run_adapters.py"), run_name="adapters")["ADAPTERS"]
+#: The package that the programs of a page need, for the pages of adapters: `.ci/run_adapters.py` runs those.
+NEEDED = {f"docs/how-to/{page}.md": adapter.package for adapter in ADAPTERS.values() for page in adapter.pages}
 
 
 def test_python_blocks_of_page_run(page: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every python block of a page runs as at the top of the checkout, in one namespace, from top to bottom."""
+    if needed := NEEDED.get(page.relative_to(root).as_posix()):
+        pytest.importorskip(needed, reason="the extra adapters is not installed")
     shutil.copytree(root / "docs" / "examples", tmp_path / "docs" / "examples", symlinks=True)
     (tmp_path / "toolrt").symlink_to(root / "toolrt")
     monkeypatch.chdir(tmp_path)  # what a page writes is not written into the checkout

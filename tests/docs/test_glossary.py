@@ -19,12 +19,23 @@ TERMS = """ツール実行ランタイム 並列 直列 進捗 結果順序 完�
 対象 非決定的 実ファイル"""
 
 
-@pytest.fixture
-def rows(root: Path) -> list[list[str]]:
-    """The table's rows: word, meaning, Japanese, names."""
-    text = (root / "docs/glossary.md").read_text(encoding="utf-8").split("## Public classes")[0]
-    lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| word")]
+def _rows(table: str) -> list[list[str]]:
+    lines = [line for line in table.splitlines() if line.startswith("| ") and not line.startswith("| word")]
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
+@pytest.fixture
+def tables(root: Path) -> tuple[list[list[str]], list[list[str]]]:
+    """The rows of the words, and those of the words of the seeds."""
+    text = (root / "docs/glossary.md").read_text(encoding="utf-8").split("## Public classes")[0]
+    words, _, seeds = text.partition("## The words of the seeds")
+    return _rows(words), _rows(seeds)
+
+
+@pytest.fixture
+def rows(tables: tuple[list[list[str]], list[list[str]]]) -> list[list[str]]:
+    """The rows of the words."""
+    return tables[0]
 
 
 def test_every_word_of_the_design_has_one_row(rows: list[list[str]]) -> None:
@@ -32,12 +43,14 @@ def test_every_word_of_the_design_has_one_row(rows: list[list[str]]) -> None:
     words = [row[0] for row in rows]
     assert sorted(words) == sorted(set(words))
     assert {" ".join(word.split()) for word in WORDS.split(",")} - set(words) == set()
-    assert all(len(row) == 4 and row[1] for row in rows)
+    assert all(len(row) == 2 and row[1] for row in rows)
 
 
-def test_terms_of_the_seeds_stand_beside_the_english_ones(rows: list[list[str]]) -> None:
-    """Each term, in the column of its language, and no such text in the meanings."""
-    japanese = " ".join(row[2] for row in rows)
+def test_terms_of_the_seeds_stand_beside_the_english_ones(tables: tuple[list[list[str]], list[list[str]]]) -> None:
+    """Each term, beside a word of the glossary, and no such text in the meanings."""
+    rows, seeds = tables
+    assert {row[0] for row in seeds} <= {row[0] for row in rows}
+    japanese = " ".join(row[1] for row in seeds)
     assert [term for term in TERMS.split() if term not in japanese] == []
     assert not re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", " ".join(row[0] + row[1] for row in rows))
 

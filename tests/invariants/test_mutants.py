@@ -20,7 +20,7 @@ from toolrt.testing import schedules
 @pytest.fixture(scope="module")
 def whole() -> Table:
     """The whole table, a few schedules of each workload."""
-    return table(executions=12 if FULL else 5)
+    return table(executions=12 if FULL else 3)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
