@@ -97,7 +97,7 @@ def test_tools_that_say_what_they_touch_end_alike(batch: testing.BatchExample) -
 
 
 def test_calls_often_claim_the_same() -> None:
-    """More than every third batch has two calls that conflict."""
+    """More than three of four batches have two calls that name one path; without pools of values it is 44 to 65 of 100."""
     drawn: list[testing.BatchExample] = []
 
     @seed(1)
@@ -108,7 +108,7 @@ def test_calls_often_claim_the_same() -> None:
 
     collect()
     meet = [batch for batch in drawn if len({call.input["path"] for call in batch}) < len(batch)]
-    assert len(meet) > len(drawn) / 3
+    assert len(meet) > len(drawn) * 3 / 4
     assert len({call.input["path"] for batch in drawn for call in batch}) > 20
 
 
@@ -151,7 +151,7 @@ def test_inputs_fit_nested_schemas(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("schema", "fits"),
     [
-        ({"type": "integer", "exclusiveMinimum": 2, "maximum": 9, "multipleOf": 3}, lambda value: value in (3, 6, 9)),
+        ({"type": "integer", "exclusiveMinimum": 3, "maximum": 9, "multipleOf": 3}, lambda value: value in (6, 9)),
         (
             {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "uniqueItems": True},
             lambda value: len(value) == 2,
