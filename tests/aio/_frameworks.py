@@ -56,3 +56,24 @@ class Pair:
         async with asyncio.timeout(10):
             await self._barrier.wait()
         return "seen"
+
+
+class Endless:
+    """A tool that only a cancel ends, and what its calls did."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.begun = asyncio.Event()
+
+    async def work(self, name: str) -> str:
+        """Work until the call is cancelled."""
+        self.seen.append(f"{name} begins")
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await asyncio.sleep(0)  # a tool may take time to end, and be cancelled once more meanwhile
+            finally:
+                self.seen.append(f"{name} ended")
+        return name

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+
+import pytest
 
 
 class PausedTools:
@@ -44,3 +47,28 @@ async def several_turns() -> None:
     """Let the event loop go round so often that all that waits for nothing else has gone on."""
     for _ in range(50):
         await asyncio.sleep(0)
+
+
+class HeldThread:
+    """A sync tool that holds its thread until the test lets it go."""
+
+    def __init__(self) -> None:
+        self._in_thread, self._go_on, self._ended = threading.Event(), threading.Event(), threading.Event()
+
+    def block(self) -> str:
+        """Hold a thread."""
+        self._in_thread.set()
+        assert self._go_on.wait(30)
+        self._ended.set()
+        return "done"
+
+    async def outlasts(self, task: asyncio.Future[object]) -> None:
+        """Cancel `task` while the tool holds its thread: the task ends cancelled, and only after the thread."""
+        assert await asyncio.to_thread(self._in_thread.wait, 30)
+        task.cancel()
+        await several_turns()
+        assert not task.done()
+        self._go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert self._ended.is_set()

@@ -1,7 +1,6 @@
 """The Agent Framework with ordering middleware: order, overlap, cancels, errors, approvals, nested agents."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from agent_framework import (
 )
 from hypothesis import given, settings
 
-from tests.aio._frameworks import PAUSES, Files, Pair, edits_in_order
+from tests.aio._frameworks import PAUSES, Endless, Files, Pair, edits_in_order
+from tests.plugins._paused import HeldThread
 from tests.plugins.agent_framework._fake import Script, answers, run
 from toolrt import aio
 from toolrt.errors import DefinitionRefused
@@ -91,60 +91,40 @@ def test_a_cancel_leaves_nothing_running(streamed: bool) -> None:
     """A cancelled run: the running call has ended, and the waiting one never starts."""
 
     async def main() -> list[str]:
-        seen: list[str] = []
-        begun = asyncio.Event()
-
-        @tool(approval_mode="never_require")
-        async def work(name: str) -> str:
-            """Work."""
-            seen.append(f"{name} begins")
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                seen.append(f"{name} ended")
-            return name
+        endless = Endless()
 
         order = aio.CallOrder()
         script = Script([("work", {"name": "one"}), ("work", {"name": "two"})])
         task = asyncio.create_task(
-            run(Agent(script, "work", tools=[work], middleware=[ordering(order)]), streamed=streamed)
+            run(
+                Agent(
+                    script,
+                    "work",
+                    tools=[tool(endless.work, approval_mode="never_require")],
+                    middleware=[ordering(order)],
+                ),
+                streamed=streamed,
+            )
         )
-        await begun.wait()
+        await endless.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert seen == ["one begins", "one ended"]
+        assert endless.seen == ["one begins", "one ended"]
         await asyncio.wait_for(order.wait_idle(), 5)
-        return seen
+        return endless.seen
 
     assert asyncio.run(main()) == ["one begins", "one ended"]
 
 
 def test_a_cancel_waits_for_the_thread_of_a_sync_tool() -> None:
     """A cancel cannot end a thread, so it is raised when the thread has ended."""
-    go_on, begun = threading.Event(), threading.Event()
-    seen: list[str] = []
-
-    @tool(approval_mode="never_require")
-    def work() -> str:
-        """Work."""
-        begun.set()
-        go_on.wait(10)
-        seen.append("wrote")
-        return "ok"
 
     async def main() -> None:
-        agent = Agent(Script([("work", {})]), "work", tools=[work], middleware=[ordering()])
-        task = asyncio.create_task(run(agent))
-        await asyncio.to_thread(begun.wait, 10)
-        task.cancel()
-        await asyncio.sleep(0.01)
-        assert not task.done()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert seen == ["wrote"]
+        held = HeldThread()
+        work = tool(held.block, approval_mode="never_require")
+        agent = Agent(Script([("block", {})]), "work", tools=[work], middleware=[ordering()])
+        await held.outlasts(asyncio.create_task(run(agent)))
 
     asyncio.run(main())
 

@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 import toolrt
-from tests.plugins._paused import PausedTools, several_turns
+from tests.plugins._paused import HeldThread, PausedTools, several_turns
 from tests.plugins.langgraph._graphs import answers, asks, graph_of
 from toolrt import WRITE, Claim, Registry, Runtime
 from toolrt.errors import DefinitionRefused, MisuseError
@@ -185,8 +185,7 @@ def test_wrappers_of_a_call_run_in_its_turn() -> None:
 
 
 def test_a_cancel_leaves_nothing_running() -> None:
-    turns, in_thread, ended = PausedTools(), threading.Event(), threading.Event()
-    go_on = threading.Event()
+    turns, held = PausedTools(), HeldThread()
 
     @tool
     async def wait(name: str) -> str:
@@ -194,29 +193,14 @@ def test_a_cancel_leaves_nothing_running() -> None:
         await turns.reach(name)
         return name
 
-    @tool
-    def block() -> str:
-        """Hold a thread for a moment."""
-        in_thread.set()
-        assert go_on.wait(30)
-        ended.set()
-        return "done"
-
-    node = tool_node([wait, block], safe=["wait", "block"])
+    node = tool_node([wait, tool(held.block)], safe=["wait", "block"])
 
     async def run() -> None:
         calls = [("wait", {"name": "x"}), ("wait", {"name": "y"}), ("block", {})]
         task = asyncio.ensure_future(graph_of(node).ainvoke(asks(*calls)))
         await turns.until("x", "y")
-        assert await asyncio.to_thread(in_thread.wait, 30)
-        task.cancel()
-        await several_turns()
-        assert not task.done()  # it waits for the thread
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await held.outlasts(task)
         assert not turns.running
-        assert ended.is_set()
 
     asyncio.run(run())
 

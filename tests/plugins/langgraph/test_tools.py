@@ -16,16 +16,10 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field
 
 import toolrt
-from toolrt import Outcome, Registry, Runtime, Tool, ToolCall, aio
+from tests.plugins._one_call import result_of
+from toolrt import Outcome, Registry, Runtime, Tool
 from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.plugins.langgraph import langchain_tool
-
-
-def result_of(made: Tool, input: dict[str, Any], awaited: bool = True) -> toolrt.ToolResult:
-    """What a batch of one call answers."""
-    runtime, calls = Runtime(Registry([made])), [ToolCall("call_0", made.name, input)]
-    done = asyncio.run(aio.run(runtime, calls)) if awaited else toolrt.run_sync(runtime, calls)
-    return done.results[0]
 
 
 class Point(BaseModel):

@@ -23,7 +23,8 @@ from agents import (
 )
 from hypothesis import given, settings
 
-from tests.aio._frameworks import PAUSES, Files, Pair, edits_in_order
+from tests.aio._frameworks import PAUSES, Endless, Files, Pair, edits_in_order
+from tests.plugins._paused import several_turns
 from tests.plugins.openai_agents._fake import Script, answers, run
 from toolrt import aio
 from toolrt.errors import DefinitionRefused
@@ -91,36 +92,24 @@ def test_a_cancel_leaves_nothing_running(streamed: bool) -> None:
     """A cancelled run: the running call ends, the waiting one never starts, and the next run is not held up."""
 
     async def main() -> list[str]:
-        seen: list[str] = []
-        begun = asyncio.Event()
-
-        @function_tool
-        async def work(name: str) -> str:
-            seen.append(f"{name} begins")
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                await asyncio.sleep(0.01)
-                seen.append(f"{name} ended")
-            return name
+        endless = Endless()
 
         order = aio.CallOrder()
         script = Script([("work", {"name": "one"}), ("work", {"name": "two"})])
-        agent = Agent(name="worker", model=script, tools=ordered([work], order))
+        agent = Agent(name="worker", model=script, tools=ordered([function_tool(endless.work)], order))
         task = asyncio.create_task(run(agent, streamed=streamed))
-        await begun.wait()
+        await endless.begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await asyncio.wait_for(order.wait_idle(), 5)
-        ended = list(seen)
-        await asyncio.sleep(0.02)
-        assert seen == ended
+        ended = list(endless.seen)
+        await several_turns()
+        assert endless.seen == ended
         files = Files()
         await run(editor(files, order))
         assert files.texts == {"a": "0135", "b": "24"}
-        return seen
+        return endless.seen
 
     assert asyncio.run(main()) == ["one begins", "one ended"]
 
@@ -147,7 +136,7 @@ def test_a_cancel_waits_for_the_thread_of_a_sync_tool() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         idle = asyncio.create_task(order.wait_idle())
-        await asyncio.sleep(0.01)
+        await several_turns()
         assert not idle.done()
         go_on.set()
         await asyncio.wait_for(idle, 5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, Tool, T
 from pydantic_ai.toolsets import FunctionToolset
 
 import toolrt
-from tests.plugins._paused import PausedTools, several_turns
+from tests.plugins._paused import HeldThread, PausedTools, several_turns
 from tests.plugins.pydantic_ai._agents import model_of, returns
 from toolrt import WRITE, Claim
 from toolrt.errors import DefinitionRefused, MisuseError
@@ -258,18 +257,11 @@ def test_an_exception_comes_out_as_it_is_and_nothing_runs_on() -> None:
 
 
 def test_a_cancel_leaves_nothing_running_and_the_next_run_works() -> None:
-    turns, in_thread, ended = PausedTools(), threading.Event(), threading.Event()
-    go_on = threading.Event()
+    turns, held = PausedTools(), HeldThread()
 
     async def wait(name: str) -> str:
         await turns.reach(name)
         return name
-
-    def block() -> str:
-        in_thread.set()
-        assert go_on.wait(30)
-        ended.set()
-        return "done"
 
     calls: Any = [("wait", {"name": "x"}), ("wait", {"name": "y"}), ("block", {}), ("alone", {})]
 
@@ -277,20 +269,13 @@ def test_a_cancel_leaves_nothing_running_and_the_next_run_works() -> None:
         return "alone"
 
     order = ordered_tools(safe=["wait", "block"])
-    agent = Agent(model_of(calls), tools=[wait, block, alone], capabilities=[order])
+    agent = Agent(model_of(calls), tools=[wait, held.block, alone], capabilities=[order])
 
     async def run() -> Any:
         task = asyncio.ensure_future(agent.run("go"))
         await turns.until("x", "y")
-        assert await asyncio.to_thread(in_thread.wait, 30)
-        task.cancel()
-        await several_turns()
-        assert not task.done()  # it waits for the thread
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await held.outlasts(task)
         assert not turns.running
-        assert ended.is_set()
         task = asyncio.ensure_future(agent.run("go"))
         await turns.until("x", "y")
         await turns.let_go(["x", "y"], task)

@@ -17,17 +17,11 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ToolReturn
 
 import toolrt
+from tests.plugins._one_call import result_of
 from tests.plugins.pydantic_ai._agents import model_of, returns
-from toolrt import MemoryDisk, Outcome, Registry, Runtime, Tool, ToolCall, Workspace, aio
+from toolrt import MemoryDisk, Outcome, Tool, Workspace
 from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.plugins.pydantic_ai import ordered_tools
-
-
-def result_of(made: Tool, input: dict[str, Any], awaited: bool = True) -> toolrt.ToolResult:
-    """What a batch of one call answers."""
-    runtime, calls = Runtime(Registry([made])), [ToolCall("call_0", made.name, input)]
-    done = asyncio.run(aio.run(runtime, calls)) if awaited else toolrt.run_sync(runtime, calls)
-    return done.results[0]
 
 
 class Point(BaseModel):

@@ -78,11 +78,6 @@ class ExtraState:
     #: By package the installed version, or None.
     packages: dict[str, str | None]
 
-    @property
-    def is_installed(self) -> bool:
-        """Whether all of its packages are."""
-        return None not in self.packages.values()
-
 
 def _extras() -> list[ExtraState]:
     packages: dict[str, dict[str, str | None]] = defaultdict(dict)
