@@ -97,7 +97,7 @@ def test_tools_that_say_what_they_touch_end_alike(batch: testing.BatchExample) -
 
 
 def test_calls_often_claim_the_same() -> None:
-    """More than three of four batches have two calls that name one path; without pools of values it is 44 to 65 of 100."""
+    """More than three of four batches have two calls that name one path; without pools it is 44 to 65 of 100."""
     drawn: list[testing.BatchExample] = []
 
     @seed(1)
