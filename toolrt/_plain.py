@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["NESTING_MOST", "at_once", "compact", "frozen", "json_copy", "plain", "stable_text"]
+__all__ = ["NESTING_MOST", "at_once", "compact", "counted", "frozen", "json_copy", "plain", "stable_text"]
 
 # What CPython's default repr prints for an object without one of its own, and Trio's for its tasks.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}")
@@ -115,3 +115,8 @@ def frozen(value: Any) -> Any:
 def compact(value: Any) -> str:
     """Write a JSON value with sorted keys and no spaces: one text per value, in every process."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def counted(number: int, noun: str, nouns: str | None = None) -> str:
+    """Write so many of something, for people: ``1 call``, ``1,000 calls``; `nouns` where the plural takes no mere s."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"

@@ -31,6 +31,11 @@ def last(ready):
 @invariants.law("few", "Few calls.")
 def few(trace):
     return []
+
+def apply():
+    return invariants.patched(Machine, "seal", lambda seal: seal)
+
+idle = invariants.Mutant("idle", "few", "Nothing is broken.", apply, invariants.Mix())
 """
 
 
@@ -67,6 +72,21 @@ def test_census_takes_a_policy_and_a_law_of_ones_own(toolrt: Any, module: str) -
     assert ended.code == 0
     assert "18 laws" in ended.out
     assert "left out: the call order of slots" in ended.out
+
+
+def test_laws_tries_the_named_mutants_alone(toolrt: Any, module: str) -> None:
+    """One row for each mutant that is named, toolrt's own or the user's; the other mutants are not run."""
+    options = ("--mutant", "answers twice", "--mutant", f"{module}:idle", "--law", f"{module}:few", "--executions", "1")
+    ended = toolrt("laws", *options, "--json")
+    assert [row["name"] for row in json.loads(ended.out)["mutants"]] == ["answers twice", "idle"]
+    assert (ended.code, "few does not catch idle" in ended.err) == (1, True)
+
+
+def test_mutant_whose_law_is_not_given_says_how_to_give_it(toolrt: Any, module: str) -> None:
+    """The law of a user's own mutant is no law of toolrt's."""
+    ended = toolrt("laws", "--mutant", f"{module}:idle", "--executions", "1")
+    assert ended.code == 2
+    assert "your own is added by laws= or --law" in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize(

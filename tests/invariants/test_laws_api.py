@@ -10,7 +10,7 @@ from trio import lowlevel
 
 from toolrt import sim
 from toolrt.errors import DefinitionRefused, LawBroken
-from toolrt.invariants import LAWS, Mix, Violation, check, law, require, simulate
+from toolrt.invariants import LAWS, LawVerdict, Mix, Violation, check, law, require, simulate, verdicts
 from toolrt.invariants.script import Scripted, Sleep
 from toolrt.trace import Trace
 
@@ -93,6 +93,37 @@ def test_law_without_a_sentence_is_refused() -> None:
         check(Trace(), laws=[LAWS["batch_ends"]])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("given", ["a text", False, True, 3])
+def test_law_that_gives_no_texts_is_refused(given: Any) -> None:
+    """A first law often gives True or one text, which Python would take apart or trip over."""
+    with pytest.raises(DefinitionRefused, match="law mine: expected an iterable of texts, one for each violation"):
+        check(Trace(), {"mine": law("mine", "It holds.")(lambda trace: given)})
+
+
+def test_law_that_raises_is_named() -> None:
+    """The error stays what it is, and says in which law it came."""
+
+    @law("mine", "It holds.")
+    def mine(trace: Trace) -> Any:
+        yield f"{trace.notes['absent']}"
+
+    with pytest.raises(KeyError, match="absent") as caught:
+        check(Trace(), {"mine": mine})
+    assert caught.value.__notes__ == [
+        "law mine raised this. A law yields a text for each violation, and raises nothing."
+    ]
+
+
+def test_law_that_sees_nothing_to_look_at_is_not_checked(tape: Any) -> None:
+    """A law over events that the trace has none of has shown nothing."""
+
+    @law("mine", "No message is dropped.", sees=lambda trace: any(trace.of_kind("progress.sent")))
+    def mine(trace: Trace) -> Any:
+        return [str(event) for event in trace.of_kind("progress.sent") if not event.fields["accepted"]]
+
+    assert verdicts(tape().trace(), {"mine": mine}) == {"mine": LawVerdict.NOT_CHECKED}
+
+
 def test_violation_says_law_sentence_and_place(tape: Any) -> None:
     """Name, sentence, what was expected and got, where."""
     made = tape(virtual=False)
@@ -157,5 +188,7 @@ def test_wait_for_another_batch_is_not_needless(tape: Any) -> None:
 def test_what_is_no_trace_is_refused(trace: Any) -> None:
     """An execution is none, but has one."""
     for judge in (check, require):
-        with pytest.raises(DefinitionRefused, match=r"expected a trace, such as execution\.trace"):
+        with pytest.raises(
+            DefinitionRefused, match=r"expected a trace, such as execution\.trace or recorder\.trace\(\)"
+        ):
             judge(trace)

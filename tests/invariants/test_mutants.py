@@ -78,6 +78,42 @@ def test_mutant_that_no_law_catches_survives() -> None:
     assert "SURVIVED" in str(tried)
 
 
+def test_mutant_that_crashes_is_told_from_one_that_no_law_sees() -> None:
+    """A mutant whose executions all end by an error survives for another reason: its author reads which."""
+
+    def crashes(take):  # type: ignore[no-untyped-def]
+        raise_it = RuntimeError("no tickets left")
+        return lambda *arguments, **options: (_ for _ in ()).throw(raise_it)
+
+    mine = Mutant("crashes", "mine", "No ticket is given.", lambda: patched(ClaimTable, "take", crashes), _ONE)
+    tried = table(2, mutants=[mine], laws={"mine": law("mine", "It holds.")(lambda trace: [])}, workloads=[])
+    assert list(tried.rows[0].errors) == ["RuntimeError: no tickets left"]
+    assert "crashes: 2 of 2 executions ended by RuntimeError: no tickets left" in str(tried).splitlines()
+
+
+def test_false_alarm_says_how_to_see_it_and_what_it_means() -> None:
+    """Each law's first false alarm is shown once, and its schedule runs it again."""
+    wrong = law("wrong", "Nothing is submitted.")(
+        lambda trace: [str(event) for event in trace.of_kind("call.submitted")]
+    )
+    tried = table(3, mutants=[], laws={"wrong": wrong}, workloads=[_ONE])
+    alarm = tried.false_alarms[0]
+    assert wrong(simulate(alarm.mix, alarm.schedule).trace)
+    assert str(tried).count("run it again: toolrt.invariants.simulate(mix, schedule)") == 1
+    assert (
+        "A false alarm: the law asks for what the runtime does not promise (mend the law), or it found a bug."
+        in str(tried)
+    )
+
+
+def test_law_of_ones_own_without_a_mutant_is_named() -> None:
+    """A law that no mutant is meant for may catch nothing at all."""
+    idle = law("idle", "It holds.")(lambda trace: [])
+    told = "laws without a mutant, which nothing tests: idle. Write an invariants.Mutant for each."
+    assert told in str(table(1, mutants=[], laws={**LAWS, "idle": idle}, workloads=[]))
+    assert told not in str(table(1, mutants=[], workloads=[]))
+
+
 def test_mutant_of_a_law_that_is_not_there_is_refused() -> None:
     """A mutant must name a law."""
     lost = Mutant("lost", "no_such_law", "", lambda: patched(ClaimTable, "take", lambda take: take), _ONE)

@@ -10,6 +10,7 @@ import trio
 from trio.lowlevel import checkpoint
 
 from toolrt import sim
+from toolrt.invariants import Violation, patched
 
 _NAME = Path(__file__).name
 
@@ -280,3 +281,31 @@ def test_explanation_is_the_same_each_time() -> None:
     """Two explorations of one seed explain alike, byte for byte."""
     strategy = sim.Random(sim.RandomWalk(4), 40)
     assert _explained(lost_update, is_two, strategy) == _explained(lost_update, is_two, strategy)
+
+
+def test_explanation_tells_a_law_in_its_own_sentence() -> None:
+    """A violation of a law is a sentence with its place, not the fields of a record."""
+    found = Violation("mine", "Nothing is lost.", "one addition is lost", "b", 1)
+    text = _explained(lost_update, lambda execution: [] if execution.value == 2 else [found])
+    assert "violation: law mine does not hold: Nothing is lost.\n  one addition is lost (batch b, call 1)" in text
+
+
+def test_explanation_cuts_a_step_of_many_accesses() -> None:
+    """A step that touches twenty variables is one column that still fits a terminal, and says how many are left out."""
+    cells = [sim.Cell(0, name=f"variable{number:02}") for number in range(20)]
+
+    async def touches_all() -> None:
+        await checkpoint()
+        for cell in cells:
+            cell.get()
+
+    text = _explained(touches_all, lambda execution: False)
+    assert "reads cell variable00, reads cell variable01, reads cell variable02, and 17 more" in text
+    assert max(map(len, text.splitlines())) < 120
+
+
+def test_explanation_outside_a_patch_says_where_to_ask() -> None:
+    """A failure of a patched program is explained inside the block of the patch."""
+    with patched(sim.Cell, "set", lambda put: lambda self, value: put(self, 0)):
+        report = sim.explore(lost_update, sim.Random(sim.RandomWalk(1), 3), is_two)
+    assert "only inside its `with` block, so call explain() there" in " ".join(report.failures[0].explain().split())

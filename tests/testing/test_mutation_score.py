@@ -108,10 +108,10 @@ def test_command_prints_the_score_and_names_survivors(capsys: pytest.CaptureFixt
     "wrong",
     [
         ("--seeds", "2"),
-        ("--mutant", "answers twice"),
+        ("--mutant", "absent"),
         ("--generated", "2", "--executions", "3"),
         ("--generated", "2", "--strategy", "dpor"),
-        ("--generated", "2", "--mutant", "nobody"),
+        ("--generated", "2", "--mutant", "absent"),
         ("--generated", "0"),
     ],
 )

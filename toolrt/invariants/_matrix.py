@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from toolrt import sim
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.mutants import MUTANTS
@@ -36,6 +37,8 @@ class MutantRow:
     executions: int
     #: For each law the number of executions in which it tripped.
     tripped: Mapping[str, int]
+    #: How many executions ended by an error, by its text: a runtime that crashes hides what its law would see.
+    errors: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def caught(self) -> bool:
@@ -61,7 +64,10 @@ class FalseAlarm:
     violation: Violation
 
     def __str__(self) -> str:
-        return f"{self.violation}\n  mix: {self.mix!r}\n  schedule: {list(self.schedule)}"
+        return (
+            f"{self.violation}\n  mix: {self.mix!r}\n  schedule: {list(self.schedule)}\n"
+            "  run it again: toolrt.invariants.simulate(mix, schedule)"
+        )
 
 
 @attrs.frozen
@@ -90,7 +96,7 @@ class Table:
 
     @property
     def ok(self) -> bool:
-        """Whether every mutant is caught and no law cries wolf."""
+        """Whether every mutant is caught and no law trips on the runtime as it is."""
         return not self.survivors and not self.false_alarms
 
     def to_json(self) -> dict[str, Any]:
@@ -104,6 +110,7 @@ class Table:
                     "sentence": row.mutant.sentence,
                     "executions": row.executions,
                     "tripped": dict(row.tripped),
+                    "errors": dict(row.errors),
                     "caught": row.caught,
                     "alone": row.alone,
                 }
@@ -115,6 +122,31 @@ class Table:
             "shadowed": list(self.shadowed),
             "ok": self.ok,
         }
+
+    def findings(self) -> list[str]:
+        """What stands below the table, in lines: crashes, false alarms, laws without a mutant, and what to do next."""
+        lines = [
+            f"{row.mutant.name}: {count} of {row.executions} executions ended by {error}"
+            for row in self.rows
+            for error, count in row.errors.items()
+            if not row.caught
+        ]
+        number = counted(len(self.false_alarms), "false alarm")
+        lines.append(f"{counted(self.executions, 'execution')} of the runtime as it is: {number}")
+        first_of_each = {alarm.violation.law: alarm for alarm in reversed(self.false_alarms)}
+        lines += [str(first_of_each[law]) for law in self.laws if law in first_of_each]
+        if self.false_alarms:
+            lines.append(
+                "A false alarm: the law asks for what the runtime does not promise (mend the law), or it found a bug."
+            )
+        with_mutant = {row.mutant.law for row in self.rows}
+        if own := [law for law in self.laws if law not in LAWS and law not in with_mutant]:
+            lines.append(
+                f"laws without a mutant, which nothing tests: {', '.join(own)}. Write an invariants.Mutant for each."
+            )
+        if shadowed := [law for law in self.shadowed if law in with_mutant]:
+            lines.append(f"laws that catch no mutant alone: {', '.join(shadowed)}")
+        return lines
 
     def __str__(self) -> str:
         width = max([len(row.mutant.name) for row in self.rows], default=0)
@@ -132,10 +164,7 @@ class Table:
             "",
             f"executions in which a law tripped, of {self.rows[0].executions if self.rows else 0} each; * its law",
         ]
-        lines.append(f"{self.executions} executions of the runtime as it is: {len(self.false_alarms)} false alarms")
-        lines += [str(alarm) for alarm in self.false_alarms[:3]]
-        if self.shadowed:
-            lines.append(f"laws that catch no mutant alone: {', '.join(self.shadowed)}")
+        lines += self.findings()
         return "\n".join(lines)
 
 
@@ -167,15 +196,19 @@ def table(
     chosen = list(MUTANTS.values() if mutants is None else mutants)
     for mutant in chosen:
         if mutant.law not in laws:
-            raise DefinitionRefused(f"mutant {mutant.name!r}", f"the name of a law: {', '.join(laws)}", mutant.law)
+            known = f"a law that is checked here, and your own is added by laws= or --law: one of {', '.join(laws)}"
+            raise DefinitionRefused(f"mutant {mutant.name!r}", known, mutant.law)
     rows = []
     for mutant in chosen:
         mutant.workload.oracle()  # asked before anything is broken
         tripped: Counter[str] = Counter()
+        errors: Counter[str] = Counter()
         with mutant.apply():
-            for _, found in _executions(mutant.workload, executions, seed, laws):
+            for execution, found in _executions(mutant.workload, executions, seed, laws):
                 tripped.update(found.keys())
-        rows.append(MutantRow(mutant, executions, {law: tripped[law] for law in laws}))
+                if execution.error is not None:
+                    errors[_innermost(execution.error)] += 1
+        rows.append(MutantRow(mutant, executions, {law: tripped[law] for law in laws}, errors))
     mixes = list(workloads) if workloads is not None else [*WORKLOADS, *(mutant.workload for mutant in chosen)]
     alarms = []
     for mix in mixes:
@@ -194,3 +227,10 @@ def _executions(
         again = sim.run(mix.program(), sim.Choices(execution.choices), step_limit=_STEP_LIMIT)
         execution.trace.notes["replay_digest"] = trace_digest(again.trace)
         yield execution, found_by_law(execution.trace, laws)
+
+
+def _innermost(error: BaseException) -> str:
+    """The first line of the first error that is no group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}".partition("\n")[0]

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from toolrt import invariants
+from toolrt._plain import counted
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._cluster import cluster_of
 from toolrt.cli.experiment._options import LIMIT, Cluster, Slots, Whole, at_least_one
@@ -48,8 +49,7 @@ def laws(
     mutant: Annotated[
         list[str] | None,
         Parameter(
-            help="With --generated: only the mutant of this name; your own is MODULE:NAME, and is added without "
-            "--generated. May be repeated.",
+            help="Try only this mutant: a name of toolrt's own, or MODULE:NAME of yours. May be repeated.",
             negative=(),
         ),
     ] = None,
@@ -119,10 +119,6 @@ def laws(
         return _generated(generated, range(first, first + many), mutant, jobs, json, options, _laws_with(law))
     if seeds is not None:
         raise InputRefused("--seeds", "it is for --generated", "Add --generated N, or leave it out.")
-    if any(":" not in name for name in mutant or ()):
-        raise InputRefused(
-            "--mutant", "a name of toolrt's own is for --generated", "Add --generated N, or leave it out."
-        )
     of_dpor: dict[str, object] = {
         "--calls": calls,
         "--dimensions": dimensions,
@@ -159,8 +155,10 @@ def laws(
         screen.say(f"left out: {left_out(named)}")
         with cluster_of(cluster, jobs) as client:
             return _every_trace(screen, batches, every, jobs if client is None else client, checkpoint, json)
-    mutants = [*invariants.MUTANTS.values(), *(_mutant_named(name) for name in mutant or ())]
-    screen.say(f"{len(every)} laws, {len(mutants)} mutants, {executions:,} schedules of each")
+    mutants = _mutants_named(mutant)
+    screen.say(
+        f"{counted(len(every), 'law')}, {counted(len(mutants), 'mutant')}, {counted(executions, 'schedule')} of each"
+    )
     found = invariants.table(executions, seed or 0, mutants, every)
     if json:
         print_json(found.to_json())
@@ -192,21 +190,30 @@ def _laws_with(own_laws: Sequence[str]) -> dict[str, invariants.Predicate]:
     for name in own_laws:
         law = own("--law", name, "MODULE:NAME")
         if not isinstance(law, invariants.Law):
-            why = f"expected a law, made with toolrt.invariants.law, got {law!r:.60}"
-            raise InputRefused(f"--law {name}", why, "Decorate the function.")
+            why = f"expected a law, made with toolrt.invariants.law, got {on_one_line(repr(law), 60)}"
+            raise InputRefused(f"--law {name}", why, 'Put @invariants.law("name", "sentence.") above the function.')
         if law.name in found:
             raise InputRefused(f"--law {name}", f"there is a law {law.name!r:.60} already", "Give it another name.")
         found[law.name] = law
     return found
 
 
-def _mutant_named(name: str) -> invariants.Mutant:
-    """The user's own mutant MODULE:NAME."""
-    mutant = own("--mutant", name, "MODULE:NAME")
-    if not isinstance(mutant, invariants.Mutant):
-        why = f"expected a toolrt.invariants.Mutant, got {mutant!r:.60}"
-        raise InputRefused(f"--mutant {name}", why, "Name one.")
-    return mutant
+def _mutants_named(names: Sequence[str] | None) -> list[invariants.Mutant]:
+    """The mutants of these names, toolrt's own and then the user's, MODULE:NAME; all of toolrt's own for None."""
+    yours = []
+    for name in names or ():
+        if ":" in name:
+            mutant = own("--mutant", name, "MODULE:NAME")
+            if not isinstance(mutant, invariants.Mutant):
+                why = f"expected a toolrt.invariants.Mutant, got {on_one_line(repr(mutant), 60)}"
+                raise InputRefused(f"--mutant {name}", why, "Name what toolrt.invariants.Mutant(...) has made.")
+            yours.append(mutant)
+        elif name not in invariants.MUTANTS:
+            known = ", ".join(invariants.MUTANTS)
+            raise InputRefused(
+                "--mutant", f"no mutant is called {name!r}", f"Name your own MODULE:NAME, or one of: {known}."
+            )
+    return [one for name, one in invariants.MUTANTS.items() if names is None or name in names] + yours
 
 
 def _every_trace(
@@ -252,14 +259,10 @@ def _generated(
     """Count the random examples until a law catches each mutant."""
     from toolrt.testing import mutation_score, shipped_examples  # they need Hypothesis
 
-    own_ones = [_mutant_named(name) for name in names or () if ":" in name]
-    for name in names or ():
-        if name not in invariants.MUTANTS and ":" not in name:
-            known = ", ".join(invariants.MUTANTS)
-            raise InputRefused("--mutant", f"no mutant is called {name!r}", f"The mutants are: {known}.")
-    mutants = [one for name, one in invariants.MUTANTS.items() if names is None or name in names] + own_ones
+    mutants = _mutants_named(names)
     screen = Screen(forgiving(sys.stderr if json else sys.stdout))
-    screen.say(f"{len(every)} laws, {len(mutants)} mutants, {len(seeds)} seeds of {examples:,} examples each")
+    sizes = f"{counted(len(seeds), 'seed')} of {counted(examples, 'example')} each"
+    screen.say(f"{counted(len(every), 'law')}, {counted(len(mutants), 'mutant')}, {sizes}")
     progress = _ProgressPrinter(screen if screen.is_live else Screen(forgiving(sys.stderr)))
     found = mutation_score(
         examples,
@@ -309,4 +312,4 @@ def _narrow(table: invariants.Table) -> Iterator[str]:
         yield f"  {verb} by {row.mutant.law} ({row.tripped.get(row.mutant.law, 0)} of {row.executions})"
         if others:
             yield f"  also by {', '.join(others)}"
-    yield f"{table.executions} executions of the runtime as it is: {len(table.false_alarms)} false alarms"
+    yield from table.findings()

@@ -46,6 +46,9 @@ LAWS: Mapping[str, Law] = MappingProxyType(
     }
 )
 
+# An execution's trace is an attribute, a recorder's is made when it is asked for.
+_A_TRACE = "a trace, such as execution.trace or recorder.trace()"
+
 
 def check(trace: Trace, laws: Mapping[str, Predicate] | None = None) -> list[Violation]:
     """Every violation in `trace`, law by law; an empty list when no law is broken.
@@ -61,7 +64,7 @@ def check(trace: Trace, laws: Mapping[str, Predicate] | None = None) -> list[Vio
         DefinitionRefused: `trace` is no trace, or `laws` no mapping from names to functions.
     """
     if not isinstance(trace, Trace):
-        raise DefinitionRefused("check(trace)", "a trace, such as execution.trace", trace)
+        raise DefinitionRefused("check(trace)", _A_TRACE, trace)
     return [found for of_law in found_by_law(trace, laws_by_name(laws, LAWS)).values() for found in of_law]
 
 
@@ -90,7 +93,7 @@ def verdicts(trace: Trace, laws: Mapping[str, Predicate] | None = None) -> dict[
         NOT_CHECKED
     """
     if not isinstance(trace, Trace):
-        raise DefinitionRefused("verdicts(trace)", "a trace, such as execution.trace", trace)
+        raise DefinitionRefused("verdicts(trace)", _A_TRACE, trace)
     return {name: _verdict(name, law, trace) for name, law in laws_by_name(laws, LAWS).items()}
 
 

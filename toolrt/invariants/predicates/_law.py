@@ -7,7 +7,7 @@ it, and it does not need the runtime that made the trace: a trace read from a fi
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -150,14 +150,22 @@ def told(
     return decorate
 
 
-def law(name: str, sentence: str) -> Callable[[Callable[[Trace], Any]], Law]:
+def law(name: str, sentence: str, sees: Callable[[Trace], bool] = _always) -> Callable[[Callable[[Trace], Any]], Law]:
     """Make a law of your own of a function from a trace to what is wrong with it.
 
-    The function may give a list of `Violation`, or of texts (each becomes the detail of one), or any other
-    iterable of them; nothing found is nothing wrong.  The law is not registered anywhere: hand it to `check`.
+    The function yields a text for each place where the law does not hold, which becomes the detail of a violation,
+    or a `Violation`; a list of them will do.  Nothing found is nothing wrong.  What the function raises is raised by
+    the check, with a note that names the law.  The law is not registered anywhere: hand it to `check`.
+
+    Args:
+        name: what it is known by, in violations and tables.
+        sentence: what holds, in words.
+        sees: says whether a trace has what the law looks at; where it has not, `verdicts` says "not checked" of the
+            law, and not "held".
 
     Raises:
-        DefinitionRefused: the name or the sentence is no text.
+        DefinitionRefused: the name or the sentence is no text; in a check, that the function gave one text, a bool
+            or something else that is no iterable of texts.
 
     Example::
 
@@ -175,13 +183,19 @@ def law(name: str, sentence: str) -> Callable[[Callable[[Trace], Any]], Law]:
 
     def decorate(function: Callable[[Trace], Any]) -> Law:
         def predicate(trace: Trace) -> list[Violation]:
-            found = function(trace)
+            try:
+                found = function(trace)
+                given = found if isinstance(found, str) or not isinstance(found, Iterable) else list(found)
+            except Exception as error:
+                error.add_note(f"law {name} raised this. A law yields a text for each violation, and raises nothing.")
+                raise
+            if given is not None and not isinstance(given, list):
+                raise DefinitionRefused(f"law {name}", "an iterable of texts, one for each violation", given)
             return [
-                item if isinstance(item, Violation) else Violation(name, sentence, str(item))
-                for item in (found if found is not None else ())
+                item if isinstance(item, Violation) else Violation(name, sentence, str(item)) for item in given or ()
             ]
 
-        return Law(name, sentence, predicate)
+        return Law(name, sentence, predicate, sees=sees)
 
     return decorate
 

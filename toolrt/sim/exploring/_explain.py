@@ -25,11 +25,16 @@ __all__ = ["FailureStory", "about", "explain", "headline_of"]
 
 _NOT_REPRODUCED = (
     "Not reproduced: the same choices did not fail the same way when they were run again.\n"
-    "The program depends on something the simulator does not control; what follows is the execution as it was found."
+    "What follows is the execution as it was found. Either something has changed since: a mutant or a patch is in\n"
+    "force only inside its `with` block, so call explain() there. Or the program depends on something that the\n"
+    "simulator does not control."
 )
 
 # Longer executions show their first and last steps.
 _MAX_ROWS = 200
+
+# Of the accesses of one step, those that fit into so many characters; the first one always.
+_MOST_OF_A_CELL = 72
 
 # Of what is wrong so many characters head a page.
 _MOST_OF_A_HEADLINE = 120
@@ -96,9 +101,7 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
     tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
     for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        done = (
-            _other(step, after) or ", ".join(_told(access, places) for access in step.accesses) or _runs(step, places)
-        )
+        done = _other(step, after) or _accesses(step, places) or _runs(step, places)
         if order == "trio":
             preempts = step.choice > 0
         else:
@@ -134,6 +137,16 @@ def _head(task: str, places: SourceLines | None) -> str:
     """Give the head of a task's column: its path, and the function that it runs."""
     function = None if places is None or task == ROOT else places.functions.get(task)
     return task if function is None else f"{task} {function}"
+
+
+def _accesses(step: Step, places: SourceLines | None) -> str:
+    """Say what the step accesses; of many accesses the first ones, and how many more there are."""
+    told = [_told(access, places) for access in step.accesses]
+    shown = len(told)
+    while shown > 1 and len(", ".join(told[:shown])) > _MOST_OF_A_CELL:
+        shown -= 1
+    more = [f"and {len(told) - shown} more"] if shown < len(told) else []
+    return ", ".join([*told[:shown], *more])
 
 
 def _told(access: Access, places: SourceLines | None) -> str:
@@ -177,7 +190,9 @@ def _findings(execution: Execution, violations: Sequence[Any]) -> list[tuple[str
         is_stop = isinstance(error, SimulationStopped)
         found.append(("error", f"{type(error).__name__}: {error}" if is_stop else stable_text(error)))
     for violation in violations:
-        text = str(violation) if isinstance(violation, str | AssertionError) else stable_text(violation)
+        # A law's violation, too, has a text for people.
+        is_told = isinstance(violation, str | AssertionError) or hasattr(violation, "law")
+        text = str(violation) if is_told else stable_text(violation)
         found.append(("violation", text or type(violation).__name__))
     if error is None:
         found.append(("value", stable_text(execution.value)))
@@ -190,7 +205,7 @@ def about(story: FailureStory, where: str) -> tuple[tuple[str, str], ...]:
     Args:
         where: the program's name, and where it is defined.
     """
-    found = _findings(story.execution, _in_sentences(story.violations))
+    found = _findings(story.execution, story.violations)
     pattern = story.pattern
     return (
         ("FAIL", _complaint(found)),
@@ -207,13 +222,8 @@ def headline_of(story: FailureStory) -> str:
     pattern = story.pattern
     if pattern is not None:
         return pattern.headline
-    line = next(iter(_complaint(_findings(story.execution, _in_sentences(story.violations))).splitlines()), "")
+    line = next(iter(_complaint(_findings(story.execution, story.violations)).splitlines()), "")
     return line if len(line) <= _MOST_OF_A_HEADLINE else f"{line[: _MOST_OF_A_HEADLINE - 1]}…"
-
-
-def _in_sentences(violations: Sequence[Any]) -> list[Any]:
-    # A law's violation has a text of its own for people.
-    return [str(each) if hasattr(each, "law") else each for each in violations]
 
 
 def _complaint(found: Sequence[tuple[str, str]]) -> str:
