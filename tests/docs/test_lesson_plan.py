@@ -159,9 +159,13 @@ def test_issue8_35_sections_and_exercises_are_there() -> None:
     assert _sections(lesson) >= set(range(8))
     assert all(f"\n## {number}. " in first for number in _sections(lesson))
     for words, notebook, wanted in [
-        ("exercise 1 of the notebook: who broke which promise?", "01-why-timing-must-not-decide", "who broke which"),
-        ("`inventory`, exercise 2 of 02", "02-lanes-and-partition", "2. Add a tool `inventory`"),
-        ("a mode that cannot be left, exercise 1 of 04", "04-queued-modifiers", "1. Let `set_mode` refuse to leave"),
+        ("number 1 of *Break it again*: who broke which promise?", "01-why-timing-must-not-decide", "who broke which"),
+        ("`inventory`, number 2 of *Try it* in 02", "02-lanes-and-partition", "2. Add a tool `inventory`"),
+        (
+            "a mode that cannot be left, number 1 of *Try it* in 04",
+            "04-queued-modifiers",
+            "1. Let `set_mode` refuse to leave",
+        ),
         ("five or six files where there are three", "05-one-file-many-names", "Three. The first claim of each"),
         ("Which of the six would a test", "01-why-timing-must-not-decide", "six times, each time in another way"),
     ]:

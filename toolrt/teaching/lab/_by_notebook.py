@@ -1,4 +1,4 @@
-"""Exercises at the end of notebooks: a pool that loses no slot, and a lane policy that answers as serial does.
+"""Exercises at the end of notebooks 12 and 13: a pool that loses no slot, a lane policy that answers as serial does.
 
 Rules.  They are no part of the semester's sheet, and are graded like those of it: the grader runs an answer, and a
 finding says what goes wrong and never how to repair it.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from toolrt.teaching.lab._by_notebook import BY_NOTEBOOK
+from toolrt.teaching.lab._by_order import BY_ORDER
 from toolrt.teaching.lab._by_program import BY_PROGRAM
 from toolrt.teaching.lab._by_property import BY_PROPERTY
 from toolrt.teaching.lab._by_schedule import BY_SCHEDULE
@@ -37,8 +38,8 @@ class Sheet(Mapping[str, Exercise]):
 #: The exercises of the sheet.
 SHEET = Sheet(*BY_SCHEDULE, *BY_PROGRAM, *BY_PROPERTY, *BY_TOOL)
 
-#: The exercises at the end of notebooks 12 and 13: no part of the semester; the week is the notebook's number.
-NOTEBOOK_EXERCISES = Sheet(*BY_NOTEBOOK)
+#: Exercises at the end of notebooks 02, 05, 11, 12 and 13: no part of the semester; the week is the notebook's number.
+NOTEBOOK_EXERCISES = Sheet(*BY_ORDER, *BY_NOTEBOOK)
 
 
 def summary(*grades: Grade) -> str:
