@@ -23,9 +23,10 @@ from toolrt.aio._guest import Guest, here
 from toolrt.errors import DefinitionRefused, MisuseError
 from toolrt.model import Tool
 from toolrt.model import tool as trio_tool
+from toolrt.model._callable import set_bridge
 from toolrt.runtime import Runtime
 
-__all__ = ["either", "either_loop", "for_asyncio", "on_loop", "tool"]
+__all__ = ["either", "either_awaited", "for_asyncio", "on_loop", "tool"]
 
 T = TypeVar("T")
 
@@ -98,16 +99,14 @@ def either(function: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
-def either_loop(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Make a tool's function of an ``async def`` one that awaits Trio, or asyncio where asyncio awaits the batch."""
-    asked = either(function)
+async def either_awaited(function: Callable[..., Awaitable[T]], /, *args: Any, **named: Any) -> T:
+    """What `function` gives; it awaits Trio, or asyncio where asyncio awaits the batch."""
+    asked = function if asyncio._get_running_loop() is None else either(function)
+    found: T = await asked(*args, **named)
+    return found
 
-    @functools.wraps(function)
-    async def awaited(*args: Any, **named: Any) -> T:
-        found: T = await (function if asyncio._get_running_loop() is None else asked)(*args, **named)
-        return found
 
-    return awaited
+set_bridge(either_awaited)
 
 
 def _guest_of_batch() -> Guest:

@@ -12,10 +12,9 @@ Rules.
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import attrs
@@ -23,7 +22,19 @@ import attrs
 from toolrt.errors import DefinitionRefused
 from toolrt.model._schema import hint_of
 
-__all__ = ["Described", "described", "is_async"]
+__all__ = ["Described", "described", "is_async", "set_bridge"]
+
+#: How a function is awaited that may await asyncio; empty until there is an event loop that awaits batches.
+_bridge: list[Callable[..., Awaitable[Any]]] = []
+
+
+def set_bridge(awaits: Callable[..., Awaitable[Any]]) -> None:
+    """Let a tool of any ``async def`` function await asyncio as well as Trio: `toolrt.aio` calls this at its import.
+
+    Args:
+        awaits: awaits a function, its first argument, with the others as the function's.
+    """
+    _bridge[:] = [awaits]
 
 
 @attrs.frozen
@@ -163,13 +174,11 @@ def _made(
 
     async def awaited(context: Any, /, *args: Any, **named: Any) -> Any:
         positional, named = arguments(context, args, named)
-        return await on_either(*positional, **named)
+        # A Trio task awaits it, or asyncio's bridge where asyncio awaits the batch.
+        return await (_bridge[0](function, *positional, **named) if _bridge else function(*positional, **named))
 
-    if not (is_async(function) or is_async(whole)):
-        return functools.update_wrapper(called, function, updated=())
-    # It runs as a Trio task, or as one of asyncio where asyncio awaits the batch.
-    on_either = importlib.import_module("toolrt.aio._bridge").either_loop(function)
-    return functools.update_wrapper(awaited, function, updated=())
+    made = awaited if is_async(function) or is_async(whole) else called
+    return functools.update_wrapper(made, function, updated=())
 
 
 def _schema_of(name: str, parameters: Sequence[inspect.Parameter]) -> Mapping[str, Any]:

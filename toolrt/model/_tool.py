@@ -203,10 +203,7 @@ class Tool:
 
             Tool.from_pydantic_ai(pydantic_ai.Tool(search), safe=True)
         """
-        made: Tool = importlib.import_module("toolrt.plugins.pydantic_ai")._tool_from_pydantic_ai(
-            tool, deps=deps, **promises
-        )
-        return made
+        return _made_by("pydantic_ai", "_tool_from_pydantic_ai", tool, deps=deps, **promises)
 
     @classmethod
     def from_langchain(cls, tool: Any, **promises: Any) -> Tool:
@@ -222,8 +219,7 @@ class Tool:
 
             Tool.from_langchain(search, safe=True)
         """
-        made: Tool = importlib.import_module("toolrt.plugins.langgraph")._tool_from_langchain(tool, **promises)
-        return made
+        return _made_by("langgraph", "_tool_from_langchain", tool, **promises)
 
     @classmethod
     def from_callable(cls, function: Callable[..., Any], /, **options: Any) -> Tool:
@@ -272,8 +268,7 @@ class Tool:
 
             tools = [Tool.from_mcp(session, tool) for tool in (await session.list_tools()).tools]
         """
-        made: Tool = importlib.import_module("toolrt.plugins.mcp")._tool_from_mcp(session, tool, **options)
-        return made
+        return _made_by("mcp", "_tool_from_mcp", session, tool, **options)
 
     def rebound(
         self,
@@ -399,6 +394,12 @@ class Tool:
 
 
 _NO_ARGUMENTS: Arguments = ((), {})
+
+
+def _made_by(plugin: str, function: str, *args: Any, **options: Any) -> Tool:
+    """What a function of a plugin makes; plugins are imported at their first use."""
+    made: Tool = getattr(importlib.import_module(f"toolrt.plugins.{plugin}"), function)(*args, **options)
+    return made
 
 
 def _is_number(value: object) -> bool:
