@@ -16,8 +16,9 @@ from typing import Any
 
 from docstrings import as_fields
 from notebook_pages import as_markdown, notebook_of
+from prose import outside_code
 from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
-from reference import reference_of
+from reference import reference_of, with_defaults
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
 
@@ -42,7 +43,6 @@ CAPTIONS = {
 
 _NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
-_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -69,15 +69,7 @@ def on_source(app: Sphinx, docname: str, source: list[str]) -> None:
     if pattern := FOLDERS.get(docname):
         text += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n/{pattern}\n```\n"
     text = _NAMES.sub(lambda found: f"````{{eval-rst}}\n{reference_of(found[1])}\n````", text)
-    source[0] = _outside_code(text, lambda prose: _LINK.sub(lambda found: _link(docname, found), prose))
-
-
-def _outside_code(text: str, change: Any) -> str:
-    parts, end = [], 0
-    for fence in _FENCED.finditer(text):
-        parts += [change(text[end : fence.start()]), fence[0]]
-        end = fence.end()
-    return "".join([*parts, change(text[end:])])
+    source[0] = outside_code(text, lambda prose: _LINK.sub(lambda found: _link(docname, found), prose))
 
 
 def _link(docname: str, found: re.Match[str]) -> str:
@@ -129,7 +121,7 @@ def on_signature(
 ) -> tuple[str | None, str | None]:
     """Defaults are told as code, and not as Python shows what they are at run time."""
     if signature is not None:
-        signature = re.sub(r"<function (\w+)(?: at 0x\w+)?>", r"\1", signature)
+        signature = re.sub(r"<function (\w+)(?: at 0x\w+)?>", r"\1", with_defaults(signature, obj))
         signature = re.sub(r"<(\w+\.\w+): [^<>]*>", r"\1", signature)
     return signature, returned
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 
+import attrs
 from docstrings import as_fields
 from names import Name, comment_of, names_of
 
-__all__ = ["reference_of"]
+__all__ = ["reference_of", "with_defaults"]
 
 #: What a class takes from these is Python's to tell of.
 _PYTHONS_OWN = (
@@ -21,6 +23,23 @@ _PYTHONS_OWN = (
 def reference_of(room: str) -> str:
     """What stands on the room's page: its own words, then its functions, classes and values."""
     return "\n".join(_lines(room))
+
+
+def with_defaults(signature: str, value: object) -> str:
+    """The `signature` of a class of attrs with the defaults that its fields have; ``...`` stands for one that is made.
+
+    attrs writes the source of `__init__`, and its defaults are names there: ``attr_dict['limit'].default``.
+    """
+    fields = getattr(value, "__attrs_attrs__", None)
+    if fields is None:
+        return signature
+    defaults = {field.name: field.default for field in fields}
+
+    def shown(found: re.Match[str]) -> str:
+        default = defaults.get(found[1], attrs.NOTHING)
+        return "..." if isinstance(default, attrs.Factory) or default is attrs.NOTHING else repr(default)  # type: ignore[arg-type]
+
+    return re.sub(r"attr_dict\['(\w+)'\]\.default", shown, signature).replace("= NOTHING", "= ...")
 
 
 def _lines(room: str) -> Iterator[str]:

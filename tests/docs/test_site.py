@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from toolrt import invariants
+
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_site"
 
@@ -130,6 +132,21 @@ def test_executed_notebook_is_preferred(tmp_path: Path, monkeypatch: pytest.Monk
     assert notebook_of(stub, page) == tmp_path / "executed" / "a.ipynb"
     with pytest.raises(ValueError, match=r"there is no notebook \.\./notebooks/b\.ipynb"):
         notebook_of("[b](../notebooks/b.ipynb)", page)
+
+
+def test_links_are_looked_for_outside_code() -> None:
+    """`handlers[name](input)` looks like a link, and is code; so is what a fenced block has."""
+    page = "See [`a`](b.md).\n\n```python\nc[d](e)\n```\n\n`f[g](h)` and ``i ` [j](k)`` and [l\nm](n.md) `o\n[p](q)`.\n"
+    changed = _module(SITE / "prose.py")["outside_code"](page, lambda prose: prose.replace("](", "](to/"))
+    assert changed == page.replace("](b.md)", "](to/b.md)").replace("](n.md)", "](to/n.md)")
+
+
+def test_reference_shows_the_defaults_of_fields() -> None:
+    """A class of attrs writes them as names that only its own source knows."""
+    with_defaults = _module(SITE / "reference.py")["with_defaults"]
+    told = "(a: int = attr_dict['limit'].default, b: str = attr_dict['files'].default, c: int = NOTHING)"
+    assert with_defaults(told, invariants.Mix) == "(a: int = 10, b: str = ..., c: int = ...)"
+    assert with_defaults(told, int) == told
 
 
 def test_docstring_becomes_fields() -> None:
