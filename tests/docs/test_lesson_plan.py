@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
+from toolrt import sim
 from toolrt.teaching import lab
 from toolrt.teaching.litmus import LITMUS
 from toolrt.teaching.play import Game
@@ -139,6 +141,18 @@ def test_issue8_35_figures_of_the_games_are_so() -> None:
     assert len({number for _, is_wrong, number in tree["ends"].values() if is_wrong}) == wrong
     assert not any(is_wrong for _, is_wrong, _ in Game(LITMUS["lock_2"]).tree()["ends"].values())
     assert len(LITMUS) > 100
+
+
+def test_answers_to_the_class_are_so() -> None:
+    """What a teacher answers about the games: how many schedules are a class, and what a plain run gives."""
+    litmus = LITMUS["lost_update_2x1"]
+    report = sim.explore(litmus.program, sim.Exhaustive())
+    assert (report.executions, dict(report.outcomes)) == (6, {1: 4, 2: 2})
+    assert "In 4 of the 6 schedules both tasks read first: these 4 are 2 classes" in TEXT
+    assert [trio.run(litmus.program) for _ in range(10)] == [1] * 10
+    assert "so every plain run loses one edit" in TEXT
+    locked = sim.explore(LITMUS["lock_2"].program, sim.Exhaustive())
+    assert (locked.executions, list(locked.outcomes)) == (6, [2])
 
 
 def test_issue8_35_minutes_add_up() -> None:

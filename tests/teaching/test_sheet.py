@@ -138,6 +138,14 @@ def test_summary_counts_what_is_right() -> None:
     assert lab.summary(*grades) == "✓ two_adders     right\n  lose_it        not answered yet\n1 of 2 right"
 
 
+def test_exercise_that_is_not_there_names_those_that_are() -> None:
+    """A misspelt name is a KeyError, as of any mapping, and is told the names."""
+    with pytest.raises(KeyError) as caught:
+        SHEET["two_adder"]
+    assert caught.value.__notes__[0].startswith("The exercises are: two_adders, lose_it, ")
+    assert "two_adder" not in SHEET
+
+
 def test_exercise_is_shown_in_a_notebook_with_its_week_and_its_task() -> None:
     """As Markdown; the sheet is a list."""
     shown = SHEET["tickets"]._repr_markdown_()

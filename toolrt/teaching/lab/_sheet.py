@@ -21,7 +21,11 @@ class Sheet(Mapping[str, Exercise]):
         self._by_name = MappingProxyType({one.name: one for one in sorted(exercises, key=lambda one: one.week)})
 
     def __getitem__(self, name: str) -> Exercise:
-        return self._by_name[name]
+        try:
+            return self._by_name[name]
+        except KeyError as error:
+            error.add_note(f"The exercises are: {', '.join(self)}.")
+            raise
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
