@@ -73,6 +73,33 @@ def test_calls_wait_for_those_whose_claims_conflict(claims: list[list[Claim]]) -
             if any(one.conflicts_with(other) for one in claims[index] for other in claims[call.index])
         ]
         assert call.waits_for == expected
+    (batch,) = document_of([Trace(events)], ["one"], "x")["runs"][0]["batches"]
+    for shown in batch["calls"]:
+        mine = claims[shown["index"]]
+        assert shown["claims"] == [str(claim) for claim in mine]
+        assert [holder[0] for holder in shown["holders"]] == shown["waits"]
+        for index, own, held in shown["holders"]:
+            assert mine[own].conflicts_with(claims[index][held])
+
+
+def test_claims_that_are_odd_are_left_out() -> None:
+    """A trace from elsewhere may claim anything: what is no claim holds back no call, and the batch has its page."""
+    fields: dict[str, Any] = {"batch": "b"}
+    odd = [
+        ["write", ["a"], False],
+        ["own", ["a"], False],
+        "write a",
+        ["write", [["a"]], False],
+        ["write", [None], True],
+    ]
+    events: list[Any] = []
+    for index in range(2):
+        events.append((None, 0.0, "main", "call.submitted", {**fields, "call": index, "name": "x"}))
+        more = {"call": index, "lane": 0, "shared": True, "claims": odd if index else odd[1:], "stops": False}
+        events.append((None, 0.0, "main", "ticket.taken", {**fields, **more}))
+    (batch,) = document_of([Trace(events)], ["one"], "x")["runs"][0]["batches"]
+    assert [call["claims"] for call in batch["calls"]] == [["?"] * 4, ["write a", *["?"] * 4]]
+    assert all(len(holder) == 1 for call in batch["calls"] for holder in call["holders"])
 
 
 def test_stopping_call_holds_back_those_that_do_more_than_read() -> None:
@@ -84,6 +111,8 @@ def test_stopping_call_holds_back_those_that_do_more_than_read() -> None:
         more = {"call": index, "lane": 0, "shared": True, "claims": [], "stops": stops, "reads_only": reads}
         events.append((None, 0.0, "main", "ticket.taken", {**fields, **more}))
     assert [call.waits_for for call in calls_of(Trace(events))] == [[], [0], []]
+    (batch,) = document_of([Trace(events)], ["one"], "x")["runs"][0]["batches"]
+    assert [call["holders"] for call in batch["calls"]] == [[], [[0]], []]
 
 
 def test_batch_inside_a_call_says_so() -> None:

@@ -162,7 +162,7 @@ def test_down_goes_from_call_to_call(opened: Open) -> None:
     tab.keyboard.press("ArrowDown")
     tab.locator("#panel h3", has_text="Call 1").wait_for()
     assert tab.locator(".row.here .label").text_content().startswith("[1] bump")
-    assert "It had to wait for calls 0." in tab.locator("#panel").text_content()
+    assert "It had to wait for [0], which writes counter/x." in tab.locator("#panel").text_content()
     # Call 1 waits for call 0, and one arrow says so.
     assert tab.locator("path.arrow.wait").count() == 1
 

@@ -35,31 +35,54 @@ def test_ten_thousand_events_are_drawn_as_far_as_they_are_seen(opened: Open, key
 def test_call_far_down_is_there_when_scrolled_to(opened: Open) -> None:
     """Scrolling shows the rows that were not there before, and lets go of the others."""
     tab = opened(view.show(traces.large(1_000)))
-    tab.evaluate("document.querySelector('.scroll').scrollTop = 26 * 700")
+    tab.evaluate("document.querySelector('.scroll').scrollTop = toolrt.app.views[0].tops[700]")
     tab.get_by_text("[700] work file700.txt").wait_for()
     assert tab.get_by_text("[0] work file0.txt").count() == 0
 
 
-def test_work_for_a_frame_does_not_grow_with_the_trace(opened: Open) -> None:
-    """A frame in ten thousand events makes no more elements than one in a thousand."""
-    count = """() => {
-      const draw = () => { for (const view of toolrt.app.views) view.drawNow(); };
-      toolrt.app.goTo(500);
-      draw();
-      let made = 0;
-      const [one, other] = [document.createElement, document.createElementNS];
-      document.createElement = function (...rest) { made += 1; return one.apply(this, rest); };
-      document.createElementNS = function (...rest) { made += 1; return other.apply(this, rest); };
-      toolrt.app.goTo(900);
-      draw();
-      return made;
-    }"""
-    made = {}
+_ONE_KEY = """
+(key) => {
+  const { app } = toolrt;
+  const draw = () => { for (const view of app.views) view.drawNow(); app.panel.drawNow(); };
+  app.goTo(key);
+  draw();
+  let made = 0;
+  const [one, other] = [document.createElement, document.createElementNS];
+  document.createElement = function (...rest) { made += 1; return one.apply(this, rest); };
+  document.createElementNS = function (...rest) { made += 1; return other.apply(this, rest); };
+  const seen = new MutationObserver(() => {});
+  seen.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+  draw();
+  const records = seen.takeRecords();
+  [document.createElement, document.createElementNS] = [one, other];
+  const panes = records.filter((each) => each.target.closest("#panes"));
+  const nodes = panes.reduce((sum, each) => sum + each.addedNodes.length + each.removedNodes.length, 0);
+  return { made, changes: records.length, nodes };
+}
+"""
+
+
+@pytest.mark.parametrize("key", ["1", "2", "3"])
+def test_work_for_a_key_does_not_grow_with_the_trace(opened: Open, key: str) -> None:
+    """A key in ten thousand events makes no more elements, and changes no more on the page, than one in a thousand."""
+    found = []
     for calls in (100, 1_000):
         tab = opened(view.show(traces.large(calls)))
-        tab.keyboard.press("2")
-        made[calls] = tab.evaluate(count)
-    assert 0 < made[1_000] <= 1.2 * made[100]
+        tab.keyboard.press(key)
+        # In the middle, where as many calls run, and more are told of than the panel lists.
+        found.append(tab.evaluate(_ONE_KEY, 2 * calls + 2 + 70 * (calls // 20) + 15))
+    few, many = found
+    assert 0 < many["made"] <= 1.2 * few["made"]
+    assert 0 < many["changes"] <= 1.2 * few["changes"] + 2
+
+
+@pytest.mark.parametrize("key", ["2", "3"])
+def test_step_keeps_the_rows_that_are_there(opened: Open, key: str) -> None:
+    """A key marks another row; neither steps nor table make a row anew that was there before."""
+    tab = opened(view.show(traces.large(100)))
+    tab.keyboard.press(key)
+    assert tab.evaluate(_ONE_KEY, 510)["nodes"] <= 2
 
 
 def test_table_turns_its_pages(opened: Open) -> None:

@@ -33,8 +33,10 @@ def test_everything_has_a_name(opened: Open) -> None:
 def test_rows_say_what_they_show(opened: Open) -> None:
     """A row of a call is told in words: how it ended, for whom it waited, and when it did what."""
     tab = opened(view.show(traces.recorded("batch")))
-    name = tab.locator(".row .bars[role=img]").nth(3).get_attribute("aria-label")
-    assert name.startswith("[1] bump x: ok; had to wait for calls 0; waits for its lane from event")
+    name = tab.locator(".row .bars[role=img]").nth(2).get_attribute("aria-label")
+    assert name.startswith(
+        "[1] bump x: ok; writes counter/x; had to wait for [0], which writes counter/x; waits for its lane"
+    )
     assert "runs from event" in name
     tab.keyboard.press("2")
     cell = tab.locator("#here-0 [role=gridcell].cell")

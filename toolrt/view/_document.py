@@ -15,6 +15,7 @@ from typing import Any
 from toolrt.probe import Resource
 from toolrt.trace import Edge, Trace, parting_of, race_between
 from toolrt.view._calls import PHASES, DrawnBatch, DrawnCall, batches_of
+from toolrt.view._claims import MOST_CLAIMS, claims_of, claims_told, held_back
 from toolrt.view._columns import column_of, columns_of, preempts, resource_text, titles_of
 from toolrt.view._short import one_line, short, short_text
 from toolrt.view._values import done_with_values
@@ -28,6 +29,9 @@ _MOST_RACES = 500
 
 #: Lines of one file.
 _MOST_LINES = 200
+
+#: Of one call so many that it waits for.
+_MOST_WAITS = 200
 
 #: Two traces are compared up to so many steps when the race between them is looked for.
 _MOST_COMPARED = 4_000
@@ -128,11 +132,22 @@ def _batch(batch: DrawnBatch) -> dict[str, Any]:
             {"index": lane.index, "shared": lane.shared, "started": lane.started, "merged": lane.merged}
             for _, lane in sorted(batch.lanes.items())
         ],
-        "calls": [_call(call) for _, call in sorted(batch.calls.items())],
+        "calls": _calls(batch),
     }
 
 
-def _call(call: DrawnCall) -> dict[str, Any]:
+def _calls(batch: DrawnBatch) -> list[dict[str, Any]]:
+    claims = {call.index: claims_of(call) for call in batch.calls.values()}
+
+    def holders(call: DrawnCall) -> list[list[int]]:
+        """Give each call that it waits for with the places of both claims; without them where no claims conflict."""
+        waits = call.waits_for[:_MOST_WAITS]
+        return [[index, *(held_back(claims[call.index], claims[index]) or ())] for index in waits]
+
+    return [_call(call, holders(call)) for _, call in sorted(batch.calls.items())]
+
+
+def _call(call: DrawnCall, holders: list[list[int]]) -> dict[str, Any]:
     return {
         "index": call.index,
         "id": short_text(call.call_id, 80),
@@ -140,7 +155,11 @@ def _call(call: DrawnCall) -> dict[str, Any]:
         "input": short(call.input),
         "lane": call.lane,
         "shared": call.shared,
-        "waits": call.waits_for[:200],
+        "claims": claims_told(call),
+        "unshown": max(0, len(call.claims) - MOST_CLAIMS),
+        "ticket": call.ticket,
+        "waits": call.waits_for[:_MOST_WAITS],
+        "holders": holders,
         "submitted": call.submitted,
         "started": call.started,
         "settled": call.settled,

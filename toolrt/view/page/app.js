@@ -3,6 +3,7 @@ toolrt.App = class App {
   constructor(data) {
     this.document = data;
     this.runs = data.runs.map((run) => new toolrt.Run(run));
+    for (const run of this.runs) run.waits = new toolrt.Waits(run, data.phases);
     this.moment = 0;
     this.arrows = "here";
     this.scale = this.runs.some((run) => run.hasSteps) ? "order" : "time";
@@ -49,6 +50,12 @@ toolrt.App = class App {
     const place = race ? race.indexOf(moment) : -1;
     const words = place === 0 ? "race: first" : place === 1 ? "race: second" : null;
     return { parts, race: words, words: `${parts ? "first difference; " : ""}${words ? `${words}; ` : ""}` };
+  }
+
+  // The steps of a side that have a mark.
+  marked(side) {
+    const { parting } = this.document;
+    return [...(parting ? [parting.before] : []), ...(this.raceOf(side) || [])];
   }
 
   // ---- going somewhere
@@ -186,6 +193,7 @@ toolrt.App = class App {
     };
     for (const [id, action] of Object.entries(act)) byId(id).addEventListener("click", action);
     byId("scale").value = this.scale;
+    if (this.scale === "order") byId("scale").options[0].textContent = "order of steps";
     byId("scale").addEventListener("change", (event) => { this.scale = event.target.value; this.refresh(); });
     byId("arrows").addEventListener("change", (event) => { this.arrows = event.target.value; this.refresh(); });
     byId("to-parting").hidden = !this.document.parting;

@@ -121,8 +121,9 @@ toolrt.Rows = class Rows {
     this.kept = new Map();
   }
 
-  // Has the rows from `first` to `last` there, and no others; `looks` tells what a row's looks depend on.
-  show(first, last, looks) {
+  // Has the rows from `first` to `last` there, and no others; `looks` tells what a row's looks depend on.  What changes
+  // without a new row is for `mark`, which is called when `state` of the row is no longer what it was.
+  show(first, last, looks, state = () => null, mark = null) {
     for (const [place, row] of this.kept) {
       if (place < first || place >= last || row.looks !== looks(place)) {
         row.element.remove();
@@ -133,13 +134,31 @@ toolrt.Rows = class Rows {
     for (let place = last - 1; place >= first; place -= 1) {
       let row = this.kept.get(place);
       if (!row) {
-        row = { element: this.make(place), looks: looks(place) };
+        row = { element: this.make(place), looks: looks(place), state: null };
         this.kept.set(place, row);
         this.host.insertBefore(row.element, after);
       }
       after = row.element;
+      const now = state(place);
+      if (row.state !== now) {
+        row.state = now;
+        mark(row.element, now);
+      }
     }
   }
+};
+
+// Gives `host` those children, and keeps what it has of them at the beginning and at the end: what is equal is not laid out again.
+toolrt.changed = function changed(host, children) {
+  const old = [...host.childNodes];
+  const most = Math.min(old.length, children.length);
+  let first = 0;
+  while (first < most && old[first].isEqualNode(children[first])) first += 1;
+  let last = 0;
+  while (last < most - first && old[old.length - 1 - last].isEqualNode(children[children.length - 1 - last])) last += 1;
+  for (const each of old.slice(first, old.length - last)) each.remove();
+  const after = last ? old[old.length - last] : null;
+  for (const each of children.slice(first, children.length - last)) host.insertBefore(each, after);
 };
 
 toolrt.nextTheme = function nextTheme() {

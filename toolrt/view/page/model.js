@@ -159,14 +159,6 @@ toolrt.Run = class Run {
     return span ? span[0] : null;
   }
 
-  // Those calls that `call` waits for and that have not ended.
-  blockersAt(call, seq) {
-    return call.waits.filter((index) => {
-      const other = this.callOf.get(`${call.batch.id} ${index}`);
-      return other && (other.ended === null || other.ended > seq);
-    });
-  }
-
   filesAt(seq) {
     const found = [];
     for (const [file, events] of this.files) {

@@ -9,7 +9,11 @@ toolrt.Panel = class Panel {
   drawNow() {
     const { element } = toolrt;
     const before = [...this.host.querySelectorAll(".source")].map((list) => list.scrollTop);
-    this.host.replaceChildren(...this.app.runs.map((run, side) => element("section", { "aria-label": run.name }, this.of(run, side))));
+    if (!this.sections) {
+      this.sections = this.app.runs.map((run) => element("section", { "aria-label": run.name }));
+      this.host.replaceChildren(...this.sections);
+    }
+    this.app.runs.forEach((run, side) => toolrt.changed(this.sections[side], this.of(run, side)));
     this.host.querySelectorAll(".source").forEach((list, place) => {
       list.scrollTop = before[place] || 0;
       const now = list.querySelector(".now");
@@ -30,8 +34,8 @@ toolrt.Panel = class Panel {
     ];
     const marks = this.app.marksOf(side, moment);
     if (marks.words) parts.push(element("p", { class: "changed" }, marks.words.replace(/; $/, "")));
-    this.list(parts, "Happened", run.seqsAt(moment).map((seq) => [run.events.told[seq], run.events.fields[seq]]).map(([told, fields]) => this.event(told, fields)));
-    this.list(parts, "Touched", run.touchedAt(moment).map((each) => this.access(each)));
+    this.list(parts, "Happened", run.seqsAt(moment), (seq) => this.event(run.events.told[seq], run.events.fields[seq]));
+    this.list(parts, "Touched", run.touchedAt(moment), (each) => this.access(each));
     const place = run.details.steps[moment];
     if (place) this.list(parts, "Ran from", [element("li", {}, element("code", {}, `${place[0]}  ${place[1]}`))]);
     this.source(parts, run, side, moment);
@@ -46,10 +50,10 @@ toolrt.Panel = class Panel {
     return parts;
   }
 
-  list(parts, title, items) {
+  list(parts, title, items, draw = (item) => item) {
     if (!items.length) return;
     const { element } = toolrt;
-    const shown = items.slice(0, 25);
+    const shown = items.slice(0, 25).map(draw);
     if (items.length > 25) shown.push(element("li", { class: "soft" }, `and ${(items.length - 25).toLocaleString("en")} more`));
     parts.push(element("h3", {}, title), element("ul", {}, shown.map((item) => (item instanceof Node ? item : element("li", {}, item)))));
   }
@@ -95,24 +99,24 @@ toolrt.Panel = class Panel {
 
   reasons(parts, run, moment) {
     const about = (edge, other) => `${other}, ${run.nameAt(other)}: ${edge.wakes ? "woke or began it" : ""}${edge.wakes && edge.resources.length ? ", and " : ""}${edge.resources.length ? `touched ${edge.resources.map((each) => run.resources[each]).join(", ")}` : ""}${edge.race ? " (a race: it could have come later)" : ""}`;
-    this.list(parts, "Came after step", (run.edgesTo.get(moment) || []).map((edge) => about(edge, edge.before)));
-    this.list(parts, "Before step", (run.edgesFrom.get(moment) || []).map((edge) => `${edge.after}, ${run.nameAt(edge.after)}`));
+    this.list(parts, "Came after step", run.edgesTo.get(moment) || [], (edge) => about(edge, edge.before));
+    this.list(parts, "Before step", run.edgesFrom.get(moment) || [], (edge) => `${edge.after}, ${run.nameAt(edge.after)}`);
   }
 
   choice(parts, run, moment) {
     if (!run.hasSteps) return;
     const ran = run.nameAt(moment);
-    this.list(parts, "Could have run", run.enabledAt(moment).map((name) => (name === ran ? `${name} (it did)` : name)));
+    this.list(parts, "Could have run", run.enabledAt(moment), (name) => (name === ran ? `${name} (it did)` : name));
   }
 
   memory(parts, run, moment) {
     const hidden = run.batches.length > 0;
     const all = run.memoryAt(moment).filter((each) => !hidden || each.value !== null);
-    this.list(parts, "Memory now", all.map((each) => {
+    this.list(parts, "Memory now", all, (each) => {
       const value = each.value !== null ? ` = ${each.value}` : "";
       const writer = each.written !== null ? `, written in step ${each.written}` : value ? "" : ", not written yet";
       return toolrt.element("li", { class: each.touched === moment ? "changed" : null }, `${each.resource}${value}${writer}`);
-    }));
+    });
   }
 
   state(parts, run, moment) {
@@ -137,23 +141,19 @@ toolrt.Panel = class Panel {
   queues(parts, run, seq) {
     if (!run.calls.length) return;
     const now = run.callsAt(seq);
-    this.list(parts, `Waiting: ${now.waiting.length}`, now.waiting.map((call) => {
-      const blockers = run.blockersAt(call, seq);
-      const phase = run.phaseAt(call, seq);
-      return `${toolrt.callName(call)}: ${phase === "tickets" && blockers.length ? `waits for ${blockers.join(", ")}` : this.app.document.phases[phase] || "waits"}`;
-    }));
-    this.list(parts, `Running: ${now.running.length}`, now.running.map(toolrt.callName));
-    this.list(parts, `Finished, not read: ${now.kept.length}`, now.kept.map((call) => `${toolrt.callName(call)}: ${call.outcome}`));
-    this.list(parts, `Read: ${now.read.length}`, now.read.map((call) => `${toolrt.callName(call)}: ${call.outcome}`));
+    this.list(parts, `Waiting: ${now.waiting.length}`, now.waiting, (call) => `${toolrt.callName(call)}: ${run.waits.reasonAt(call, seq)}`);
+    this.list(parts, `Running: ${now.running.length}`, now.running, (call) => toolrt.callName(call));
+    this.list(parts, `Finished, not read: ${now.kept.length}`, now.kept, (call) => `${toolrt.callName(call)}: ${call.outcome}`);
+    this.list(parts, `Read: ${now.read.length}`, now.read, (call) => `${toolrt.callName(call)}: ${call.outcome}`);
   }
 
   files(parts, run, seq) {
     const { element } = toolrt;
     const doing = { "file.read": "read", "file.mutation_began": "being changed", "file.mutation_ended": "changed" };
-    this.list(parts, "Files", run.filesAt(seq).map((each) => element(
+    this.list(parts, "Files", run.filesAt(seq), (each) => element(
       "li", { class: each.seq === seq ? "changed" : null },
       `${each.file}: ${doing[each.kind] || each.kind} by call ${each.call}`, each.version ? element("span", { class: "soft mono" }, ` ${each.version}`) : null,
-    )));
+    ));
   }
 
   picked(parts, run, side) {
@@ -163,6 +163,7 @@ toolrt.Panel = class Panel {
     parts.push(element("h3", {}, `Call ${call.index}`), element("p", {}, `${call.name}, id ${call.id}: ${call.outcome || "no result"}`));
     const shown = [["input", call.input], ["error", call.error], ["content", call.content]].filter(([, value]) => value !== null && value !== undefined);
     for (const [title, value] of shown) parts.push(element("div", { class: "soft" }, title), element("pre", { class: "mono" }, toolrt.written(value)));
-    if (call.waits.length) parts.push(element("p", {}, `It had to wait for calls ${call.waits.join(", ")}.`));
+    parts.push(element("p", {}, `It ${run.waits.claims(call)}${call.lane === null ? "" : `, in lane ${call.lane}`}.`));
+    if (call.waits.length) parts.push(element("p", {}, `It had to wait for ${run.waits.holders(call, run.waits.directOf(call))}.`));
   }
 };

@@ -93,18 +93,32 @@ toolrt.StepsView = class StepsView {
     const view = this.scroll;
     const first = Math.max(0, Math.floor((view.scrollTop - this.head) / this.rowHeight) - this.overscan);
     const last = Math.min(this.run.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + this.overscan);
-    this.drawHeads();
     const size = `${this.rowHeight} ${this.columnWidth} ${this.left}`;
+    this.drawHeads(size);
     const now = this.app.momentOf(this.side);
-    this.shown.show(first, last, (moment) => `${size} ${Math.sign(moment - now)} ${this.app.marksOf(this.side, moment).words}`);
+    this.shown.show(
+      first, last, (moment) => `${size} ${this.app.marksOf(this.side, moment).words}`,
+      (moment) => Math.sign(moment - now), (row, place) => this.mark(row, place),
+    );
     this.drawArrows(first, last);
     this.app.drawn += 1;
   }
 
-  drawHeads() {
+  // Says of a row whether it is before the present step, that step (0) or after it.
+  mark(row, place) {
+    row.classList.toggle("here", place === 0);
+    row.classList.toggle("later", place > 0);
+    row.setAttribute("aria-selected", String(place === 0));
+    if (place === 0) row.id = `here-${this.side}`;
+    else row.removeAttribute("id");
+  }
+
+  drawHeads(size) {
     const { element, placed } = toolrt;
     const from = Math.max(0, Math.floor((this.scroll.scrollLeft - this.left) / this.columnWidth));
     const to = Math.min(this.run.columns.length, from + Math.ceil(this.scroll.clientWidth / this.columnWidth) + 2);
+    if (this.headLooks === `${size} ${from} ${to}`) return;
+    this.headLooks = `${size} ${from} ${to}`;
     const heads = [placed(element("div", { class: "number", role: "columnheader" }, this.run.hasSteps ? "step" : "event"), { left: 0, width: 52 })];
     if (this.run.hasTime) heads.push(placed(element("div", { class: "number", role: "columnheader" }, "time"), { left: 52, width: 76 }));
     for (let column = from; column < to; column += 1) {
@@ -120,10 +134,7 @@ toolrt.StepsView = class StepsView {
     const { element, placed } = toolrt;
     const run = this.run;
     const marks = this.app.marksOf(this.side, moment);
-    const here = moment === this.app.momentOf(this.side);
     const classes = ["row"];
-    if (here) classes.push("here");
-    if (moment > this.app.momentOf(this.side)) classes.push("later");
     if (run.preempting.has(moment)) classes.push("preempts");
     if (marks.race) classes.push("race");
     if (marks.parts) classes.push("parts");
@@ -142,9 +153,7 @@ toolrt.StepsView = class StepsView {
       {
         class: classes.join(" "),
         role: "row",
-        id: here ? `here-${this.side}` : null,
         "aria-rowindex": moment + 2,
-        "aria-selected": here ? "true" : "false",
         "data-moment": moment,
       },
       placed(element("div", { class: "number", role: "rowheader" }, tall ? String(moment) : ""), { left: 0, width: 52 }),
@@ -203,9 +212,13 @@ toolrt.StepsView = class StepsView {
     }
     const race = this.app.raceOf(this.side);
     if (race) drawn.push(...this.arrow(race[0], race[1], "race"));
-    toolrt.placed(overlay, { left: 0, top: this.head });
+    if (!drawn.length && !overlay.firstChild) return;
+    // As high as what is in view: a picture as high as ten thousand rows takes long to paint.
+    const top = first * this.rowHeight;
+    toolrt.placed(overlay, { left: 0, top: this.head + top });
+    overlay.setAttribute("viewBox", `0 ${top} ${this.width} ${Math.max(1, (last - first) * this.rowHeight)}`);
     overlay.setAttribute("width", this.width);
-    overlay.setAttribute("height", Math.max(1, this.run.length * this.rowHeight));
+    overlay.setAttribute("height", Math.max(1, (last - first) * this.rowHeight));
     overlay.replaceChildren(...drawn);
   }
 
