@@ -26,3 +26,10 @@ def panel(tab: Any, title: str, side: int = 0) -> list[str]:
         if heading.text_content() == title
         for text in heading.locator("+ ul > li").all_text_contents()
     ]
+
+
+def table(tab: Any, title: str, side: int = 0) -> list[list[str]]:
+    """Give the rows of one table of the panel, without its head."""
+    section = tab.locator("#panel > section").nth(side)
+    rows = section.get_by_role("table", name=title).locator("tbody tr").all()
+    return [row.locator("th, td").all_text_contents() for row in rows]

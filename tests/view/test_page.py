@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.view import _traces as traces
-from tests.view._tabs import at, here, panel
+from tests.view._tabs import at, here, panel, table
 from tests.view.conftest import Open
 from toolrt import view
 from toolrt.trace import Trace
@@ -16,16 +16,17 @@ from toolrt.trace import Trace
 def test_steps_go_forward_and_back_with_what_was_so(opened: Open) -> None:
     """At each step the panel says what ran, what it touched, and what the cell held from then on."""
     tab = opened(view.show(traces.recorded("lost")))
-    for value in (["x = 0"], ["x = 0"], ["x = 1, written in step 3"]):
+    for moment, row in ((1, ["x", "0", ""]), (2, ["x", "0", ""]), (3, ["x", "0 -> 1", "this step"])):
         tab.keyboard.press("ArrowRight")
-        tab.locator(f'#panel li:text-is("{value[0]}")').wait_for()
-        assert panel(tab, "Memory now") == value
+        tab.locator("#panel h2", has_text=f"step {moment},").wait_for()
+        assert table(tab, "Memory now") == [row]
     assert here(tab) == 3
-    assert panel(tab, "Touched")[0].startswith("writes x = 1")
+    assert panel(tab, "Touched")[0].startswith("writes x 0 -> 1")
     assert panel(tab, "Could have run") == ["main.1 (it did)", "main.0"]
     tab.keyboard.press("ArrowLeft")
     at(tab, 2)
-    assert panel(tab, "Memory now") == ["x = 0"]
+    tab.locator("#panel h2", has_text="step 2,").wait_for()
+    assert table(tab, "Memory now") == [["x", "0", ""]]
 
 
 def test_every_way_to_step_goes_there(opened: Open) -> None:
@@ -101,8 +102,8 @@ def test_state_shows_what_a_merge_changed(opened: Open) -> None:
     tab = opened(view.show(trace))
     merged = trace.of_kind("lane.merged")[0]
     tab.evaluate("moment => { toolrt.app.goTo(moment); toolrt.app.panel.drawNow(); }", merged.step)
-    state = tab.locator("#panel h3", has_text="State of").locator("+ ul > li").all_text_contents()
-    assert state == ["total = 2 (was 0)"]
+    state = tab.locator("#panel h3", has_text="State of").locator("+ table tbody tr").locator("th, td")
+    assert state.all_text_contents() == ["total", "0 -> 2"]
 
 
 def test_files_show_who_has_changed_them(opened: Open) -> None:

@@ -175,7 +175,7 @@ def _call(call: DrawnCall, holders: list[list[int]]) -> dict[str, Any]:
 
 def _details(trace: Trace, resources: _TextTable) -> dict[str, Any]:
     """Where each step ran and what cells held, as the notes have it; nothing where they are odd."""
-    found: dict[str, Any] = {"steps": {}, "accesses": {}, "sources": {}}
+    found: dict[str, Any] = {"steps": {}, "accesses": {}, "sources": {}, "stops": _stops(None)}
     details = trace.notes.get("details")
     if not isinstance(details, Mapping):
         return found
@@ -207,6 +207,30 @@ def _details(trace: Trace, resources: _TextTable) -> dict[str, Any]:
                     None if value is None else short_text(value, 200),
                 ]
                 found["accesses"].setdefault(str(step), []).append(entry)
+    found["stops"] = _stops(details.get("stops"))
+    return found
+
+
+def _stops(stops: Any) -> dict[str, Any]:
+    """Where each task stopped at the end of its step, and what tasks waited for; nothing where the notes are odd."""
+    found: dict[str, Any] = {"frames": [], "steps": {}, "waits": []}
+    frames, steps, waits = (
+        stops.get(part) if isinstance(stops, Mapping) else None for part in ("frames", "steps", "waits")
+    )
+    for frame in frames if isinstance(frames, list) else ():
+        match frame:
+            case [str() as where, str() as function, str() as text]:
+                found["frames"].append([short_text(where, 120), one_line(function, 80), one_line(text, 160)])
+            case _:
+                found["frames"].append(["?", "", ""])
+    for step, places in steps.items() if isinstance(steps, Mapping) else ():
+        if isinstance(places, list):
+            known = [place for place in places if type(place) is int and 0 <= place < len(found["frames"])]
+            found["steps"][str(step)] = known
+    for wait in waits if isinstance(waits, list) else ():
+        match wait:
+            case [int() as step, str() as task, str() as words]:
+                found["waits"].append([step, one_line(task, 80), one_line(words, 160)])
     return found
 
 

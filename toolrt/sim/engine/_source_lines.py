@@ -27,6 +27,7 @@ from toolrt import probe
 from toolrt._plain import frozen, plain, stable_text
 from toolrt.probe import Resource
 from toolrt.sim._trio_internals import Primitives
+from toolrt.sim.engine._waiting import waited_for
 
 __all__ = ["SourceLine", "SourceLines"]
 
@@ -43,6 +44,12 @@ _MOST_OF_A_VALUE = 200
 # Of each file so many lines are kept, and so many on either side of one that a step stood on.
 _MOST_LINES = 200
 _AROUND = 2
+
+# Of a task that waits so many frames are kept, the innermost ones.
+_MOST_FRAMES = 12
+
+# Of so many tasks is noted at each step what they wait for.
+_MOST_WAITING = 20
 
 _NO_VALUE = object()
 
@@ -81,6 +88,14 @@ class SourceLines(trio.abc.Instrument):
         self.values: dict[tuple[int, Resource, bool], str] = {}
         #: The function of each task that has stepped, by the task's path; those without a name are left out.
         self.functions: dict[str, str] = {}
+        #: For each step the program's lines where its task has stopped, outermost first; none when it has ended.
+        self.stops: dict[int, list[SourceLine]] = {}
+        #: What a task that cannot run waits for after a step, by the step and the task's path, where that is new.
+        self.waits: dict[tuple[int, str], str] = {}
+        # The stopped tasks with what each waits for, and whether that names tasks: then it may change while it waits.
+        self._stopped: dict[Task, tuple[str, bool]] = {}
+        # After which step that was noted last: when all is over, tasks are cancelled without further steps.
+        self._noted = -1
         #: What the program calls a thing that a task has made, where a step touched it first.
         self.variables: dict[Resource, str] = {}
         # Attributes that the running step stores to, whose values are there when it is over.
@@ -101,9 +116,12 @@ class SourceLines(trio.abc.Instrument):
         """Note where `task` goes on."""
         # A task that is not the program's has its place taken by the next step's.
         self.of_steps.pop(len(self._steps), None)
+        self.stops.pop(len(self._steps), None)
         self._note_where(task)
         assert self._things is not None
         if task in self._things.actors:
+            self._note_waits()
+            self._stopped.pop(task, None)
             # Trio names a task by its function's module and qualified name.
             function = task.name.rpartition(".")[2]
             if function.isidentifier():
@@ -113,6 +131,9 @@ class SourceLines(trio.abc.Instrument):
         """Note where `task` has come to, if it began nowhere: the first step of a program."""
         if len(self._steps) not in self.of_steps:
             self._note_where(task)
+        assert self._things is not None
+        if task in self._things.actors:
+            self._note_stop(task)
         if self._stored:
             self.is_noting = True
             try:
@@ -127,6 +148,43 @@ class SourceLines(trio.abc.Instrument):
             if not _is_passed_over(frame):
                 self.of_steps[len(self._steps)] = _place(frame, line)
                 break
+
+    def _note_stop(self, task: Task) -> None:
+        ended = getattr(task.coro, "cr_frame", None) is None
+        frames = () if ended else task.iter_await_frames()
+        own = [(frame, line) for frame, line in frames if not _is_passed_over(frame)]
+        self.stops[len(self._steps)] = [_place(frame, line) for frame, line in own[-_MOST_FRAMES:]]
+        if not ended:
+            self._stopped[task] = ("", True)
+
+    def _note_waits(self) -> None:
+        """Note what tasks wait for, before the next step: by now a nursery's children have their names."""
+        if self._noted == len(self._steps) - 1:
+            return
+        self._noted = len(self._steps) - 1
+        for task, (words, may_change) in list(self._stopped.items())[:_MOST_WAITING]:
+            if not may_change:
+                continue
+            asked: list[Any] = []
+
+            def name_of(other: Any, asked: list[Any] = asked) -> str | None:
+                asked.append(other)
+                return self._path_of(other)
+
+            self.is_noting = True
+            try:
+                # To ask a lock who holds it is no step of the program's.
+                now, _ = waited_for(task, name_of)
+            finally:
+                self.is_noting = False
+            self._stopped[task] = (now, bool(asked))
+            path = self._path_of(task)
+            if now != words and path is not None:
+                self.waits[self._noted, path] = now
+
+    def _path_of(self, task: Any) -> str | None:
+        things = self._things
+        return things.actor_of(task).name if things is not None and task in things.actors else None
 
     def note(self, resource: Resource, write: bool) -> None:
         """Note where the running step touches `resource`."""
@@ -182,13 +240,36 @@ class SourceLines(trio.abc.Instrument):
         for (step, resource, write), place in self.of_accesses.items():
             value = self.values.get((step, resource, write))
             accesses.append([step, plain(resource), write, str(place), place.text, value])
-        details = {"steps": steps, "accesses": accesses, "functions": self.functions, "sources": self._sources()}
-        return {"details": details}
+        return {
+            "details": {
+                "steps": steps,
+                "accesses": accesses,
+                "functions": self.functions,
+                "sources": self._sources(),
+                "stops": self._stops(),
+            }
+        }
+
+    def _stops(self) -> dict[str, Any]:
+        """Give where tasks stopped: each line once, by step the places of its lines, and what tasks waited for."""
+        frames: dict[SourceLine, int] = {}
+        steps = {
+            str(step): [frames.setdefault(line, len(frames)) for line in lines]
+            for step, lines in sorted(self.stops.items())
+            if step < len(self._steps)
+        }
+        waits = [[step, path, words] for (step, path), words in self.waits.items()]
+        return {
+            "frames": [[str(line), line.function, line.text] for line in frames],
+            "steps": steps,
+            "waits": waits,
+        }
 
     def _sources(self) -> dict[str, list[list[Any]]]:
         """Give the lines of the program that steps stood on, by file, with some around each; two of one name: none."""
         wanted: dict[str, set[int]] = {}
-        for place in (*self.of_steps.values(), *self.of_accesses.values()):
+        stopped = (line for lines in self.stops.values() for line in lines)
+        for place in (*self.of_steps.values(), *self.of_accesses.values(), *stopped):
             wanted.setdefault(place.path, set()).update(range(place.line - _AROUND, place.line + _AROUND + 1))
         found: dict[str, list[list[Any]]] = {}
         named: dict[str, str] = {}

@@ -16,7 +16,7 @@ from trio.lowlevel import Task
 from toolrt.sim import _trio_internals
 from toolrt.sim._paths import key_of_path
 
-__all__ = ["waits_for"]
+__all__ = ["waited_for", "waits_for"]
 
 _TRIO_HOME = PurePath(trio.__file__).parent
 _SIM_HOME = PurePath(__file__).parent
@@ -29,6 +29,12 @@ _HIDDEN = (PurePath(_trio_internals.__file__).parent, _SIM_HOME.parent / "progra
 
 def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: bool) -> str:
     """Say what `task` waits for and where; `name_of` gives the path of a task of the program."""
+    words, place = waited_for(task, name_of)
+    return ("its turn (it can run)" if runnable else words) + place
+
+
+def waited_for(task: Task, name_of: Callable[[object], str | None]) -> tuple[str, str]:
+    """Say what a parked task waits for, and where: " at file.py:7", or "" when it is nowhere in the program."""
     own: list[tuple[FrameType, int]] = []
     trios: list[FrameType] = []
     for frame, line in task.iter_await_frames():
@@ -41,8 +47,7 @@ def waits_for(task: Task, name_of: Callable[[object], str | None], runnable: boo
             own.append((frame, line))
             trios.clear()
     place = f" at {PurePath(own[-1][0].f_code.co_filename).name}:{own[-1][1]}" if own else ""
-    what = "its turn (it can run)" if runnable else _in_words(trios, name_of, task, own[-1][0] if own else None)
-    return what + place
+    return _in_words(trios, name_of, task, own[-1][0] if own else None), place
 
 
 def _in_words(

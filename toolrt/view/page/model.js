@@ -60,13 +60,29 @@ toolrt.Run = class Run {
     this.values = new Map();
     for (const [step, accesses] of Object.entries(this.details.accesses)) {
       for (const [code, , , value] of accesses) {
-        if (value === null) continue;
         const [write, last] = [(code & 1) === 1, (this.values.get(code >> 1) || []).at(-1)];
+        // After a write whose value is unknown, nothing is known.
+        if (value === null && !write) continue;
         // What a step wrote is there when it is over, whatever it read as well.
         if (write || !last || !last.write || last.step !== Number(step)) Run.into(this.values, code >> 1, { step: Number(step), value, write });
       }
     }
     for (const list of this.values.values()) list.sort((one, other) => one.step - other.step);
+    this.collectStops();
+  }
+
+  // Where the task of a column stopped, and what it waited for, in the order of steps.
+  collectStops() {
+    this.stops = new Map();
+    this.taskWaits = new Map();
+    const { frames, steps, waits } = this.details.stops;
+    const byStep = (one, other) => one.step - other.step;
+    for (const [key, places] of Object.entries(steps)) {
+      const step = Number(key);
+      if (step < this.length) Run.into(this.stops, this.columnAt(step), { step, frames: places.map((place) => frames[place]) });
+    }
+    for (const [step, task, words] of waits) Run.into(this.taskWaits, task, { step, words });
+    for (const list of [...this.stops.values(), ...this.taskWaits.values()]) list.sort(byStep);
   }
 
   // ---- moments
@@ -125,6 +141,7 @@ toolrt.Run = class Run {
         where: entry ? entry[1] : null,
         line: entry ? entry[2] : null,
         value: entry ? entry[3] : null,
+        old: this.valueBefore(code >> 1, moment),
       };
     });
   }
@@ -184,6 +201,25 @@ toolrt.Run = class Run {
     return found;
   }
 
+  // Each task that has stepped and has not ended: where it stands, and what it waits for unless it can run.
+  tasksAt(moment) {
+    const found = [];
+    const next = moment + 1 < this.length ? new Set(this.enabledAt(moment + 1)) : new Set();
+    for (const [column, stops] of this.stops) {
+      const last = toolrt.lastUpTo(stops, moment, (stop) => stop.step);
+      if (last < 0 || !stops[last].frames.length) continue;
+      const task = this.columns[column].split(" ")[0];
+      const waits = this.taskWaits.get(task) || [];
+      const wait = waits[toolrt.lastUpTo(waits, moment, (entry) => entry.step)];
+      const runs = next.has(task);
+      // Of very many that can run not all are listed.
+      const unknown = !runs && this.steps.more[moment + 1] !== undefined;
+      found.push({ column, ...stops[last], runs, unknown, words: wait && wait.step >= stops[last].step ? wait.words : null });
+    }
+    return found.sort((one, other) => one.column - other.column);
+  }
+
+  // What each resource held when the step was over, and what it held before: null where that is unknown.
   memoryAt(moment) {
     const found = [];
     for (const [resource, touches] of this.resourceTouches) {
@@ -191,15 +227,31 @@ toolrt.Run = class Run {
       if (last < 0) continue;
       let writer = last;
       while (writer >= 0 && !touches[writer].write) writer -= 1;
-      const values = this.values.get(resource) || [];
-      const known = toolrt.lastUpTo(values, moment, (entry) => entry.step);
+      const written = writer >= 0 ? touches[writer].step : null;
       found.push({
         resource: this.resources[resource],
-        value: known >= 0 ? values[known].value : null,
-        written: writer >= 0 ? touches[writer].step : null,
+        value: this.valueAt(resource, moment),
+        changed: written === moment,
+        old: written === moment ? this.valueBefore(resource, moment) : null,
+        written,
         touched: touches[last].step,
       });
     }
     return found;
+  }
+
+  valueAt(resource, moment) {
+    const values = this.values.get(resource) || [];
+    const last = toolrt.lastUpTo(values, moment, (entry) => entry.step);
+    return last >= 0 ? values[last].value : null;
+  }
+
+  // What it held when the step began; what the step read before it wrote tells that too.
+  valueBefore(resource, moment) {
+    const values = this.values.get(resource) || [];
+    const last = toolrt.lastUpTo(values, moment - 1, (entry) => entry.step);
+    const first = values[last + 1];
+    if (first && first.step === moment && !first.write) return first.value;
+    return last >= 0 ? values[last].value : null;
   }
 };

@@ -4,6 +4,13 @@ toolrt.Panel = class Panel {
     this.host = host;
     this.app = app;
     this.draw = toolrt.oncePerFrame(() => this.drawNow());
+    host.addEventListener("click", (event) => {
+      const link = event.target.closest("[data-go]");
+      if (!link) return;
+      // The button goes as the panel is drawn again, so that the focus has to have another place.
+      app.views[0].scroll.focus({ preventScroll: true });
+      app.goTo(Number(link.dataset.go));
+    });
   }
 
   drawNow() {
@@ -30,18 +37,18 @@ toolrt.Panel = class Panel {
     const over = this.app.moment > moment ? " (it ended here)" : "";
     const parts = [
       element("h2", {}, `${this.app.runs.length > 1 ? `${run.name}: ` : ""}${run.hasSteps ? "step" : "event"} ${moment}, ${run.nameAt(moment)}${over}`),
-      element("p", { class: "soft" }, toolrt.seconds(run.timeAt(moment))),
     ];
+    if (run.hasTime) parts.push(element("p", { class: "soft" }, toolrt.seconds(run.timeAt(moment))));
     const marks = this.app.marksOf(side, moment);
     if (marks.words) parts.push(element("p", { class: "changed" }, marks.words.replace(/; $/, "")));
     this.list(parts, "Happened", run.seqsAt(moment), (seq) => this.event(run.events.told[seq], run.events.fields[seq]));
     this.list(parts, "Touched", run.touchedAt(moment), (each) => this.access(each));
+    this.memory(parts, run, moment);
     const place = run.details.steps[moment];
-    if (place) this.list(parts, "Ran from", [element("li", {}, element("code", {}, `${place[0]}  ${place[1]}`))]);
-    this.source(parts, run, side, moment);
+    if (!this.source(parts, run, side, moment) && place) this.list(parts, "Ran from", [place], ([where, line]) => element("li", {}, element("code", {}, `${where}  ${line}`)));
+    this.tasks(parts, run, moment);
     this.reasons(parts, run, moment);
     this.choice(parts, run, moment);
-    this.memory(parts, run, moment);
     const seq = run.seqAt(moment);
     this.state(parts, run, moment);
     this.queues(parts, run, seq);
@@ -68,8 +75,9 @@ toolrt.Panel = class Panel {
 
   access(each) {
     const { element } = toolrt;
-    const text = `${each.write ? "writes" : "reads"} ${each.resource}${each.value === null ? "" : ` = ${each.value}`}`;
-    return element("li", {}, text, each.line ? element("div", { class: "soft mono" }, `${each.where}  ${each.line}`) : null);
+    const before = each.write && each.old !== null && each.value !== null ? `${each.old} -> ` : "";
+    const value = each.value === null ? "" : before ? ` ${before}${each.value}` : ` = ${each.value}`;
+    return element("li", {}, `${each.write ? "writes" : "reads"} ${each.resource}${value}`, each.line ? element("div", { class: "soft mono" }, `${each.where}  ${each.line}`) : null);
   }
 
   // The lines that steps ran from or touched something on, with some around each; those of this step and of the race.
@@ -77,7 +85,7 @@ toolrt.Panel = class Panel {
     const { element } = toolrt;
     const now = new Set(run.placesAt(moment));
     const file = [...now].map((place) => place.slice(0, place.lastIndexOf(":"))).find((name) => run.details.sources[name]);
-    if (file === undefined) return;
+    if (file === undefined) return false;
     const race = this.app.raceOf(side) || [];
     const marks = race.map((step) => new Set(run.placesAt(step)));
     const indents = run.details.sources[file].filter(([, text]) => text.trim()).map(([, text]) => text.length - text.trimStart().length);
@@ -95,6 +103,21 @@ toolrt.Panel = class Panel {
       items.push(element("li", { class: classes || null, "aria-current": now.has(place) ? "step" : null }, element("span", {}, String(line)), tags, code));
     }
     parts.push(element("h3", {}, `Source: ${file}`), element("ol", { class: "source mono", tabindex: 0, "aria-label": `Lines of ${file}` }, items));
+    return true;
+  }
+
+  // Where each task stands after this step; of one that waits the whole stack, with what it waits for.
+  tasks(parts, run, moment) {
+    const { element } = toolrt;
+    this.list(parts, "Tasks after this step", run.tasksAt(moment), (task) => {
+      const does = task.unknown ? "not known whether it can run" : task.runs ? "can run" : task.words ? `waits for ${task.words}` : "waits";
+      const since = task.runs || task.step === moment ? [] : [", since ", this.link(task.step)];
+      const shown = task.runs ? task.frames.slice(-1) : task.frames;
+      return element(
+        "li", { class: "task" }, element("strong", {}, run.columns[task.column]), ` ${does}`, since,
+        element("ol", { class: "stack mono" }, shown.map(([where, called, text]) => element("li", {}, element("span", { class: "soft" }, `${where} ${called} `), text))),
+      );
+    });
   }
 
   reasons(parts, run, moment) {
@@ -112,23 +135,59 @@ toolrt.Panel = class Panel {
   memory(parts, run, moment) {
     const hidden = run.batches.length > 0;
     const all = run.memoryAt(moment).filter((each) => !hidden || each.value !== null);
-    this.list(parts, "Memory now", all, (each) => {
-      const value = each.value !== null ? ` = ${each.value}` : "";
-      const writer = each.written !== null ? `, written in step ${each.written}` : value ? "" : ", not written yet";
-      return toolrt.element("li", { class: each.touched === moment ? "changed" : null }, `${each.resource}${value}${writer}`);
-    });
+    const known = all.some((each) => each.value !== null);
+    // What has a value comes first; of too many, what has just changed.
+    const rank = (each) => (all.length > 25 && each.changed ? 0 : each.value !== null ? 1 : 2);
+    all.sort((one, other) => rank(one) - rank(other));
+    this.table(parts, "Memory now", ["Name", ...(known ? ["Value"] : []), "Written in"], all, (each) => ({
+      changed: each.changed,
+      cells: [
+        each.resource,
+        ...(known ? [this.change(each.changed, each.old, each.value)] : []),
+        each.written === null ? "" : each.written === moment ? "this step" : this.link(each.written),
+      ],
+    }));
+  }
+
+  // "100 -> 50" where the step changed it, else what it holds; "?" is unknown.
+  change(changed, old, value) {
+    const { element } = toolrt;
+    const holds = (each) => (each === null ? "?" : each);
+    if (!changed) return value === null ? "" : value;
+    if (old === null && value === null) return "";
+    return [element("span", { class: "soft" }, holds(old)), " -> ", element("strong", {}, holds(value))];
+  }
+
+  link(moment) {
+    return toolrt.element("button", { type: "button", class: "go", "data-go": moment }, `step ${moment}`);
+  }
+
+  table(parts, title, heads, items, make) {
+    if (!items.length) return;
+    const { element } = toolrt;
+    const shown = items.slice(0, 25).map(make).map(({ changed, cells: [name, ...cells] }) => element(
+      "tr", { class: changed ? "changed" : null },
+      element("th", { scope: "row" }, name), cells.map((cell) => element("td", {}, ...[cell].flat())),
+    ));
+    parts.push(element("h3", {}, title), element(
+      "table", { "aria-label": title },
+      element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
+      element("tbody", {}, shown),
+    ));
+    if (items.length > 25) parts.push(element("p", { class: "soft" }, `and ${(items.length - 25).toLocaleString("en")} more`));
   }
 
   state(parts, run, moment) {
-    const { element } = toolrt;
+    const written = (value) => (value === undefined || value === null ? "none" : toolrt.written(value));
     for (const { batch, state, before, seq: at } of run.statesAt(moment)) {
-      const values = Panel.valuesOf(state);
-      const old = before === null ? {} : Panel.valuesOf(before);
-      const items = Object.entries(values).map(([key, value]) => {
-        const changed = before !== null && toolrt.written(value) !== toolrt.written(old[key]);
-        return element("li", { class: changed ? "changed" : null }, `${key} = ${toolrt.written(value)}${changed ? ` (was ${toolrt.written(old[key] ?? null)})` : ""}`);
+      const [values, old] = [Panel.valuesOf(state), before === null ? {} : Panel.valuesOf(before)];
+      const title = `State of ${batch}, as of event ${at}`;
+      const entries = Object.entries(values);
+      this.table(parts, title, ["Key", "Value"], entries, ([key, value]) => {
+        const changed = before !== null && written(value) !== written(old[key]);
+        return { changed, cells: [key, this.change(changed, written(old[key]), written(value))] };
       });
-      this.list(parts, `State of ${batch}, as of event ${at}`, items.length ? items : [element("li", { class: "soft" }, "empty")]);
+      this.list(parts, title, entries.length ? [] : ["empty"]);
     }
   }
 
