@@ -126,7 +126,7 @@ def test_issue8_35_installation_names_extras_that_exist() -> None:
     assert "nbclient" in needed
     assert "ipykernel" in needed
     assert "cyclopts" in needed
-    assert "jupyterlab" in install
+    assert "jupyterlab" in needed
     (opened,) = [command for command in _commands() if "jupyter lab" in command]
     assert (ROOT / opened.split()[-1]).is_dir()
     lowest = re.findall(r"Python (3\.\d+) or newer", TEXT)

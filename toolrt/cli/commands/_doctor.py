@@ -38,7 +38,7 @@ EXTRAS = {
     "llama_index": "agents of LlamaIndex",
     "lsp": "diagnostics of language servers",
     "mcp": "tools of MCP servers, and toolrt serve",
-    "notebooks": "the notebooks",
+    "notebooks": "JupyterLab, to open the notebooks",
     "openai": "batches for the OpenAI SDK",
     "openai_agents": "tools for the OpenAI Agents SDK",
     "otel": "spans and metrics of OpenTelemetry",
