@@ -45,12 +45,14 @@ def done_with_values(trace: Trace) -> list[str]:
 
 
 def _told(accesses: Sequence[Access], mine: Sequence[_Entry], before: Mapping[str, str | None]) -> list[str]:
-    """Tell what is written first, then what is only read."""
+    """Tell what has a known value first, a lock's state last; of each what is written before what is only read."""
     values = {(resource, write): value for resource, write, value in mine}
     read = {access.resource for access in accesses if not access.write}
     written = {access.resource for access in accesses if access.write}
+    known = {resource for (resource, _), value in values.items() if value is not None}
+    valued = {access.resource for access in accesses if stable_text(plain(access.resource)) in known}
     told = []
-    for access in sorted(accesses, key=lambda access: not access.write):
+    for access in sorted(accesses, key=lambda access: (access.resource not in valued, not access.write)):
         resource = access.resource
         if not access.write and resource in written:
             continue

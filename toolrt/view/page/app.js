@@ -12,6 +12,7 @@ toolrt.App = class App {
     this.drawn = 0;
     this.playing = null;
     this.length = Math.max(1, ...this.runs.map((run) => run.length));
+    this.shown = this.runs.map((run, side) => new toolrt.Shown(run, side, this));
     this.panel = new toolrt.Panel(document.getElementById("panel"), this);
     this.start();
   }
@@ -65,6 +66,78 @@ toolrt.App = class App {
     for (const view of this.views) view.show(this.momentOf(view.side));
     this.refresh();
     this.say();
+    this.address();
+  }
+
+  // One step on or back; in the steps to one that is not left out.
+  stepBy(by) {
+    const shows = (moment) => this.view !== "steps" || this.shown.some((shown) => shown.has(moment));
+    let moment = this.moment + by;
+    while (moment >= 0 && moment < this.length && !shows(moment)) moment += by;
+    if (moment >= 0 && moment < this.length) this.goTo(moment);
+  }
+
+  // The address names the step, so that it can be sent.  A browser refuses many changes in a row: it follows at a rest.
+  address() {
+    clearTimeout(this.addressing);
+    if (!this.ready) return;
+    this.addressing = setTimeout(() => {
+      try {
+        history.replaceState(null, "", `#step-${this.moment}`);
+      } catch {
+        // A notebook's frame has no address of its own.
+      }
+    }, 250);
+  }
+
+  // Goes to the step that the address names, and says whether it names one.
+  toAddress() {
+    const named = /^#step-(\d{1,9})$/.exec(location.hash);
+    if (named) this.goTo(Number(named[1]));
+    return Boolean(named);
+  }
+
+  // Leaves out what the choice of "Show" does not let through.
+  filter(value) {
+    const [kind, ...name] = value.split(":");
+    for (const shown of this.shown) shown.keep({ kind, name: name.join(":") });
+    const to = this.shown.some((shown) => shown.has(this.moment)) ? this.moment : this.nearestShown();
+    this.goTo(to);
+  }
+
+  nearestShown() {
+    const shows = (moment) => this.shown.some((shown) => shown.has(moment));
+    for (let by = 1; by < this.length; by += 1) {
+      for (const moment of [this.moment + by, this.moment - by]) if (shows(moment)) return moment;
+    }
+    return this.moment;
+  }
+
+  fillFilter() {
+    const { element } = toolrt;
+    const select = document.getElementById("filter");
+    const titles = { task: "Steps of one task", resource: "Steps that touch", file: "Steps in a file" };
+    const groups = Object.entries(toolrt.Shown.choices(this.runs)).filter(([, names]) => names.length > 1).map(([kind, names]) => element(
+      "optgroup", { label: titles[kind] }, names.map((name) => element("option", { value: `${kind}:${name}` }, name)),
+    ));
+    const steps = this.runs.some((run) => run.hasSteps);
+    select.replaceChildren(element("option", { value: "all" }, "all"), ...(steps ? [element("option", { value: "touching" }, "steps that touch something")] : []), ...groups);
+    select.addEventListener("change", () => this.filter(select.value));
+  }
+
+  toggleTouching() {
+    const select = document.getElementById("filter");
+    select.value = select.value === "all" ? "touching" : "all";
+    if (select.value) this.filter(select.value);
+    else select.value = "all";
+  }
+
+  foldHere(all) {
+    const side = this.views[0].side;
+    if (this.view !== "steps") return;
+    if (all) this.shown.forEach((shown) => { shown.folded.clear(); shown.version += 1; });
+    else this.views[0].foldColumn(this.runs[side].columnAt(this.momentOf(side)));
+    this.refresh();
   }
 
   pick(side, call, go = true) {
@@ -114,7 +187,7 @@ toolrt.App = class App {
     if (this.moment >= this.length - 1) this.goTo(0);
     this.playing = setInterval(() => {
       if (this.moment >= this.length - 1) this.play(false);
-      else this.goTo(this.moment + 1);
+      else this.stepBy(1);
     }, 500);
   }
 
@@ -156,6 +229,7 @@ toolrt.App = class App {
     }));
     for (const tab of document.getElementById("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.view === name));
     document.getElementById("scale-label").hidden = name !== "calls";
+    document.getElementById("filter-label").hidden = name !== "steps";
     document.getElementById("zoom").hidden = document.getElementById("arrows-label").hidden = name === "table";
     for (const view of this.views) {
       if (view.drawNow) view.drawNow();
@@ -185,7 +259,7 @@ toolrt.App = class App {
     slider.max = String(this.length - 1);
     slider.addEventListener("input", () => this.goTo(Number(slider.value)));
     const act = {
-      first: () => this.goTo(0), back: () => this.goTo(this.moment - 1), forward: () => this.goTo(this.moment + 1),
+      first: () => this.goTo(0), back: () => this.stepBy(-1), forward: () => this.stepBy(1),
       last: () => this.goTo(this.length - 1), play: () => this.play(this.playing === null),
       "zoom-in": () => this.zoom(1.5), "zoom-out": () => this.zoom(1 / 1.5), "zoom-fit": () => this.zoom(0),
       "to-parting": () => this.toParting(), "to-race": () => this.toRace(), theme: () => toolrt.nextTheme(),
@@ -210,8 +284,11 @@ toolrt.App = class App {
     else if (races) byId("to-race").textContent = `Next race (${races})`;
     this.explain(byId("keys"), byId("legend"));
     document.addEventListener("keydown", (event) => this.key(event));
+    this.fillFilter();
     this.open(views[0][0]);
-    if (this.document.parting) this.goTo(Math.min(this.document.parting.before, this.length - 1));
+    if (!this.toAddress() && this.document.parting) this.goTo(Math.min(this.document.parting.before, this.length - 1));
+    this.ready = true;
+    window.addEventListener("hashchange", () => this.toAddress());
   }
 
   zoom(factor) {
@@ -225,13 +302,13 @@ toolrt.App = class App {
     if (target.closest("button, input") && (event.key === " " || event.key === "Enter")) return;
     const tabs = [...document.getElementById("tabs").children];
     const actions = {
-      ArrowRight: () => this.goTo(this.moment + 1), ArrowLeft: () => this.goTo(this.moment - 1),
-      ArrowDown: () => (this.view === "calls" ? this.nextCall(1) : this.goTo(this.moment + 1)),
-      ArrowUp: () => (this.view === "calls" ? this.nextCall(-1) : this.goTo(this.moment - 1)),
+      ArrowRight: () => this.stepBy(1), ArrowLeft: () => this.stepBy(-1),
+      ArrowDown: () => (this.view === "calls" ? this.nextCall(1) : this.stepBy(1)),
+      ArrowUp: () => (this.view === "calls" ? this.nextCall(-1) : this.stepBy(-1)),
       Home: () => this.goTo(0), End: () => this.goTo(this.length - 1),
       " ": () => this.play(this.playing === null), "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
       0: () => this.zoom(0), d: () => this.toParting(), r: () => this.toRace(), t: () => toolrt.nextTheme(),
-      a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
+      f: () => this.toggleTouching(), c: () => this.foldHere(false), C: () => this.foldHere(true), a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
       1: () => tabs[0] && tabs[0].click(), 2: () => tabs[1] && tabs[1].click(), 3: () => tabs[2] && tabs[2].click(),
     };
     const action = actions[event.key];
@@ -252,6 +329,7 @@ toolrt.App = class App {
     const rows = [
       ["← →", "one step back, one forward"], ["↑ ↓", "the same; the call above or below in the view of calls"], ["Home End", "the first, the last"],
       ["Space", "play, pause"], ["+ − 0", "zoom in, out, fit"], ["1 2 3", "the views"], ["a", "arrows: none, of this step, all"],
+      ["f", "only steps that touch something, or all"], ["c C", "fold the column of this step, unfold all"],
       ["d", "the first difference between two schedules"], ["r", "the race; without a second schedule the next one that could go the other way"],
       ["t", "theme: auto, dark, light"], ["?", "this"],
     ];

@@ -121,11 +121,23 @@ toolrt.Run = class Run {
     return told.length ? `${told.slice(0, 3).join("; ")}${told.length > 3 ? ` and ${told.length - 3} more` : ""}` : this.steps.done[moment];
   }
 
-  // The number of characters of the longest cell.
+  // What a cell says at least: its first access without the verb, or the line that it ran from.
+  static brief(words) {
+    const place = /^runs from (.+:\d+)$/.exec(words);
+    if (place) return place[1];
+    const [first] = words.split(/, (?=reads |writes |reads\+writes )/);
+    return first.replace(/ and \d+ more$/, "").replace(/^(?:reads (?=.* = )|(?:reads\+)?writes (?=.* (?:->|=) ))/, "");
+  }
+
+  // Of each column the number of characters of the longest cell, in whole and in brief.
   get longest() {
     if (this.mostLetters === undefined) {
-      this.mostLetters = 0;
-      for (let moment = 0; moment < this.length; moment += 1) this.mostLetters = Math.max(this.mostLetters, this.wordsAt(moment).length);
+      this.mostLetters = this.columns.map(() => ({ whole: 0, brief: 0 }));
+      for (let moment = 0; moment < this.length; moment += 1) {
+        const [most, words] = [this.mostLetters[this.columnAt(moment)], this.wordsAt(moment)];
+        most.whole = Math.max(most.whole, words.length);
+        most.brief = Math.max(most.brief, Run.brief(words).length);
+      }
     }
     return this.mostLetters;
   }

@@ -4,6 +4,7 @@ toolrt.StepsView = class StepsView {
     this.run = run;
     this.side = side;
     this.app = app;
+    this.shown = app.shown[side];
     this.rowHeight = 26;
     this.zoomed = false;
     this.fold = new toolrt.Fold();
@@ -11,7 +12,7 @@ toolrt.StepsView = class StepsView {
     const { element } = toolrt;
     this.heads = element("div", { class: "heads", role: "row" });
     this.rows = element("div", { class: "rows", role: "presentation" });
-    this.shown = new toolrt.Rows(this.rows, (moment) => this.row(moment));
+    this.made = new toolrt.Rows(this.rows, (row) => this.row(row));
     this.overlay = toolrt.svg("svg", { class: "overlay", "aria-hidden": "true" });
     this.sheet = element("div", { class: "sheet", role: "presentation" }, this.heads, this.rows, this.overlay);
     this.scroll = element("div", {
@@ -19,7 +20,6 @@ toolrt.StepsView = class StepsView {
       tabindex: 0,
       role: "grid",
       "aria-label": `${run.name}: steps, one column for each task`,
-      "aria-rowcount": run.length + 1,
       "aria-colcount": run.columns.length + 1,
       "aria-readonly": true,
       "aria-activedescendant": `here-${side}`,
@@ -28,7 +28,9 @@ toolrt.StepsView = class StepsView {
     this.scroll.addEventListener("scroll", this.draw, { passive: true });
     this.rows.addEventListener("click", (event) => {
       const row = event.target.closest(".row");
-      if (row) app.goTo(Number(row.dataset.moment));
+      if (!row) return;
+      this.scroll.focus({ preventScroll: true });
+      app.goTo(Number(row.dataset.moment));
     });
     this.size = new ResizeObserver(this.draw);
     this.size.observe(this.scroll);
@@ -44,61 +46,101 @@ toolrt.StepsView = class StepsView {
   }
 
   fitting() {
-    return Math.min(this.tall, Math.max(3, (this.scroll.clientHeight - this.head) / Math.max(1, this.run.length)));
+    return Math.min(this.tall, Math.max(3, (this.scroll.clientHeight - this.head) / Math.max(1, this.shown.length)));
   }
 
+  // ---- sizes
+
   layout() {
-    this.left = this.run.hasTime ? 128 : 56;
-    const all = this.scroll.clientWidth - this.left;
-    this.columnWidth = Math.max(this.app.narrow() || this.app.runs.length > 1 ? 104 : 150, Math.floor(all / Math.max(1, this.run.columns.length)));
-    const width = this.left + this.columnWidth * this.run.columns.length;
-    const dense = this.columnWidth < 150;
-    this.gap = dense ? 14 : 20;
-    this.font = `${dense ? 12 : 14}px system-ui, sans-serif`;
-    // In pixels, about: two lines where the longest text may not fit in one.
-    const room = this.columnWidth - this.gap - (dense ? 13 : 19);
-    this.tall = this.run.longest * (dense ? 6 : 7) > room ? (dense ? 32 : 40) : 26;
-    if (!this.zoomed) this.rowHeight = this.tall;
-    if (this.measured !== this.columnWidth) {
-      this.measured = this.columnWidth;
-      const font = `600 ${dense ? 12 : 14}px system-ui, sans-serif`;
-      const folds = this.run.columns.some((title) => this.fold.width(title, font) > this.columnWidth - 14);
-      this.head = folds ? (dense ? 34 : 42) : 28;
+    const asked = `${this.scroll.clientWidth} ${this.shown.version} ${this.app.narrow()}`;
+    if (this.asked !== asked) {
+      this.asked = asked;
+      this.measure();
     }
-    this.sheet.style.width = `${width}px`;
-    this.sheet.style.height = `${this.head + this.run.length * this.rowHeight}px`;
+    if (!this.zoomed) this.rowHeight = this.tall;
+    this.sheet.style.width = `${this.width}px`;
+    this.sheet.style.height = `${this.head + this.shown.length * this.rowHeight}px`;
     this.rows.style.top = `${this.head}px`;
     this.heads.style.height = `${this.head}px`;
-    this.width = width;
+  }
+
+  // Columns have the width that their texts ask for, as far as there is room; what is left over is shared out.
+  measure() {
+    const { run, shown } = this;
+    const count = run.columns.length;
+    this.left = run.hasTime ? 128 : 56;
+    const room = this.scroll.clientWidth - this.left - shown.folded.size * StepsView.FOLDED;
+    const open = Math.max(1, count - shown.folded.size);
+    const dense = room / open < 150;
+    this.dense = dense;
+    this.gap = dense ? 14 : 20;
+    this.margin = this.gap + (dense ? 13 : 19);
+    this.font = `${dense ? 12 : 14}px system-ui, sans-serif`;
+    const titled = `600 ${this.font}`;
+    const letter = dense ? 6 : 7;
+    // Of each column what it needs, for a short text in two lines, and what it would like, for the whole text in one.
+    const sizes = run.columns.map((title, column) => {
+      if (shown.folded.has(column)) return { needs: StepsView.FOLDED, likes: StepsView.FOLDED };
+      const { whole, brief } = run.longest[column];
+      const head = Math.max(...title.split(" ").map((word) => this.fold.width(word, titled))) + 16;
+      const needs = Math.min(dense ? 150 : 200, Math.max(dense ? 76 : 110, head, (brief / 2 + 3) * letter + this.margin));
+      return { needs, likes: Math.max(needs, Math.min(420, whole * letter + this.margin)) };
+    });
+    const sum = (what) => sizes.reduce((all, each) => all + each[what], 0);
+    const [all, needed, liked] = [this.scroll.clientWidth - this.left, sum("needs"), sum("likes")];
+    const share = Math.max(0, Math.min(1, (all - needed) / Math.max(1, liked - needed)));
+    const spare = Math.max(0, (all - liked) / open);
+    this.widths = sizes.map(({ needs, likes }, column) => Math.floor(needs + share * (likes - needs) + (shown.folded.has(column) ? 0 : spare)));
+    this.lefts = [];
+    let left = this.left;
+    for (const width of this.widths) {
+      this.lefts.push(left);
+      left += width;
+    }
+    this.width = left;
+    // In pixels, about: two lines where the longest text may not fit in one.
+    this.tall = run.longest.some(({ whole }, column) => !shown.folded.has(column) && whole * letter > this.widths[column] - this.margin) ? (dense ? 32 : 40) : 26;
+    const folds = run.columns.some((title, column) => !shown.folded.has(column) && this.fold.width(title, titled) > this.widths[column] - 14);
+    this.head = folds ? (dense ? 34 : 42) : 28;
     this.sheet.classList.toggle("dense", dense);
+    this.scroll.setAttribute("aria-rowcount", shown.length + 1);
+    this.looks = `${this.widths.join(" ")} ${this.head}`;
   }
 
   show(moment) {
-    if (this.head === undefined) this.layout();
-    const top = this.head + moment * this.rowHeight;
+    if (this.asked === undefined) this.layout();
+    if (moment < this.run.length && !this.shown.has(moment)) this.shown.open(moment);
+    const top = this.head + this.shown.rowOf(moment) * this.rowHeight;
     const view = this.scroll;
     if (top < view.scrollTop + this.head + this.rowHeight) view.scrollTop = top - this.head - 2 * this.rowHeight;
     else if (top + 2 * this.rowHeight > view.scrollTop + view.clientHeight) view.scrollTop = top + 3 * this.rowHeight - view.clientHeight;
     if (moment < this.run.length) {
-      const left = this.left + this.run.columnAt(moment) * this.columnWidth;
-      if (left - this.left < view.scrollLeft) view.scrollLeft = left - this.left;
-      else if (left + this.columnWidth > view.scrollLeft + view.clientWidth) view.scrollLeft = left + this.columnWidth - view.clientWidth;
+      const column = this.run.columnAt(moment);
+      const [left, right] = [this.lefts[column] - this.left, this.lefts[column] + this.widths[column]];
+      if (left < view.scrollLeft) view.scrollLeft = left;
+      else if (right > view.scrollLeft + view.clientWidth) view.scrollLeft = right - view.clientWidth;
     }
     this.draw();
   }
+
+  // ---- drawing
 
   drawNow() {
     if (!this.scroll.isConnected || this.scroll.clientHeight === 0) return;
     this.layout();
     const view = this.scroll;
     const first = Math.max(0, Math.floor((view.scrollTop - this.head) / this.rowHeight) - this.overscan);
-    const last = Math.min(this.run.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + this.overscan);
-    const size = `${this.rowHeight} ${this.columnWidth} ${this.left}`;
-    this.drawHeads(size);
+    const last = Math.min(this.shown.length, Math.ceil((view.scrollTop + view.clientHeight) / this.rowHeight) + this.overscan);
+    this.drawHeads();
     const now = this.app.momentOf(this.side);
-    this.shown.show(
-      first, last, (moment) => `${size} ${this.app.marksOf(this.side, moment).words}`,
-      (moment) => Math.sign(moment - now), (row, place) => this.mark(row, place),
+    const size = `${this.rowHeight} ${this.looks}`;
+    const momentOf = (row) => {
+      const at = this.shown.at(row);
+      return typeof at === "number" ? at : at[0];
+    };
+    this.made.show(
+      first, last, (row) => `${this.shown.at(row)} ${size} ${this.app.marksOf(this.side, momentOf(row)).words}`,
+      (row) => Math.sign(momentOf(row) - now), (row, place) => this.mark(row, place),
     );
     this.drawArrows(first, last);
     this.app.drawn += 1;
@@ -113,58 +155,78 @@ toolrt.StepsView = class StepsView {
     else row.removeAttribute("id");
   }
 
-  drawHeads(size) {
+  drawHeads() {
     const { element, placed } = toolrt;
-    const from = Math.max(0, Math.floor((this.scroll.scrollLeft - this.left) / this.columnWidth));
-    const to = Math.min(this.run.columns.length, from + Math.ceil(this.scroll.clientWidth / this.columnWidth) + 2);
-    if (this.headLooks === `${size} ${from} ${to}`) return;
-    this.headLooks = `${size} ${from} ${to}`;
+    const right = this.scroll.scrollLeft + this.scroll.clientWidth;
+    const seen = this.run.columns.map((_, column) => column).filter((column) => this.lefts[column] < right && this.lefts[column] + this.widths[column] > this.scroll.scrollLeft);
+    // What is drawn again loses the focus, so only what has changed is.
+    const looks = `${this.looks} ${seen[0]} ${seen.length}`;
+    if (this.headLooks === looks) return;
+    this.headLooks = looks;
     const heads = [placed(element("div", { class: "number", role: "columnheader" }, this.run.hasSteps ? "step" : "event"), { left: 0, width: 52 })];
     if (this.run.hasTime) heads.push(placed(element("div", { class: "number", role: "columnheader" }, "time"), { left: 52, width: 76 }));
-    for (let column = from; column < to; column += 1) {
+    for (const column of seen) {
+      const title = this.run.columns[column];
+      const folded = this.shown.folded.has(column);
       heads.push(placed(
-        element("div", { role: "columnheader", "aria-colindex": column + 2, title: this.run.columns[column] }, this.run.columns[column]),
-        { left: this.left + column * this.columnWidth, width: this.columnWidth, height: this.head },
+        element("div", { role: "columnheader", class: folded ? "folded" : null, "aria-colindex": column + 2 }, element(
+          "button", {
+            type: "button", "aria-expanded": String(!folded), "aria-label": folded ? `${title}, folded` : null,
+            title: `${title}: ${folded ? "unfold" : "fold"} this column (c)`, onclick: () => this.foldColumn(column),
+          }, folded ? "⋮" : title,
+        )),
+        { left: this.lefts[column], width: this.widths[column], height: this.head },
       ));
     }
+    const focused = [...this.heads.children].indexOf(document.activeElement && document.activeElement.parentElement);
     this.heads.replaceChildren(...heads);
+    if (focused >= 0 && heads[focused]) heads[focused].firstElementChild.focus();
   }
 
-  row(moment) {
+  foldColumn(column) {
+    this.shown.foldColumn(column);
+    this.app.refresh();
+    document.getElementById("said").textContent = `${this.run.columns[column]}: ${this.shown.folded.has(column) ? "folded" : "unfolded"}`;
+  }
+
+  row(place) {
     const { element, placed } = toolrt;
     const run = this.run;
+    const moment = this.shown.at(place);
+    if (typeof moment !== "number") return this.gapRow(place, moment);
     const marks = this.app.marksOf(this.side, moment);
     const classes = ["row"];
     if (run.preempting.has(moment)) classes.push("preempts");
     if (marks.race) classes.push("race");
     if (marks.parts) classes.push("parts");
-    const tall = this.rowHeight >= 15;
-    const wide = this.columnWidth >= 190;
+    const column = run.columnAt(moment);
+    const width = this.widths[column];
+    const tall = this.rowHeight >= 15 && !this.shown.folded.has(column);
+    const wide = width >= 260;
     const tags = [];
     if (tall && marks.parts) tags.push(element("span", { class: "tag parts" }, wide ? "first difference" : "≠"));
     if (tall && marks.race) tags.push(element("span", { class: "tag race" }, wide ? marks.race : marks.race === "race: first" ? "R1" : "R2"));
     const preempts = run.preempting.has(moment) ? "> " : "";
-    const line = this.columnWidth < 150 ? 14 : 17;
+    const line = this.dense ? 14 : 17;
     const lines = Math.max(1, Math.floor((this.rowHeight - 4) / line));
     const words = run.wordsAt(moment);
-    const column = run.columnAt(moment);
     const made = element(
       "div",
       {
         class: classes.join(" "),
         role: "row",
-        "aria-rowindex": moment + 2,
+        "aria-rowindex": place + 2,
         "data-moment": moment,
       },
-      placed(element("div", { class: "number", role: "rowheader" }, tall ? String(moment) : ""), { left: 0, width: 52 }),
-      run.hasTime ? placed(element("div", { class: "number", role: "gridcell" }, tall ? toolrt.seconds(run.timeAt(moment)) : ""), { left: 52, width: 76 }) : null,
+      placed(element("div", { class: "number", role: "rowheader" }, this.rowHeight >= 15 ? String(moment) : ""), { left: 0, width: 52 }),
+      run.hasTime ? placed(element("div", { class: "number", role: "gridcell" }, this.rowHeight >= 15 ? toolrt.seconds(run.timeAt(moment)) : ""), { left: 52, width: 76 }) : null,
       placed(
         element(
           "div",
           { class: "cell", role: "gridcell", "aria-colindex": column + 2, title: words, "aria-label": `${run.nameAt(moment)}: ${marks.words}${preempts ? "preempts; " : ""}${words}` },
-          tags, tall ? this.folded(preempts, words, lines, tags.length * (wide ? 92 : 26)) : "",
+          tags, tall ? this.folding(preempts, words, width, lines, tags.length * (wide ? 92 : 26)) : "",
         ),
-        { left: this.left + column * this.columnWidth, width: this.columnWidth - this.gap - 2 },
+        { left: this.lefts[column], width: this.right(column) - this.lefts[column] - 2 },
       ),
     );
     const cell = made.lastChild;
@@ -173,45 +235,66 @@ toolrt.StepsView = class StepsView {
       cell.classList.add("folds");
       cell.style.lineHeight = `${line}px`;
     }
-    placed(made, { top: moment * this.rowHeight, height: this.rowHeight });
+    return this.standing(made, place);
+  }
+
+  // Steps that are left out: one row, which unfolds.
+  gapRow(place, [first, last]) {
+    const { element, placed } = toolrt;
+    const count = last - first + 1;
+    const steps = toolrt.count(count, this.run.hasSteps ? "step" : "event");
+    const told = this.rowHeight < 15 ? "" : element("button", { type: "button", class: "go", title: `Show ${first} to ${last}` }, `${steps} left out`);
+    return this.standing(element(
+      "div", { class: "row gap", role: "row", "aria-rowindex": place + 2, "data-moment": first },
+      placed(element("div", { class: "number", role: "rowheader", "aria-hidden": "true" }, this.rowHeight < 15 ? "" : "⋯"), { left: 0, width: 52 }),
+      placed(element("div", { role: "gridcell" }, told), { left: this.left, width: Math.max(60, this.width - this.left) }),
+    ), place);
+  }
+
+  standing(made, place) {
+    toolrt.placed(made, { top: place * this.rowHeight, height: this.rowHeight });
     made.style.lineHeight = `${this.rowHeight}px`;
     return made;
   }
 
   // A cell ends with a whole word.  What a step only ran from may shrink to the line's number, and an access to its values.
-  folded(preempts, words, lines, taken) {
-    const place = /^runs from (.+):(\d+)$/.exec(words);
-    const values = /^(?:reads ([^,]+ = [^,]+)|(?:reads\+)?writes ([^,]+ -> [^,]+))$/.exec(words);
-    const shorter = place ? [`${place[1]}:${place[2]}`, `line ${place[2]}`] : values ? [values[1] || values[2]] : [];
-    const margin = this.gap + (this.columnWidth < 150 ? 13 : 19);
-    const text = this.fold.first([words, ...shorter].map((each) => preempts + each), this.font, this.columnWidth - margin, lines, taken);
+  folding(preempts, words, width, lines, taken) {
+    const place = /^runs from .+:(\d+)$/.exec(words);
+    const brief = toolrt.Run.brief(words);
+    const shorter = place ? [brief, `line ${place[1]}`] : [/, (?:reads|writes)/.test(words) ? `${brief} …` : brief, brief];
+    const text = this.fold.first([words, ...shorter].map((each) => preempts + each), this.font, width - this.margin, lines, taken);
     // An arrow of two letters is not torn apart.
-    return text.split(" -> ").flatMap((part, place) => (place ? [" ", toolrt.element("span", { class: "to" }, "->"), ` ${part}`] : [part]));
+    return text.split(" -> ").flatMap((part, at) => (at ? [" ", toolrt.element("span", { class: "to" }, "->"), ` ${part}`] : [part]));
   }
+
+  // ---- arrows
 
   drawArrows(first, last) {
     const drawn = [];
     const overlay = this.overlay;
     const want = this.app.arrows;
     const seen = new Set();
+    const race = this.app.raceOf(this.side);
     const add = (edge) => {
-      if (seen.has(edge) || drawn.length > 600) return;
+      // That a task's steps follow each other is plain; and what is left out has no arrow.
+      if (seen.has(edge) || drawn.length > 600 || this.run.columnAt(edge.before) === this.run.columnAt(edge.after)) return;
+      if (!this.shown.has(edge.before) || !this.shown.has(edge.after)) return;
       seen.add(edge);
-      const kind = edge.race && this.app.isShownRace(this.side, edge) ? "race" : edge.wakes ? "wakes" : "touches";
-      drawn.push(...this.arrow(edge.before, edge.after, kind));
+      if (race && race[0] === edge.before && race[1] === edge.after) return;
+      drawn.push(...this.arrow(edge.before, edge.after, edge.wakes ? "wakes" : "touches"));
     };
     if (want === "here") {
       const here = this.app.momentOf(this.side);
       for (const edge of this.run.edgesTo.get(here) || []) add(edge);
       for (const edge of this.run.edgesFrom.get(here) || []) add(edge);
     } else if (want === "all") {
-      for (let moment = first; moment < last; moment += 1) {
+      for (let row = first; row < last; row += 1) {
+        const moment = this.shown.at(row);
         for (const edge of this.run.edgesTo.get(moment) || []) add(edge);
         for (const edge of this.run.edgesFrom.get(moment) || []) add(edge);
       }
     }
-    const race = this.app.raceOf(this.side);
-    if (race) drawn.push(...this.arrow(race[0], race[1], "race"));
+    if (race && race.every((moment) => this.shown.has(moment))) drawn.push(...this.arrow(race[0], race[1], "race"));
     if (!drawn.length && !overlay.firstChild) return;
     // As high as what is in view: a picture as high as ten thousand rows takes long to paint.
     const top = first * this.rowHeight;
@@ -222,20 +305,30 @@ toolrt.StepsView = class StepsView {
     overlay.replaceChildren(...drawn);
   }
 
-  // From the side of one cell to that of the other which faces it; between columns there is room for it.
+  // Straight lines: out of the cell's side, down between two columns, and along the other step's row, where no other cell
+  // stands.  So no arrow crosses a cell.
   arrow(before, after, kind) {
     const [one, other] = [this.run.columnAt(before), this.run.columnAt(after)];
-    const right = other >= one;
-    const from = { x: this.edge(one, right), y: (before + 0.62) * this.rowHeight };
-    const to = { x: this.edge(other, one === other || !right), y: (after + 0.38) * this.rowHeight };
-    return toolrt.arrow(from, to, kind, right ? 1 : -1, one === other ? -1 : right ? 1 : -1);
+    const way = other > one ? 1 : other < one ? -1 : 0;
+    const from = { x: way < 0 ? this.lefts[one] + 2 : this.right(one), y: (this.shown.rowOf(before) + 0.62) * this.rowHeight };
+    const to = { x: way > 0 ? this.lefts[other] + 2 : this.right(other), y: (this.shown.rowOf(after) + (kind === "race" ? 0.5 : 0.38)) * this.rowHeight };
+    const down = from.x + (way || 1) * (kind === "race" ? 0.3 : 0.55) * this.gap;
+    const tip = way || -1;
+    return [
+      toolrt.svg("path", { class: `arrow ${kind}`, d: `M${from.x} ${from.y}H${down}V${to.y}H${to.x - tip * 6}` }),
+      toolrt.svg("polygon", { class: `head ${kind}`, points: `${to.x},${to.y} ${to.x - tip * 8},${to.y - 4} ${to.x - tip * 8},${to.y + 4}` }),
+    ];
   }
 
-  edge(column, right) {
-    return this.left + column * this.columnWidth + (right ? this.columnWidth - this.gap : 2);
+  // Where the cells of a column end; between columns there is room for arrows.
+  right(column) {
+    return this.lefts[column] + this.widths[column] - (this.shown.folded.has(column) ? 12 : this.gap);
   }
 
   close() {
     this.size.disconnect();
   }
 };
+
+// Pixels of a column that is folded.
+toolrt.StepsView.FOLDED = 30;
