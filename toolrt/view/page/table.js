@@ -64,7 +64,7 @@ toolrt.TableView = class TableView {
     for (let moment = first; moment < last; moment += 1) this.rows.push(this.row(moment));
     this.here = null;
     const shown = run.length ? `${first} to ${last - 1} of ${run.length}` : "nothing happened";
-    this.head = element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name))));
+    this.head = element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col", class: name === "Could run" ? "could" : null }, name))));
     const body = element("tbody", {}, this.rows);
     body.addEventListener("click", (event) => {
       const row = event.target.closest("tr");
@@ -91,7 +91,7 @@ toolrt.TableView = class TableView {
       element("th", { scope: "row" }, String(moment)),
       run.hasTime ? element("td", {}, toolrt.seconds(run.timeAt(moment))) : null,
       element("td", { class: "task" }, run.nameAt(moment)),
-      run.hasSteps ? element("td", {}, run.enabledAt(moment).join(", ")) : null,
+      run.hasSteps ? element("td", { class: "could" }, run.enabledAt(moment).join(", ")) : null,
       run.hasSteps ? element("td", {}, touched.join(", ") || "nothing") : null,
       element("td", {}, `${marks.words}${told.join("; ") || (touched.length ? "" : run.steps.done[moment])}`),
     );
