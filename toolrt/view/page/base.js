@@ -148,17 +148,22 @@ toolrt.Rows = class Rows {
   }
 };
 
-// Gives `host` those children, and keeps what it has of them at the beginning and at the end: what is equal is not laid out again.
+// Gives `host` those children, and keeps those of its own that equal one, in order: what stays is not laid out again.
 toolrt.changed = function changed(host, children) {
   const old = [...host.childNodes];
-  const most = Math.min(old.length, children.length);
-  let first = 0;
-  while (first < most && old[first].isEqualNode(children[first])) first += 1;
-  let last = 0;
-  while (last < most - first && old[old.length - 1 - last].isEqualNode(children[children.length - 1 - last])) last += 1;
-  for (const each of old.slice(first, old.length - last)) each.remove();
-  const after = last ? old[old.length - last] : null;
-  for (const each of children.slice(first, children.length - last)) host.insertBefore(each, after);
+  let next = 0;
+  for (const child of children) {
+    let found = next;
+    while (found < old.length && !old[found].isEqualNode(child)) found += 1;
+    if (found < old.length) {
+      for (; next < found; next += 1) old[next].remove();
+      next += 1;
+    } else if (next < old.length && child.nodeName === "UL" && old[next].nodeName === "UL") {
+      toolrt.changed(old[next], [...child.childNodes]);
+      next += 1;
+    } else host.insertBefore(child, old[next] || null);
+  }
+  for (; next < old.length; next += 1) old[next].remove();
 };
 
 toolrt.nextTheme = function nextTheme() {
