@@ -23,7 +23,18 @@ from toolrt.view._document import document_of
 from toolrt.view._short import one_line
 
 #: The parts of each page's script, in the order they build on each other.
-_PAGE = ("base.js", "model.js", "shown.js", "steps.js", "claims.js", "calls.js", "table.js", "panel.js", "app.js")
+_PAGE = (
+    "base.js",
+    "model.js",
+    "watch.js",
+    "shown.js",
+    "steps.js",
+    "claims.js",
+    "calls.js",
+    "table.js",
+    "panel.js",
+    "app.js",
+)
 _PLAY = ("base.js", "play.js")
 _SLIDER = ("base.js", "slider.js")
 

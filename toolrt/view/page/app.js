@@ -113,6 +113,40 @@ toolrt.App = class App {
     return this.moment;
   }
 
+  // Reads the watch expression and says on the page what is wrong with it; an empty one ends the watch.
+  watchFor(text) {
+    const field = document.getElementById("watch");
+    this.watching = null;
+    let wrong = "";
+    if (text.trim()) {
+      try {
+        this.watching = { text: text.trim(), values: this.runs.map((run) => toolrt.Watch.over(run, text)) };
+      } catch (error) {
+        wrong = error.message;
+      }
+    }
+    field.setAttribute("aria-invalid", String(Boolean(wrong)));
+    document.getElementById("watch-wrong").textContent = wrong;
+    for (const shown of this.shown) shown.version += 1;
+    this.refresh();
+    if (this.watching) document.getElementById("said").textContent = `${this.watching.text}: ${this.runs.map((_, side) => this.watchedAt(side, this.momentOf(side)).text).join(", ")}`;
+  }
+
+  // What the watch expression is after a step, and since which one.
+  watchedAt(side, moment) {
+    const values = this.watching.values[side];
+    return values[toolrt.lastUpTo(values, moment, (entry) => entry.step)];
+  }
+
+  startWatch() {
+    const field = document.getElementById("watch");
+    const known = (run) => [...run.values].filter(([, values]) => values.some((entry) => entry.value !== null)).map(([resource]) => run.resources[resource]);
+    const names = known(this.runs[0]).filter((name) => /^[\p{L}_][\p{L}\p{N}_ ]*$/u.test(name)).map((name) => name.replaceAll(" ", "."));
+    document.getElementById("watch-label").hidden = !this.runs.some((run) => known(run).length);
+    if (names.length) field.placeholder = names.length > 1 ? `${names[0]} + ${names[1]} == 100` : `${names[0]} >= 0`;
+    field.addEventListener("input", () => this.watchFor(field.value));
+  }
+
   fillFilter() {
     const { element } = toolrt;
     const select = document.getElementById("filter");
@@ -285,6 +319,7 @@ toolrt.App = class App {
     this.explain(byId("keys"), byId("legend"));
     document.addEventListener("keydown", (event) => this.key(event));
     this.fillFilter();
+    this.startWatch();
     this.open(views[0][0]);
     if (!this.toAddress() && this.document.parting) this.goTo(Math.min(this.document.parting.before, this.length - 1));
     this.ready = true;
@@ -298,6 +333,10 @@ toolrt.App = class App {
   key(event) {
     const target = event.target;
     if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
+    if (target.id === "watch") {
+      if (event.key === "Escape" || event.key === "Enter") this.views[0].scroll.focus({ preventScroll: true });
+      return;
+    }
     if (target.closest("select, summary") || (target.id === "slider" && event.key.startsWith("Arrow"))) return;
     if (target.closest("button, input") && (event.key === " " || event.key === "Enter")) return;
     const tabs = [...document.getElementById("tabs").children];
@@ -308,7 +347,7 @@ toolrt.App = class App {
       Home: () => this.goTo(0), End: () => this.goTo(this.length - 1),
       " ": () => this.play(this.playing === null), "+": () => this.zoom(1.5), "=": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5),
       0: () => this.zoom(0), d: () => this.toParting(), r: () => this.toRace(), t: () => toolrt.nextTheme(),
-      f: () => this.toggleTouching(), c: () => this.foldHere(false), C: () => this.foldHere(true), a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
+      f: () => this.toggleTouching(), w: () => document.getElementById("watch").focus(), c: () => this.foldHere(false), C: () => this.foldHere(true), a: () => this.nextArrows(), "?": () => document.getElementById("help").showModal(),
       1: () => tabs[0] && tabs[0].click(), 2: () => tabs[1] && tabs[1].click(), 3: () => tabs[2] && tabs[2].click(),
     };
     const action = actions[event.key];
@@ -329,7 +368,8 @@ toolrt.App = class App {
     const rows = [
       ["← →", "one step back, one forward"], ["↑ ↓", "the same; the call above or below in the view of calls"], ["Home End", "the first, the last"],
       ["Space", "play, pause"], ["+ − 0", "zoom in, out, fit"], ["1 2 3", "the views"], ["a", "arrows: none, of this step, all"],
-      ["f", "only steps that touch something, or all"], ["c C", "fold the column of this step, unfold all"],
+      ["f", "only steps that touch something, or all"], ["w", "write a watch expression: names of memory, numbers, texts, + - * / // %, comparisons, and, or, not"],
+      ["c C", "fold the column of this step, unfold all"],
       ["d", "the first difference between two schedules"], ["r", "the race; without a second schedule the next one that could go the other way"],
       ["t", "theme: auto, dark, light"], ["?", "this"],
     ];

@@ -255,7 +255,9 @@ toolrt.Run = class Run {
   valueAt(resource, moment) {
     const values = this.values.get(resource) || [];
     const last = toolrt.lastUpTo(values, moment, (entry) => entry.step);
-    return last >= 0 ? values[last].value : null;
+    if (last >= 0) return values[last].value;
+    // What the first step to touch it read was there before: every change is an access.
+    return values.length && !values[0].write && this.resourceTouches.get(resource)[0].step === values[0].step ? values[0].value : null;
   }
 
   // What it held when the step began; what the step read before it wrote tells that too.

@@ -5,6 +5,13 @@ toolrt.Panel = class Panel {
     this.app = app;
     this.draw = toolrt.oncePerFrame(() => this.drawNow());
     host.addEventListener("click", (event) => {
+      const plays = event.target.closest("[data-play]");
+      if (plays) {
+        const code = plays.parentElement.querySelector("code");
+        code.textContent = Panel.lineFrom(app.runs[this.sections.indexOf(plays.closest("section"))], Number(plays.dataset.play));
+        toolrt.copier(code, (text) => { document.getElementById("said").textContent = text; }).click();
+        return;
+      }
       const link = event.target.closest("[data-go]");
       if (!link) return;
       // The button goes as the panel is drawn again, so that the focus has to have another place.
@@ -41,6 +48,7 @@ toolrt.Panel = class Panel {
     if (run.hasTime) parts.push(element("p", { class: "soft" }, toolrt.seconds(run.timeAt(moment))));
     const marks = this.app.marksOf(side, moment);
     if (marks.words) parts.push(element("p", { class: "changed" }, marks.words.replace(/; $/, "")));
+    this.watch(parts, side, moment);
     this.list(parts, "Happened", run.seqsAt(moment), (seq) => this.event(run.events.told[seq], run.events.fields[seq]));
     this.list(parts, "Touched", run.touchedAt(moment), (each) => this.access(each));
     this.memory(parts, run, moment);
@@ -49,12 +57,52 @@ toolrt.Panel = class Panel {
     this.tasks(parts, run, moment);
     this.reasons(parts, run, moment);
     this.choice(parts, run, moment);
+    this.playOn(parts, run, moment);
     const seq = run.seqAt(moment);
     this.state(parts, run, moment);
     this.queues(parts, run, seq);
     this.files(parts, run, seq);
     this.picked(parts, run, side, seq);
     return parts;
+  }
+
+  // The watch expression after this step, with the steps that changed it; of many those around this one.
+  watch(parts, side, moment) {
+    const { watching } = this.app;
+    if (!watching) return;
+    const values = watching.values[side];
+    const now = values.indexOf(this.app.watchedAt(side, moment));
+    const some = values.slice(Math.max(0, Math.min(now - 6, values.length - 12))).slice(0, 12);
+    this.table(parts, `Watch: ${watching.text}`, ["Value", "From"], some, (each) => ({
+      changed: each === values[now], cells: [each.text, each.step === moment ? "this step" : this.link(each.step)],
+    }));
+  }
+
+  // Another schedule begins like this one up to here; the reader writes the task that is to run next behind it.
+  playOn(parts, run, moment) {
+    const { element } = toolrt;
+    if (!run.hasSteps || !run.names.every((name) => /^[\w.=:-]+$/.test(name))) return;
+    const next = moment + 1 < run.length ? run.enabledAt(moment + 1) : [];
+    if (!next.length) return;
+    parts.push(
+      element("h3", {}, "Play on from here"),
+      element("p", {}, `Behind this step could run ${next.slice(0, 8).join(", ")}${next.length > 8 ? " and others" : ""}: write one at the end of the schedule. Without it the simplest order follows.`),
+      element("p", {}, element("button", { type: "button", "data-play": moment }, "Copy the beginning"), " ", element("code", {})),
+    );
+  }
+
+  static lineFrom(run, moment) {
+    const tokens = [];
+    for (let step = 0; step <= moment; step += 1) {
+      const name = run.nameAt(step);
+      if (tokens.length && tokens.at(-1)[0] === name) tokens.at(-1)[1] += 1;
+      else tokens.push([name, 1]);
+    }
+    const schedule = tokens.map(([name, times]) => (times > 1 ? `${name}*${times}` : name)).join(" ");
+    // The line that runs it again has the program and the settings that it ran with.
+    const again = document.querySelector("#verdict [data-copied]");
+    const [, program, settings] = (again && /^sim\.replay\((.+?), "[^"]*"(.*)\)$/.exec(again.textContent)) || [null, "program", ""];
+    return `sim.run(${program}, sim.Follow("${schedule}")${settings}, details=True)`;
   }
 
   list(parts, title, items, draw = (item) => item) {

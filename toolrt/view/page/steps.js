@@ -68,7 +68,8 @@ toolrt.StepsView = class StepsView {
   measure() {
     const { run, shown } = this;
     const count = run.columns.length;
-    this.left = run.hasTime ? 128 : 56;
+    this.watchLeft = run.hasTime ? 128 : 52;
+    this.left = (run.hasTime ? 128 : 56) + (this.app.watching ? StepsView.WATCHED : 0);
     const room = this.scroll.clientWidth - this.left - shown.folded.size * StepsView.FOLDED;
     const open = Math.max(1, count - shown.folded.size);
     const dense = room / open < 150;
@@ -99,12 +100,12 @@ toolrt.StepsView = class StepsView {
     }
     this.width = left;
     // In pixels, about: two lines where the longest text may not fit in one.
-    this.tall = run.longest.some(({ whole }, column) => !shown.folded.has(column) && whole * letter > this.widths[column] - this.margin) ? (dense ? 32 : 40) : 26;
+    this.tall = run.longest.some(({ whole }, column) => !shown.folded.has(column) && whole * letter * 1.1 > this.widths[column] - this.margin) ? (dense ? 32 : 40) : 26;
     const folds = run.columns.some((title, column) => !shown.folded.has(column) && this.fold.width(title, titled) > this.widths[column] - 14);
     this.head = folds ? (dense ? 34 : 42) : 28;
     this.sheet.classList.toggle("dense", dense);
     this.scroll.setAttribute("aria-rowcount", shown.length + 1);
-    this.looks = `${this.widths.join(" ")} ${this.head}`;
+    this.looks = `${this.widths.join(" ")} ${this.head} ${this.left} ${this.app.watching ? this.app.watching.text : ""}`;
   }
 
   show(moment) {
@@ -165,6 +166,7 @@ toolrt.StepsView = class StepsView {
     this.headLooks = looks;
     const heads = [placed(element("div", { class: "number", role: "columnheader" }, this.run.hasSteps ? "step" : "event"), { left: 0, width: 52 })];
     if (this.run.hasTime) heads.push(placed(element("div", { class: "number", role: "columnheader" }, "time"), { left: 52, width: 76 }));
+    if (this.app.watching) heads.push(placed(element("div", { class: "number", role: "columnheader", title: this.app.watching.text }, "watch"), { left: this.watchLeft, width: StepsView.WATCHED }));
     for (const column of seen) {
       const title = this.run.columns[column];
       const folded = this.shown.folded.has(column);
@@ -220,11 +222,12 @@ toolrt.StepsView = class StepsView {
       },
       placed(element("div", { class: "number", role: "rowheader" }, this.rowHeight >= 15 ? String(moment) : ""), { left: 0, width: 52 }),
       run.hasTime ? placed(element("div", { class: "number", role: "gridcell" }, this.rowHeight >= 15 ? toolrt.seconds(run.timeAt(moment)) : ""), { left: 52, width: 76 }) : null,
+      this.app.watching ? this.watched(moment) : null,
       placed(
         element(
           "div",
           { class: "cell", role: "gridcell", "aria-colindex": column + 2, title: words, "aria-label": `${run.nameAt(moment)}: ${marks.words}${preempts ? "preempts; " : ""}${words}` },
-          tags, tall ? this.folding(preempts, words, width, lines, tags.length * (wide ? 92 : 26)) : "",
+          tags, tall ? this.folding(preempts, words, width, lines, tags.length * (wide ? 92 : 22)) : "",
         ),
         { left: this.lefts[column], width: this.right(column) - this.lefts[column] - 2 },
       ),
@@ -236,6 +239,15 @@ toolrt.StepsView = class StepsView {
       cell.style.lineHeight = `${line}px`;
     }
     return this.standing(made, place);
+  }
+
+  watched(moment) {
+    const { text, step } = this.app.watchedAt(this.side, moment);
+    const classes = `number watched${step === moment ? " changes" : ""}`;
+    return toolrt.placed(
+      toolrt.element("div", { class: classes, role: "gridcell", title: `${this.app.watching.text}: ${text}` }, this.rowHeight >= 15 ? text : ""),
+      { left: this.watchLeft, width: StepsView.WATCHED },
+    );
   }
 
   // Steps that are left out: one row, which unfolds.
@@ -332,3 +344,6 @@ toolrt.StepsView = class StepsView {
 
 // Pixels of a column that is folded.
 toolrt.StepsView.FOLDED = 30;
+
+// Pixels of the values of a watch expression.
+toolrt.StepsView.WATCHED = 60;
