@@ -362,7 +362,7 @@ def test_explore_that_shows_nothing_is_inconclusive(
     ended = toolrt("explore", response, "--workspace", shop, "--executions", 1)
     assert ended.code == 3
     assert "INCONCLUSIVE" in ended.out
-    assert "1 of 1 executions were stopped before they ended" in ended.out
+    assert "stopped before the end: 1 of 1 execution" in ended.out
 
 
 def test_explore_shows_a_deadlock(
@@ -461,7 +461,7 @@ def test_explore_with_a_cancel_still_asks_the_oracle(response: Path, shop: Path)
             cancelled += 1
             assert experiment.check(execution) == []
             (found,) = wrong.check(execution)
-            assert "README.md: expected one of the 1 versions the oracle had" in str(found)
+            assert "README.md: expected one of the oracle's 1 version" in str(found)
     assert cancelled
 
 
@@ -559,7 +559,7 @@ def test_explore_stops_an_execution_at_the_step_limit(toolrt: Any, response: Pat
     options = ("--executions", 1, "--step-limit", 20)
     ended = toolrt("explore", response, "--workspace", shop, *options)
     assert ended.code == 3
-    assert "1 of 1 executions were stopped before they ended" in ended.out
+    assert "stopped before the end: 1 of 1 execution" in ended.out
 
 
 def test_explore_offers_all_that_sim_explore_takes() -> None:

@@ -87,7 +87,7 @@ def test_interrupted_sitting_is_kept(
     assert "kept: the same command goes on from here" in ended.out
     ended = toolrt(*what, "--cancel-at", "any", "--executions", 1)
     assert ended.code == 3
-    earlier = re.search(r"1 executions in .* \((\d+) in earlier sittings\)", ended.out)
+    earlier = re.search(r"1 execution in .* \((\d+) in earlier sittings\)", ended.out)
     assert earlier is not None
     assert int(earlier[1]) >= 30
 

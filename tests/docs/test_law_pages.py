@@ -58,7 +58,14 @@ def test_page_states_the_law(law: invariants.Law, text: str) -> None:
     """Its number, its name and its sentence stand at the top, and its parts below in order."""
     assert text.startswith(f"# {law.number}. ")
     assert f"\n`{law.name}`: {law.sentence}\n" in text
-    parts = ["Who got hurt", "The rule", "What keeps it", "How it fails", "See it yourself", "What holds it"]
+    parts = [
+        "What went wrong elsewhere",
+        "The rule",
+        "What keeps it",
+        "How it fails",
+        "See it yourself",
+        "What holds it",
+    ]
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == parts
 
 

@@ -209,7 +209,7 @@ def test_a_search_is_gone_on_with(tmp_path: Path) -> None:
     assert not first.ok
     assert 1 <= first.batches < len(FEW)
     assert first.left == len(FEW) - first.batches
-    assert f"{first.left} batches were not reached" in str(first)
+    assert f"not reached: {first.left:,} batch" in str(first)
     done: list[BatchProgress] = []
     whole = exhaust(FEW, progress=done.append, checkpoint=file, jobs=2)
     assert whole == exhaust(FEW)

@@ -169,7 +169,7 @@ def test_a_call_that_fails_takes_its_directory_from_nobody(failing: Call, fault:
     good = ("write_file", {"path": made, "content": "1"})
     for calls in ((failing, good), (good, failing), (failing, failing, good)):
         [ending] = endings_of(calls, fault)
-        assert f"('ok', 'created {made} (1 bytes)', None)" in ending
+        assert f"('ok', 'created {made} (1 byte)', None)" in ending
     [ending] = endings_of((failing, failing), fault)
     assert "later" not in ending[ending.index("{'") :].replace("'dangling': '-> later'", "")
 

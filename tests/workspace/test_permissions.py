@@ -181,7 +181,7 @@ async def test_denial_says_what_and_why_from_the_root() -> None:
     await session.run(("rename", "src/deep", "x"), ("shell", "ls"))
     assert session.errors == [
         "denied: rename may not change src/deep/**: it has keys",
-        "denied: it has to be asked for and there is no one to ask (no rule speaks of it)",
+        "denied: it needs a person's permission, which this program does not ask for (no rule speaks of it)",
     ]
 
 

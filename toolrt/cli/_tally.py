@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from toolrt._plain import counted
 from toolrt.model import ToolResult
 
 
@@ -16,4 +17,4 @@ def tally(results: Sequence[ToolResult]) -> str:
 
 def calls_of(number: int) -> str:
     """So many calls, in words: ``1 call``, ``1,000 calls``."""
-    return "1 call" if number == 1 else f"{number:,} calls"
+    return counted(number, "call")

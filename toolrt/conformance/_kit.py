@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.conformance._laws import LAWS, BlackBoxLaw
 from toolrt.conformance._loop import Stuck, VirtualLoop
 from toolrt.conformance._plan import PATHS, Answer, Kind, SampleBatch, SampleCall, Tried, serial_run, tool_calls, tools
@@ -108,7 +109,7 @@ class Conformance:
 
 def _verdict(cell: LawReport) -> str:
     if cell.verdict == "held":
-        return f"held in {cell.examples} examples"
+        return f"held in {counted(cell.examples, 'example')}"
     return cell.verdict if cell.verdict == "broken" else f"{cell.verdict}: {cell.detail}"
 
 

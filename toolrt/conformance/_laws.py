@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.conformance._loop import Stuck
 from toolrt.conformance._plan import Tried
 
@@ -40,7 +41,7 @@ def _answered_once(tried: Tried) -> str | None:
     starts = Counter(one.call for one in tried.happened if one.what == "start")
     for call, times in starts.items():
         if times > 1:
-            return f"call {call} ran {times} times"
+            return f"call {call} ran {counted(times, 'time')}"
     if tried.answers is None:
         return None if tried.error is None else _raised(tried)
     expected = [answer.call_id for answer in tried.serial.answers]

@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 
 from toolrt import sim
-from toolrt._plain import stable_text
+from toolrt._plain import counted, stable_text
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants._matrix import FalseAlarm
 from toolrt.invariants.mixes._mix import Mix, judged
@@ -131,15 +131,16 @@ class Exhausted:
         }
 
     def __str__(self) -> str:
+        sizes = f"{counted(self.batches, 'batch', 'batches')}, {counted(self.traces, 'trace')}"
         lines = [
-            f"{self.batches:,} batches, {self.traces:,} traces, at most {self.most:,} of one batch; each run once",
-            f"{len(self.alarms)} batches in which a law tripped",
+            f"{sizes}, at most {self.most:,} of one batch; each run once",
+            f"{counted(len(self.alarms), 'batch', 'batches')} in which a law tripped",
         ]
         lines += [f"left out: {what}" for what in self.left_out]
         lines += map(str, self.alarms[:3])
         lines += [f"not all traces were run ({why}): {mix!r}" for mix, why in self.unfinished[:3]]
         if self.left:
-            lines.append(f"{self.left:,} batches were not reached")
+            lines.append(f"not reached: {counted(self.left, 'batch', 'batches')}")
         return "\n".join(lines)
 
 

@@ -126,7 +126,7 @@ class Table:
     def findings(self) -> list[str]:
         """What stands below the table, in lines: crashes, false alarms, laws without a mutant, and what to do next."""
         lines = [
-            f"{row.mutant.name}: {count} of {row.executions} executions ended by {error}"
+            f"{row.mutant.name}: {count} of {counted(row.executions, 'execution')} ended by {error}"
             for row in self.rows
             for error, count in row.errors.items()
             if not row.caught

@@ -2,8 +2,8 @@
 
 Rules.
     1. A service that is not there is None; telemetry is always there, and `SILENT` does nothing.
-    2. Services are shared: by all calls, batches and copies of a context.  What one answers must not depend on who came
-       first: each says which rule it keeps (`docs/explanation/tool-context.md`).
+    2. Services are shared: by all calls, batches and copies of a context.  What one answers must not depend on which
+       call came first: each says which rule it keeps (`docs/explanation/tool-context.md`).
     3. Services that keep up with the files hear between two lanes what the lane changed, in call order
        (`Services.after_lane`).  They can make no call fail.
 
@@ -63,7 +63,7 @@ class Silent:
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
-#: The telemetry of who has none.
+#: The telemetry of a runtime that was given none.
 SILENT = Silent()
 
 

@@ -26,6 +26,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from toolrt import probe
+from toolrt._plain import counted
 from toolrt.events import (
     BatchCancelled,
     BatchSealed,
@@ -139,7 +140,7 @@ class Machine:
 
     def story(self) -> str:
         """The batch in one line, for errors."""
-        return f"batch {self.batch_id} with {len(self.calls)} calls: {self.state.value}"
+        return f"batch {self.batch_id} with {counted(len(self.calls), 'call')}: {self.state.value}"
 
     # Questions
 

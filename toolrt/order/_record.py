@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from toolrt._plain import counted
 from toolrt.model import (
     Arguments,
     Claim,
@@ -318,7 +319,7 @@ class LaneRecord:
 
     def story(self) -> str:
         """The lane in one line, for errors."""
-        return f"lane {self.index} with {len(self.calls)} calls: {self.state.value}"
+        return f"lane {self.index} with {counted(len(self.calls), 'call')}: {self.state.value}"
 
 
 class TrackedCall:

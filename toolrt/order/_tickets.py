@@ -124,7 +124,7 @@ class ClaimTable:
         self.tenure: tuple[object, int] | None = None
 
     def clear(self) -> None:
-        """Forget every ticket: those who took them are gone, and will give none back."""
+        """Forget every ticket: the calls that took them are gone, and will give none back."""
         self._tree = ClaimTree()
         self._ghosts = 0
         self._open = None

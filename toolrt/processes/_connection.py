@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import attrs
 import trio
 
+from toolrt._plain import counted
 from toolrt.processes._conversation import ProgramNotes
 from toolrt.processes._unanswered import GivenUp, Gone, Unanswered, Unsent
 
@@ -143,7 +144,7 @@ class Connection(ABC, Generic[SessionT]):
         if self._lost_in_a_row > self._restarts:
             problem = self.last.problem
             last = "" if problem is None else f", the last time: {problem}"
-            raise GivenUp(f"it was lost {self._lost_in_a_row} times in a row and is given up{last}")
+            raise GivenUp(f"it was lost {counted(self._lost_in_a_row, 'time')} in a row and is given up{last}")
         attempt = self.last = Attempt()
         self._nursery.start_soon(self._run, attempt)
         return attempt

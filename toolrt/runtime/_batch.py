@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 
 import trio
 
+from toolrt._plain import counted
 from toolrt.errors import BatchClosed, DefinitionRefused, asks_to_exit
 from toolrt.model import BatchOutcome, Progress, ResultReady, State, ToolCall, Update
 from toolrt.order import BatchState, CallRecord, Machine, Siblings, TrackedCall, TrackedCalls
@@ -342,4 +343,4 @@ class Batch:
     def __repr__(self) -> str:
         engine = self._engine
         stage = "over" if engine.outcome is not None else "cancelled" if self.is_cancelled else "open"
-        return f"<Batch {engine.batch_id}: {len(engine.records)} calls, {stage}>"
+        return f"<Batch {engine.batch_id}: {counted(len(engine.records), 'call')}, {stage}>"

@@ -25,6 +25,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
 
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants import MUTANTS, Mix, Mutant, Predicate, check, simulate
 from toolrt.sim.exploring._interrupts import one_interrupt_noted
@@ -134,8 +135,9 @@ class MutationScore:
     def summary(self) -> str:
         """One line: how far it came."""
         caught = sum(one is not None for row in self.rows for one in row.catches)
+        run = f"{counted(sum(self.run), 'example')} over {counted(len(self.seeds), 'seed')}"
         return (
-            f"{sum(self.run):,} examples over {len(self.seeds)} seeds, {self.executions:,} executions, "
+            f"{run}, {counted(self.executions, 'execution')}, "
             f"{caught} of {len(self.rows) * len(self.seeds)} mutants caught"
         )
 

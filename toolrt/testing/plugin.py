@@ -37,6 +37,7 @@ import pytest
 from hypothesis import HealthCheck
 
 from toolrt import sim
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, NotSimulated
 from toolrt.sim.programs.threads._own import simulate_own_threads
 from toolrt.testing._changed import changes_key
@@ -327,7 +328,7 @@ class _Explored:
         """Have the report of a test that passed say it: with ``-rA``, and in a JUnit file."""
         shown = self._shown[0]
         if self._hypothesis is not None:
-            shown = f"{len(self._shown)} examples, {self._found.executions} executions"
+            shown = f"{counted(len(self._shown), 'example')}, {counted(self._found.executions, 'execution')}"
         self._item.user_properties.append(("explore", shown))
         self._item.add_report_section("call", "explore", f"PASS: {shown}\n")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from toolrt._plain import compact, frozen, plain
+from toolrt._plain import compact, counted, frozen, plain
 from toolrt.errors import InputRefused, InternalError
 from toolrt.events import SCHEMA, EventRecord
 from toolrt.trace._clocks import Clocks
@@ -198,7 +198,7 @@ class Trace:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<Trace of {len(self.steps)} steps and {len(self.events)} events>"
+        return f"<Trace of {counted(len(self.steps), 'step')} and {counted(len(self.events), 'event')}>"
 
 
 class _JsonReader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Race, Step, Trace, parting_of, race_between
 from toolrt.view._columns import done_in, resource_text
@@ -67,7 +68,7 @@ def diff(source: Trace | HasTrace, other: Trace | HasTrace, *, names: Sequence[s
 def _of_steps(one: Trace, two: Trace, names: list[str]) -> Iterator[str]:
     mine, theirs = [step.task for step in one.steps], [step.task for step in two.steps]
     parting = parting_of(mine, theirs)
-    sizes = f"{names[0]}: {len(mine)} steps; {names[1]}: {len(theirs)} steps"
+    sizes = f"{names[0]}: {counted(len(mine), 'step')}; {names[1]}: {counted(len(theirs), 'step')}"
     if mine == theirs:
         yield f"{sizes}; the same tasks ran in the same order"
         yield from _touched_otherwise(one, two, names)
@@ -109,7 +110,7 @@ def _race(race: Race, names: list[str]) -> str:
 
 
 def _of_events(one: Trace, two: Trace, names: list[str]) -> Iterator[str]:
-    sizes = f"{names[0]}: {len(one.events)} events; {names[1]}: {len(two.events)} events"
+    sizes = f"{names[0]}: {counted(len(one.events), 'event')}; {names[1]}: {counted(len(two.events), 'event')}"
     for mine, theirs in zip_longest(one.events, two.events):
         said = [None if event is None else (event.task, told(event)) for event in (mine, theirs)]
         if said[0] != said[1]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from textwrap import wrap
 
+from toolrt._plain import counted
 from toolrt.events import ModifierApplied
 from toolrt.trace import Trace
 from toolrt.view._calls import DrawnBatch, DrawnCall, batches_of
@@ -83,7 +84,7 @@ def _applied(trace: Trace) -> _Applied:
 def _batch(batch: DrawnBatch, trace: Trace, applied: _Applied, width: int) -> Iterator[str]:
     wide = width >= _WIDE
     count = len(batch.calls)
-    yield f"tool_use blocks: {count} call{'' if count == 1 else 's'} of {batch.label}"
+    yield f"tool_use blocks: {counted(count, 'call')} of {batch.label}"
     yield from ("  |", "  v", f"partition: {batch.policy}")
     groups = list(groups_of(batch))
     for number, group in enumerate(groups):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Step, Trace, plain, stable_text
 from toolrt.view._columns import column_of, columns_of, done_in, preempts, resource_text
@@ -74,7 +75,7 @@ def slider(
     if isinstance(names, str) or len(names) != len(traces) or not all(isinstance(name, str) for name in names):
         raise DefinitionRefused("slider(names)", f"{len(traces)} texts", names)
     judged = [_is_wrong(one) if wrong is None else bool(wrong(one)) for one in given]
-    about = "1 schedule" if len(traces) == 1 else f"{len(traces):,} schedules"
+    about = counted(len(traces), "schedule")
     return Page(lambda: slider_of(_document(given, traces, judged, names), title), title, about)
 
 

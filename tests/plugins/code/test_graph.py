@@ -128,7 +128,7 @@ def test_callers_are_known_or_maybe():
     assert ask("find_callers", symbol="Base.run").split("\n") == [
         "callers of app/base.py:2 method Base.run: 1",
         "app/work.py:15 in start: Work().run",
-        "maybe: 1 calls of that name whose receiver is not known",
+        "maybe: 1 call of that name whose receiver is not known",
         "main.py:6 in main: thing.run",
     ]
     assert edges(ask("find_callers", symbol="helper")) == [
@@ -267,4 +267,4 @@ def test_the_only_one_of_a_name_is_told_as_such():
     assert "a.js:1 in f: x.go (the only one of that name)" in asking(files)("find_callers", symbol="go")
     files["c.ts"] = "class C { go() {} }\n"
     assert asking(files)("find_callees", symbol="f").endswith("not known: x.go")
-    assert "maybe: 1 calls" in asking(files)("find_callers", symbol="B.go")
+    assert "maybe: 1 call" in asking(files)("find_callers", symbol="B.go")

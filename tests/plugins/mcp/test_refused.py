@@ -60,7 +60,7 @@ REFUSED = {
     "a name too long": (rough({"tools": [offers("a" * 64)]}), "expected a name of 1 to 64 letters, digits, _ and -"),
     "a server that is given up while it starts": (
         rough({"garbage": ["x"], "exit": 0}),
-        "it ended with exit status 0; 1 lines of its standard output were no messages",
+        "it ended with exit status 0; toolrt dropped 1 line of its standard output: no protocol messages",
     ),
 }
 

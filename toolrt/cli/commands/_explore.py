@@ -17,6 +17,7 @@ import attrs
 from cyclopts import Parameter
 
 from toolrt import invariants, sim, view
+from toolrt._plain import counted
 from toolrt.cli._exit import Exit
 from toolrt.cli.experiment._about import about_batch, title_of
 from toolrt.cli.experiment._cluster import cluster_of
@@ -266,14 +267,14 @@ def _print_report(exploration: Exploration, screen: Screen) -> None:
     for what in exploration.experiment.left_out:
         screen.say(f"left out: {on_one_line(what)}", indent=2)
     if report.failed:
-        screen.say(f"{report.failed:,} of {report.executions:,} executions broke a law", "red", indent=2)
+        screen.say(f"{report.failed:,} of {counted(report.executions, 'execution')} broke a law", "red", indent=2)
     if report.undecided:
-        text = f"{report.undecided:,} of {report.executions:,} executions were stopped before they ended"
+        text = f"stopped before the end: {report.undecided:,} of {counted(report.executions, 'execution')}"
         screen.say(text, "yellow", indent=2)
     rate, here = exploration.rate, exploration.executed
     shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
     earlier = f" ({report.executions - here:,} in earlier sittings)" if here < report.executions else ""
-    screen.say(f"{here:,} executions in {exploration.took:.1f} s ({shown}/s){earlier}", indent=2)
+    screen.say(f"{counted(here, 'execution')} in {exploration.took:.1f} s ({shown}/s){earlier}", indent=2)
     if exploration.goes_on:
         screen.say("kept: the same command goes on from here", indent=2)
     if exploration.interrupted:

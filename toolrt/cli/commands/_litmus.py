@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from toolrt import sim, view
+from toolrt._plain import counted
 from toolrt.cli._exit import Exit
 from toolrt.cli.commands._play import play as play_it
 from toolrt.cli.commands._play import say_what_it_is
@@ -119,7 +120,7 @@ def _verify(programs: Iterable[Litmus], verifications: Iterable[Verified], scree
     found, began = [], time.perf_counter()
     for program, one in zip(programs, verifications, strict=True):
         found.append(one)
-        counts = f"{one.executions:,} executions, {len(one.seen)} outcomes"
+        counts = f"{counted(one.executions, 'execution')}, {counted(len(one.seen), 'outcome')}"
         if one.classes is not None:
             counts += f", {one.classes:,} classes"
         style = "" if one.ok else "red"
@@ -128,7 +129,7 @@ def _verify(programs: Iterable[Litmus], verifications: Iterable[Verified], scree
     wrong = sum(not one.ok for one in found)
     executions = sum(one.executions for one in found)
     seconds = time.perf_counter() - began
-    screen.say(f"{len(found)} programs, {executions:,} executions in {seconds:.1f} s")
+    screen.say(f"{counted(len(found), 'program')}, {counted(executions, 'execution')} in {seconds:.1f} s")
     screen.say(f"FAIL: {wrong} are not as stated" if wrong else "PASS: all are as stated", _style(not wrong))
     return found
 

@@ -22,7 +22,7 @@ import attrs
 import trio
 from cyclopts import Parameter
 
-from toolrt._plain import plain
+from toolrt._plain import counted, plain
 from toolrt.cli._arguments import STANDARD_INPUT
 from toolrt.cli._exit import Exit
 from toolrt.cli._made_with import versions
@@ -173,7 +173,7 @@ def run(
     if lines is not None:
         lines.close()
         if lines.lost:
-            screen.say(f"--telemetry: {lines.lost:,} lines could not be written", "yellow")
+            screen.say(f"--telemetry: {counted(lines.lost, 'line')} could not be written", "yellow")
     if performed.interrupted:
         return Exit.INTERRUPTED
     return Exit.OK if all(result.ok for result in performed.results) else Exit.FAILED
@@ -282,7 +282,7 @@ def _print_results(performed: RunResult, calls: Sequence[ToolCall], screen: Scre
             for line in lines:
                 screen.say(line, indent=4)
             if left_out:
-                more = f"{left_out:,} more line{'' if left_out == 1 else 's'}; --format json has all"
+                more = f"{counted(left_out, 'more line')}; --format json has all"
                 screen.say(f"... {more}", "dim", indent=4)
 
 

@@ -175,7 +175,7 @@ class _Output(trio.abc.SendStream):
         await trio.lowlevel.checkpoint()
 
     def is_closed_at_the_other_end(self) -> bool:
-        """Whether no one can read it any more, as far as the system tells."""
+        """Whether the other end is closed, so that no program can read it, as far as the system tells."""
         if self._stream is None or not hasattr(select, "poll"):
             return False
         poll = select.poll()

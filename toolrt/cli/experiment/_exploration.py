@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from toolrt import invariants, sim
+from toolrt._plain import counted
 from toolrt.cli.experiment._experiment import Experiment
 from toolrt.cli.screen._screen import Screen
 from toolrt.sim.exploring._executors import ClusterClient
@@ -196,12 +197,12 @@ class Exploration(sim.Search):
             self._draw_count(progress.executions)
 
     def _draw_count(self, executions: int) -> None:
-        self._screen.draw(f"{executions:,} of {self._executions:,} executions")
+        self._screen.draw(f"{executions:,} of {counted(self._executions, 'execution')}")
 
     def _estimate(self, steps: int, seconds: float) -> None:
         """Say how long all would take, as far as the first execution tells; it is the slowest, too."""
         predicted = seconds * self._executions / self.jobs
-        text = f"one execution: {steps:,} steps, {seconds:,.3f} s"
+        text = f"one execution: {counted(steps, 'step')}, {seconds:,.3f} s"
         if predicted > self.seconds:
             fits = max(1, int(self.seconds * self.jobs / seconds))
             all_of_them = f"{self._executions:,} would take about {predicted:,.0f} s"

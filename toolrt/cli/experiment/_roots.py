@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import attrs
 from cyclopts import Parameter
 
+from toolrt._plain import counted
 from toolrt.cli.experiment._input import checked_directory
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import complain
@@ -68,7 +69,7 @@ class Roots:
             shown = ", ".join(on_one_line(path, 200) for path in found[:_SHOWN])
             more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
             complain(
-                f"{len(found):,} names like toolrt's own were not made by it and are left alone: {shown}{more}."
+                f"toolrt leaves alone {counted(len(found), 'name')} like its own that it did not make: {shown}{more}."
                 " They are not shown to tools; delete them if they are not yours."
             )
         return workspace

@@ -12,6 +12,7 @@ import time
 
 import trio
 
+from toolrt._plain import counted
 from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line, shown_lines
 from toolrt.cli.screen._picture import Glyphs, Rate, Speeds, Window, clock, lane_bounds, picture, waits_in_words
@@ -139,7 +140,7 @@ class BatchBoard:
         for line in lines:
             self._screen.say(f"{name}: {line}", "dim", indent=2)
         if left_out:
-            self._screen.say(f"{name}: ... {left_out:,} more line{'' if left_out == 1 else 's'}", "dim", indent=2)
+            self._screen.say(f"{name}: ... {counted(left_out, 'more line')}", "dim", indent=2)
 
     def _print_merge(self, merge: StateMerged) -> None:
         for rejected in merge.rejected:
@@ -147,12 +148,12 @@ class BatchBoard:
             self._screen.say(text + on_one_line(rejected.error), "yellow", indent=2)
         if merge.applied:
             count = len(merge.applied)
-            self._screen.say(f"lane {merge.lane} merged {count} modifier{'' if count == 1 else 's'}", "dim", indent=2)
+            self._screen.say(f"lane {merge.lane} merged {counted(count, 'modifier')}", "dim", indent=2)
 
     def _lane_title(self, call: TrackedCall, lane: int) -> str:
         begin, end = lane_bounds(self._batch.calls, call.call_index, lane)
         count = sum(self._batch.calls[place].lane == lane for place in range(begin, end))
-        return f"lane {lane}: {count:,} call{'' if count == 1 else 's'}"
+        return f"lane {lane}: {counted(count, 'call')}"
 
     def _say_what_is_waited_for(self, now: float) -> None:
         census = self._census

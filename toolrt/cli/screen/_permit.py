@@ -32,7 +32,7 @@ _ANSWERS: dict[str, object] = {
     "no": "The user said no.",
 }
 
-_NOBODY = "There is no one to ask: standard input has ended."
+_NO_ANSWER = "Standard input has ended, so no person can answer."
 
 #: Bytes that a line of an answer is read with.
 _BLOCK = 4096
@@ -99,7 +99,7 @@ class _Questions:
         place = question.request.call_index
         self._waiting.append(place)
         try:
-            # Who is asked about at the same time comes here before anybody goes on, in whatever order.
+            # All calls that are asked about at one time come here before any of them goes on, in whatever order.
             await trio.lowlevel.checkpoint()
             while self._is_asking or min(self._waiting) != place:
                 await self._lot.park()
@@ -124,7 +124,7 @@ class _Questions:
                 line = await self._line()
                 if line is None:
                     self._screen.say("no answer: denied", "yellow", indent=2)
-                    return _NOBODY
+                    return _NO_ANSWER
                 answer = _ANSWERS.get(line.strip().lower())
                 if answer is not None:
                     return answer

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 from rich.cells import cell_len
 
+from toolrt._plain import counted
 from toolrt.cli.screen._census import CallStage, Census
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._painter import fitted
@@ -153,7 +154,7 @@ def _lane(batch: Batch, census: Census, window: Window) -> Line:
         else:
             line.append((f": calls {begin} to {end - 1}", ""))
         if behind > 0:
-            line.append((f", {behind:,} lane{'' if behind == 1 else 's'} to come", "dim"))
+            line.append((f", {counted(behind, 'lane')} to come", "dim"))
     if batch.is_cancelled:
         line.insert(0, ("cancelled: ", "yellow"))
     return line

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolrt import events
+from toolrt._plain import counted
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._plan import in_words
 from toolrt.cli.screen._screen import Screen
@@ -45,8 +46,8 @@ def print_timeline(
 ) -> None:
     """Print what happened in `execution`; ``>`` marks the events that show a violation."""
     schedule = execution.schedule
-    preemptions = f"{schedule.switches} preemption{'' if schedule.switches == 1 else 's'}"
-    screen.say(f"{len(schedule)} steps, {preemptions}:", "bold")
+    preemptions = counted(schedule.switches, "preemption")
+    screen.say(f"{counted(len(schedule), 'step')}, {preemptions}:", "bold")
     guilty = {violation.seq for violation in violations}
     events = [event for event in execution.trace.events if type(event.record) in _TOLD or event.seq in guilty]
     width = max(4, len(str(len(schedule))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import attrs
 
 from toolrt import sim
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.predicates._check import check
@@ -53,7 +54,8 @@ class Rerun:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<Rerun {self.same} of {len(self.followed)} steps, {len(self.violations)} violations>"
+        steps, found = counted(len(self.followed), "step"), counted(len(self.violations), "violation")
+        return f"<Rerun {self.same} of {steps}, {found}>"
 
 
 def rerun(mix: Mix, schedule: sim.Schedule | sim.Execution | str) -> Rerun:

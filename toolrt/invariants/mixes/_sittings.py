@@ -24,6 +24,7 @@ import attrs
 import trio
 
 from toolrt import probe, sim
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.invariants.mixes._mix import Mix, judged
 from toolrt.invariants.predicates._check import check
@@ -63,7 +64,7 @@ class BatchProgress:
     left: float | None
 
     def __str__(self) -> str:
-        text = f"{self.batches:,} of {self.of:,} batches, {self.traces:,} traces"
+        text = f"{self.batches:,} of {counted(self.of, 'batch', 'batches')}, {counted(self.traces, 'trace')}"
         if self.left is not None:
             text += f", {duration(self.left)} left"
         return text + (f", {self.failed:,} failed" if self.failed else "")

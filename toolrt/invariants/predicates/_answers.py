@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from toolrt._plain import counted
 from toolrt.events import MergeDelivered, ResultDelivered
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, RETURNED, BatchStory, CallStory, LaneStory, TraceStory
@@ -56,7 +57,7 @@ def _answers_of(batch: BatchStory, left: TraceEvent) -> Iterator[Breach]:
     results: list[dict[str, Any]] = left.fields["results"]
     submitted = [call for call in batch.calls.values() if call.submitted is not None]
     if len(results) != len(submitted):
-        text = f"expected {len(submitted)} results, one for each call, got {len(results)}"
+        text = f"expected {counted(len(submitted), 'result')}, one for each call, got {len(results)}"
         yield Breach(text, batch.id, None, left.seq)
     for call in submitted:
         assert call.submitted is not None

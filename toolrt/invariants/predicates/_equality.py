@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from toolrt._plain import counted
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import BatchStory, TraceStory
 from toolrt.trace import Trace, TraceEvent, plain
@@ -78,7 +79,9 @@ def _files(batch: BatchStory, files: Mapping[str, Any], oracle: Mapping[str, Any
         if exact and got != want:
             yield Breach(f"{file}: expected {want!r}, got {got!r}", batch.id, None, None)
         elif not exact and got not in [want, *versions.get(file, ())]:
-            text = f"{file}: expected one of the {len(versions.get(file, ()))} versions the oracle had, got {got!r}"
+            text = (
+                f"{file}: expected one of the oracle's {counted(len(versions.get(file, ())), 'version')}, got {got!r}"
+            )
             yield Breach(text, batch.id, None, None)
 
 

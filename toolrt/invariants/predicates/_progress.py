@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolrt._plain import counted
 from toolrt.events import ProgressDelivered, ProgressSent
 from toolrt.invariants.predicates._law import Breach, told
 from toolrt.invariants.predicates._story import NEVER, BatchStory, CallStory, TraceStory
@@ -71,7 +72,8 @@ def _delivered(batch: BatchStory, call: CallStory, virtual: bool) -> Iterator[Br
     if dropped is not None and batch.left is not None and call.index < len(dropped):
         want = len(call.sent) - len(call.progress_delivered)
         if dropped[call.index] != want:
-            text = f"{want} of {len(call.sent)} messages were never delivered, the result counts {dropped[call.index]}"
+            sent = counted(len(call.sent), "message")
+            text = f"never delivered: {want} of {sent}, the result counts {dropped[call.index]}"
             yield Breach(text, batch.id, call.index, batch.left.seq)
 
 

@@ -94,8 +94,8 @@ class CodeIndex:
     async def build(self, told: Callable[[Building], None] | None = None) -> int:
         """What is known is what the files are; gives how many files were read.
 
-        Start it in a nursery of your own to have it done while a model thinks.  No answer depends on it: who asks
-        before it is done waits for it.
+        Start it in a nursery of your own to have it done while a model thinks.  No answer depends on it: a question
+        that comes before it is done waits for it.
 
         Args:
             told: called now and then with how far it is.

@@ -1,17 +1,18 @@
 """Keeping what is known of a workspace's tree up to date.
 
 Rules.
-    1. Who asks is answered from the files as they are when his call's tickets are first in line: before each answer
+    1. A question is answered from the files as they are when its call's tickets are first in line: before each answer
        the tree is looked at, and what has changed since it was read is read again.  So an answer is the same whether a
        build in the background has begun, is half done or is finished, and whatever happened before.
     2. A file is what was read at one moment.  One that changes while it is parsed is looked at again by the next
        answer, because its stamp is another one; one that was changed so lately that another change may show the same
        stamp is read again.
-    3. One refresh at a time; who comes meanwhile waits for it.  A refresh that is cancelled keeps what it has done.
+    3. One refresh at a time; a question that comes meanwhile waits for it.  A refresh that is cancelled keeps what it
+       has done.
 
 Theory.  A call that asks claims READ on all of the workspace, so no call that changes files runs meanwhile, those of
 a lower index have ended and those of a higher one wait.  To look at a tree costs a fraction of what reading it does;
-being told of changes would miss those of commands and of other programs.
+notices of changes would miss those of commands and of other programs.
 
 Limits.  What ``.gitignore`` leaves out is not known, nor are files above `TEXT_MOST` bytes, files that are no text
 and trees beyond `toolrt.workspace.VISITED_MOST` names; an answer says how many were too large or beyond that.

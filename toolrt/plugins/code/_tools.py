@@ -13,6 +13,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from toolrt._plain import counted
 from toolrt.model import READ, Claim, State, Tool
 from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._graph import CodeEdge, Graph, Place
@@ -167,7 +168,7 @@ async def find_callers(
         lines += [_call_line(code, ctx, edge) for edge in known[:limit]]
         lines += _more(len(known), limit)
         if possible:
-            lines.append(f"maybe: {len(possible)} calls of that name whose receiver is not known")
+            lines.append(f"maybe: {counted(len(possible), 'call')} of that name whose receiver is not known")
             lines += [_call_line(code, ctx, edge) for edge in possible[: max(0, limit - len(known))]]
         return "\n".join(lines)
 
@@ -488,7 +489,7 @@ def _more(count: int, limit: int) -> list[str]:
 
 
 def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return counted(count, what)
 
 
 def _check_limit(limit: int) -> None:

@@ -1,7 +1,7 @@
 """All files that are known, at one age: their facts, and which file a written import means.
 
 Rules.  What is answered depends on the files' paths and facts alone; where several files could be meant, the one that
-shares the longest way with who asks is, and of those the first by its path.
+shares the longest path with the importing file is, and of those the first by its path.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class LanguageSession:
         self._send({"method": "initialized", "params": {}})
 
     async def stop(self) -> None:
-        """Ask the server to end; who calls waits no longer than it wants to.
+        """Ask the server to end; the caller decides how long to wait.
 
         Checkpoint: always.
         """

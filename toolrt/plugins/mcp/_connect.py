@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from toolrt import probe
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, InputRefused, MissingExtra, NotSimulated
 from toolrt.model import Tool
 from toolrt.plugins.mcp._connection import McpConnection
@@ -142,7 +143,7 @@ def _failed(connection: McpConnection, why: str) -> InputRefused:
     notes = connection.last.notes
     also = [] if notes.ended is None or notes.ended == why else [notes.ended]
     if notes.dropped:
-        also.append(f"{notes.dropped:,} lines of its standard output were no messages")
+        also.append(f"toolrt dropped {counted(notes.dropped, 'line')} of its standard output: no protocol messages")
     if notes.stderr.strip():
         also.append(f"the end of its error output: {notes.stderr.strip()[-_SHOWN:]}")
     return InputRefused(

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from toolrt._plain import counted
 from toolrt.plugins.mcp._port import CallAnswer
 
 
@@ -52,4 +53,4 @@ def _bytes(data: object) -> str:
     if not isinstance(data, str):
         return "no bytes"
     size = max(0, len(data) * 3 // 4 - data[-2:].count("="))
-    return f"{size:,} byte{'' if size == 1 else 's'}"
+    return f"{counted(size, 'byte')}"

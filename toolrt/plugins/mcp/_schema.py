@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from toolrt._plain import counted
 from toolrt.interop._json import MAX_NESTING, deeper_than
 
 #: Subschemas that one value may be held against: about a second's work, where all of them fail.
@@ -75,7 +76,7 @@ def nesting_allowed(schema: object) -> int:
     if allowed < _LEVELS_LEAST:
         raise TooMuch(
             f"expected one that holds a value against at most {_COST_MOST:,} subschemas, "
-            f"got more for an input of {allowed + 1} level{'' if allowed == 0 else 's'}"
+            f"got more for an input of {counted(allowed + 1, 'level')}"
         )
     return allowed
 

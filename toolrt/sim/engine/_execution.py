@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from toolrt._plain import frozen
+from toolrt._plain import counted, frozen
 from toolrt.probe import Resource
 from toolrt.sim._paths import ROOT
 from toolrt.sim._schedule import Schedule
@@ -129,7 +129,7 @@ class Execution:
 
     def __repr__(self) -> str:
         ended = f"value={self.value!r}" if self.error is None else f"error={self.error!r}"
-        return f"<Execution of {len(self._raw_steps)} steps, {ended}>"
+        return f"<Execution of {counted(len(self._raw_steps), 'step')}, {ended}>"
 
 
 def _access(resource: Resource, write: bool) -> Access:

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.errors import Deadlock, SimulationStopped
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path, task_of
 from toolrt.sim._schedule import in_tokens
@@ -75,7 +76,7 @@ def explain(story: FailureStory) -> str:
     """Tell `story`."""
     schedule = story.execution.schedule
     count = schedule.switches
-    head = f"{len(schedule)} steps, {count} preemption{'' if count == 1 else 's'}"
+    head = f"{counted(len(schedule), 'step')}, {counted(count, 'preemption')}"
     if count and story.fewest:
         head += "; with fewer it does not fail"
     parts = [head, ""]
@@ -124,7 +125,7 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
     for index, (task, text, time) in enumerate(rows):
         if _MAX_ROWS // 2 <= index < len(rows) - _MAX_ROWS // 2:
             if index == _MAX_ROWS // 2:
-                lines.append(f"  ... {len(rows) - _MAX_ROWS} steps are not shown ...")
+                lines.append(f"  ... not shown: {counted(len(rows) - _MAX_ROWS, 'step')} ...")
             continue
         lines.append(line(str(index), time, {task: text}))
     if any(text.startswith("> ") for _, text, _ in rows):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.sim.exploring._estimate import duration, figure
 
 __all__ = ["PROGRESS_EVERY", "Budget", "ExplorationProgress"]
@@ -47,7 +48,7 @@ class ExplorationProgress:
         return max(0.0, self.expected - self.executions) / self.rate
 
     def __str__(self) -> str:
-        text = f"{self.executions:,} executions"
+        text = counted(self.executions, "execution")
         if self.expected is not None:
             text += f" of about {figure(self.expected)}"
         text += f", {self.rate:,.0f}/s"

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.sim._schedule import Schedule
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.engine._host import simulate
@@ -270,7 +271,7 @@ class Failure:
         return best, judgements[id(best)], fewest
 
     def __repr__(self) -> str:
-        what = stable_text(self.error) if self.error is not None else f"{len(self.violations)} violations"
+        what = stable_text(self.error) if self.error is not None else counted(len(self.violations), "violation")
         return f"<Failure {what}, schedule {self.schedule.short!r}>"
 
 
@@ -352,11 +353,12 @@ class Report:
         lines += [f"  {'never':>7}  {stable_text(value)}, which is expected" for value in self.missing]
         if self.pairs is not None:
             lines.append(f"Pairs: {self.pairs}.".replace("Pairs: racing", "Racing", 1))
+        every = counted(self.executions, "execution")
         if self.failed:
-            lines.append(f"{self.failed} of {self.executions} executions failed; failures[0].explain() shows one.")
+            lines.append(f"{self.failed} of {every} failed; failures[0].explain() shows one.")
         if self.undecided:
             lines.append(
-                f"{self.undecided} of {self.executions} executions decided nothing: the step limit ended them while "
+                f"{self.undecided} of {every} decided nothing: the step limit ended them while "
                 "a deadline was pending, a task never had a turn, a step asked for what is not simulated, or the check "
                 "could not decide."
             )
@@ -366,7 +368,7 @@ class Report:
     def _head(self) -> str:
         """The verdict; a PASS of several outcomes that nothing judged is not called one."""
         if self.verdict is Verdict.PASS and not self.checked and len(self.outcomes) > 1:
-            return f"{len(self.outcomes)} outcomes, nothing was checked"
+            return f"{counted(len(self.outcomes), 'outcome')}, nothing was checked"
         return self.verdict.name
 
     def __repr__(self) -> str:

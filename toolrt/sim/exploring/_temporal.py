@@ -18,6 +18,7 @@ from typing import Any
 import trio
 from trio.lowlevel import Task
 
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.probe import ANYTHING, Resource
 from toolrt.sim.engine._execution import Execution
@@ -99,7 +100,7 @@ class TemporalCheck:
             wrong = next((step for step, one in enumerate(held) if not one), None)
             return None if wrong is None else f"{self.name} does not hold after step {wrong}"
         if self.kind == "eventually":
-            return None if any(held) else f"{self.name} never held, in {len(held)} steps"
+            return None if any(held) else f"{self.name} never held, in {counted(len(held), 'step')}"
         self.met = self.met or any(held if self.kind == "reachable" else held[-1:])
         return None
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused
 from toolrt.sim.engine._execution import Execution
 from toolrt.sim.exploring._report import Verdict
@@ -99,7 +100,7 @@ class HistoryJudgement:
         return f"{self.asked}: {_in_order(self.order)}"
 
     def __repr__(self) -> str:
-        return f"<HistoryJudgement {self.asked} {self.verdict.name}, {len(self.operations)} operations>"
+        return f"<HistoryJudgement {self.asked} {self.verdict.name}, {counted(len(self.operations), 'operation')}>"
 
 
 def linearizable(

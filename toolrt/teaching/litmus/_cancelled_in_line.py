@@ -179,9 +179,9 @@ CANCELLED_IN_LINE = gallery(
     ),
     notified_and_cancelled=(
         _notified_and_cancelled(passes_on=False),
-        "Two tasks wait for a door to open; who is woken goes through and wakes the next. The one that is notified is"
-        " cancelled before it has the lock again: its notification is lost, and the other sleeps before an open door"
-        " (anyio issue 1075, CPython issue 112202).",
+        "Two tasks wait for a door to open; the one that is woken goes through and wakes the next. The one that is"
+        " notified is cancelled before it has the lock again: its notification is lost, and the other sleeps before an"
+        " open door (anyio issue 1075, CPython issue 112202).",
     ),
     notified_and_passed_on=(
         _notified_and_cancelled(passes_on=True),

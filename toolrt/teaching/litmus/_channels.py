@@ -234,8 +234,8 @@ CHANNELS = gallery(
     ),
     shared_sender=Litmus(
         "shared_sender",
-        "Two producers share one end of a channel, and each closes it when it is done. Who is first closes it under the"
-        " other's hands.",
+        "Two producers share one end of a channel, and each closes it when it is done. The first one closes it while"
+        " the other still uses it.",
         _shared_out(clones=False),
         right={"ab"},
         wrong={"a, b not sent", "b, a not sent"},

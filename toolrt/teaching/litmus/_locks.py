@@ -202,7 +202,7 @@ _DINING = (
         wrong={"Deadlock"},
         interleavings=interleavings,
         classes=Count(classes, "run by DPOR"),
-        proof="all end, or all wait in a circle: who waits holds a left fork, and a circle needs all of them",
+        proof="all end, or all wait in a circle: a task that waits holds a left fork, and a circle needs all of them",
     )
     for guests, interleavings, classes in (
         (2, Count(8), 5),

@@ -287,7 +287,7 @@ WAITING = gallery(
     lost_wakeup=(
         _lost_wakeup,
         "One task waits for a condition, another notifies. A condition does not remember: a notification that no task"
-        " waits for is gone, and who comes later waits for ever.",
+        " waits for is gone, and a task that comes later waits for ever.",
     ),
     wakeup_with_predicate=(
         _wakeup_with_predicate,
@@ -309,7 +309,7 @@ WAITING = gallery(
     ),
     bounded_buffer_2p2c_all=(
         _bounded_buffer(2, 2, 1, wake_all=True),
-        "As bounded_buffer_2p2c, but everyone is woken and looks again: no schedule deadlocks.",
+        "As bounded_buffer_2p2c, but every task is woken and looks again: no schedule deadlocks.",
     ),
     rendezvous=(
         _rendezvous(release_first=True),
@@ -321,8 +321,8 @@ WAITING = gallery(
     ),
     barrier=(
         _barrier(1, checked=False),
-        "Two tasks count themselves at a barrier of one semaphore; who comes last opens it for both. Used"
-        " once it holds.",
+        "Two tasks count themselves at a barrier of one semaphore; the last of them opens it for both."
+        " Used once it holds.",
     ),
     barrier_used_again=(
         _barrier(3, checked=False),

@@ -13,6 +13,7 @@ import errno
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._freshness import Freshness
 from toolrt.workspace.change._mutation import changed_since, standing_at
@@ -70,7 +71,10 @@ class Removal:
             names = await self.disk.names(entry)
             if names and not recursive:
                 raise FileProblem(
-                    shown_at(entry), "an empty directory", f"one with {len(names)} names in it", "Use recursive=true."
+                    shown_at(entry),
+                    "an empty directory",
+                    f"one with {counted(len(names), 'name')} in it",
+                    "Use recursive=true.",
                 )
             if names and len(entry) >= DEEPEST:
                 raise FileProblem(

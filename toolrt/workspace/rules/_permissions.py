@@ -476,7 +476,7 @@ class _LaneCheck:
         if judged.answer == "allow" or self._is_granted(request.name, judged):
             return Allow(within=claims, withheld=judged.withheld)
         if permissions.ask is None:
-            return Deny(f"it has to be asked for and there is no one to ask ({judged.why})")
+            return Deny(f"it needs a person's permission, which this program does not ask for ({judged.why})")
         answer = permissions.ask(Question(request, judged.paths, judged.why))
         if inspect.isawaitable(answer):
             return self._later(request, judged, claims, answer)

@@ -18,6 +18,7 @@ import codecs
 import functools
 from encodings import aliases, normalize_encoding
 
+from toolrt._plain import counted
 from toolrt.workspace._problem import FileProblem
 
 #: The encoding of a file without a byte order mark, unless the caller names another.
@@ -104,14 +105,14 @@ def decoded(path: str, content: bytes, encoding: str | None = None) -> str:
     except UnicodeDecodeError as error:
         nul = content.find(b"\0")
         if used == DEFAULT and nul >= 0:
-            got = f"{len(content)} bytes of binary data (NUL at byte {nul})"
+            got = f"{counted(len(content), 'byte')} of binary data (NUL at byte {nul})"
         else:
-            got = f"{len(content)} bytes that are not {shown} (at byte {error.start})"
+            got = f"{counted(len(content), 'byte')} that are not {shown} (at byte {error.start})"
     else:
         if "\0" in text:
-            got = f"{len(content)} bytes of binary data (NUL at byte {content.find(bytes(1))})"
+            got = f"{counted(len(content), 'byte')} of binary data (NUL at byte {content.find(bytes(1))})"
         elif used != DEFAULT and not _returns(text, used, content):
-            got = f"{len(content)} bytes that {shown} cannot give back exactly"
+            got = f"{counted(len(content), 'byte')} that {shown} cannot give back exactly"
         else:
             return text
     remedy = (

@@ -20,6 +20,7 @@ from typing import Protocol
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.workspace._problem import FileProblem
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -85,7 +86,10 @@ def slice_of(path: str, text: str, offset: int | None, limit: int | None) -> str
     first = 1 if offset is None else offset
     if first > max(1, len(lines)):
         raise FileProblem(
-            path, f"offset of at most {max(1, len(lines))}", _shown_number(first), f"It has {len(lines)} lines."
+            path,
+            f"offset of at most {max(1, len(lines))}",
+            _shown_number(first),
+            f"It has {counted(len(lines), 'line')}.",
         )
     return "".join(lines[first - 1 : None if limit is None else first - 1 + limit])
 

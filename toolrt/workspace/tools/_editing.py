@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolrt._plain import counted
 from toolrt.model import WRITE
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._held import FileAccess, held, missing
@@ -38,7 +39,7 @@ async def write_file(
         ctx, identity, lambda before: written(identity.path, before, content, "content", chosen)
     )
     done = "created" if revised.before is None else "replaced"
-    return f"{done} {identity.path} ({len(revised.after or b'')} bytes){noted_parted([(identity, revised)])}"
+    return f"{done} {identity.path} ({counted(len(revised.after or b''), 'byte')}){noted_parted([(identity, revised)])}"
 
 
 def noted_parted(changes: Iterable[tuple[Identity, Revised]]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from toolrt._plain import counted
 from toolrt.model import READ, WRITE, Claim, Mode, State
 from toolrt.workspace._problem import FileProblem
 from toolrt.workspace.change._held import FileAccess, held, missing
@@ -209,7 +210,7 @@ def _deleted(source: Identity, before: bytes | None, patch: FilePatch) -> None:
         raise FileProblem(
             source.path,
             "a patch that removes all its lines, as the file is to be deleted",
-            f"{len(left)} bytes left over",
+            f"{counted(len(left), 'byte')} left over",
             "Nothing was changed. Use delete_path to delete a file as it is.",
         )
 

@@ -122,7 +122,7 @@ def _answers(thread: SimulatedThread, sync_fn: Callable[..., object], *args: Any
     """Call what a thread has given, which reports nothing of its own."""
     if thread.can_be_told:
         probe.access(("Thread", thread.name), True)
-        # Who is cancelled may wait for its thread no longer.
+        # A task that is cancelled may wait for its thread no longer.
         probe.access(asks_of(thread.starter), False)
         sync_fn(*args)
 

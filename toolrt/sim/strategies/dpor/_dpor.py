@@ -158,8 +158,8 @@ class DPORSearch(Shared):
         # What executions do where nothing is planned; None: the simplest.
         self._continuation = continuation
         self._samples = samples
-        # Who wants no samples gets what the traces alone say.
-        # With "declared" it is the caller who says that what is not reported does not matter.
+        # Without samples the traces alone decide.
+        # With "declared" the caller promises that what is not reported does not matter.
         self.reduces = samples != 0 and not declared
         self._tree = ExecutionTree(declared)
         #: How many traces were run; in a pass after the first, at most.

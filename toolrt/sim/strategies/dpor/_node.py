@@ -111,7 +111,8 @@ class Node:
         self.sleep = sleep
         #: What else is to be run from here.
         self.tree = tree
-        #: The races that ask for more: the execution, the second step, what it is taken to touch, and who comes last.
+        #: The races that ask for more: the execution, the second step, what it is taken to touch, and the task that
+        #: comes last.
         self.asked: list[tuple[tuple[Node, ...], int, Footprint, str]] = []
         #: A hash of the step with all it could know, and the sum of those of the steps up to it.
         self.story = 0
