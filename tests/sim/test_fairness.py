@@ -568,3 +568,25 @@ def test_a_tracer_sees_the_lines_of_a_step_that_is_looked_at() -> None:
         sys.settrace(before)
     assert report.verdict == "PASS"
     assert lines == {1, 2, 3, 4}
+
+
+def test_details_change_no_schedule() -> None:
+    """To note lines and values writes nothing that the program sees: a task that polls yields all the same."""
+
+    async def program() -> None:
+        flag = sim.Cell(0, name="flag")
+
+        async def poll() -> None:
+            while not flag.get():
+                await checkpoint()
+
+        async def put() -> None:
+            await checkpoint()
+            flag.set(1)
+
+        await beside(poll, put)
+
+    plain = sim.run(program, sim.Choices())
+    told = sim.run(program, sim.Choices(), details=True)
+    assert (told.choices, told.enabled) == (plain.choices, plain.enabled)
+    assert told.error is None

@@ -297,9 +297,17 @@ class _AccessNotes(list[tuple[Resource, bool]]):
         if places.is_noting:
             return
         places.is_noting = True
+        # What looks at a step's instructions would take the notes for writes of the program (`Fairness`).
+        trace, profile = sys.gettrace(), sys.getprofile()
+        if profile is not None:
+            sys.settrace(None)
+            sys.setprofile(None)
         try:
             places.note(*access)
         finally:
+            if profile is not None:
+                sys.settrace(trace)
+                sys.setprofile(profile)
             places.is_noting = False
         super().append(access)
 
