@@ -118,3 +118,34 @@ def test_litmus_refuses_an_unknown_name(toolrt: Any) -> None:
 def test_litmus_refuses_no_executions(toolrt: Any) -> None:
     """--most is a number of executions."""
     assert toolrt("litmus", "--most", 0).code == 2
+
+
+def test_litmus_writes_a_site(toolrt: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how many pages there are, which have a part, and where to begin."""
+    few = {"shared memory": (LITMUS["lost_update_2x1"], LITMUS["lost_update_3x1"])}
+    monkeypatch.setattr(command, "THEMES", few)
+    ended = toolrt("litmus", "--site", tmp_path / "site", "--most", 20)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("2 programs, 0.1 MB, in ")
+    assert "1 of them has more than 20 schedules: its page has a part of them." in ended.out
+    assert f"Open {tmp_path / 'site' / 'index.html'} in a browser." in ended.out
+    assert "toolrt.Gallery" in (tmp_path / "site" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["lock_2"], ["--verify"], ["--json"], ["--play"], ["--html", "a.html"]])
+def test_site_is_of_the_whole_gallery(toolrt: Any, tmp_path: Any, arguments: list[str]) -> None:
+    """With anything else but --most it is refused, and nothing is written."""
+    ended = toolrt("litmus", *arguments, "--site", tmp_path / "site")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--site" in ended.err
+    assert not (tmp_path / "site").exists()
+
+
+def test_site_replaces_no_other_site(toolrt: Any, tmp_path: Any) -> None:
+    """An index.html that is no gallery's stays; a file is no directory."""
+    (tmp_path / "index.html").write_text("mine")
+    ended = toolrt("litmus", "--site", tmp_path)
+    assert ended.code == 2
+    assert "no gallery's" in ended.err
+    assert (tmp_path / "index.html").read_text() == "mine"
+    assert toolrt("litmus", "--site", tmp_path / "index.html").code == 2

@@ -13,7 +13,7 @@ from toolrt.view._lanes import lanes
 from toolrt.view._mermaid import mermaid
 from toolrt.view._plot import plot
 from toolrt.view._shiviz import shiviz
-from toolrt.view._show import HasTree, Page, play, show
+from toolrt.view._show import HasTree, Page, gallery, play, show
 from toolrt.view._slider import slider
 from toolrt.view._source import HasTrace
 from toolrt.view._svg import Svg, svg
@@ -44,6 +44,7 @@ __all__ = [
     "event_rows",
     "execution_rows",
     "frame",
+    "gallery",
     "lanes",
     "mermaid",
     "play",

@@ -35,7 +35,8 @@ _PAGE = (
     "panel.js",
     "app.js",
 )
-_PLAY = ("base.js", "play.js")
+_PLAY = ("base.js", "progress.js", "words.js", "tree.js", "play.js")
+_GALLERY = ("base.js", "progress.js", "gallery.js")
 _SLIDER = ("base.js", "slider.js")
 
 #: What ends a script block, begins a comment or a tag, or is no line break in JSON but one in JavaScript.
@@ -50,7 +51,12 @@ def page_of(traces: Sequence[Trace], names: Sequence[str], title: str, bar: str 
 
 def play_of(tree: Mapping[str, Any], title: str) -> str:
     """Give the page on which a program is scheduled by hand; `tree` is all there is to play."""
-    return _filled("play.html", _PLAY, one_line(title, 200), tree)
+    return _filled("play.html", _PLAY, one_line(title, 200), tree, style=("page.css", "play.css"))
+
+
+def gallery_of(document: Mapping[str, Any], title: str) -> str:
+    """Give the index of a gallery of such pages."""
+    return _filled("gallery.html", _GALLERY, one_line(title, 200), document, style=("page.css", "gallery.css"))
 
 
 def slider_of(document: Mapping[str, Any], title: str) -> str:
@@ -58,16 +64,23 @@ def slider_of(document: Mapping[str, Any], title: str) -> str:
     return _filled("slider.html", _SLIDER, one_line(title, 200), document)
 
 
-def _filled(page: str, scripts: tuple[str, ...], title: str, document: Mapping[str, Any], bar: str = "") -> str:
-    style, script = _asset("page.css"), _script(scripts)
+def _filled(
+    page: str,
+    scripts: tuple[str, ...],
+    title: str,
+    document: Mapping[str, Any],
+    bar: str = "",
+    style: tuple[str, ...] = ("page.css",),
+) -> str:
+    styles, script = _joined(style), _joined(scripts)
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     parts = {
         "policy": html.escape(policy),
         "title": html.escape(title),
-        "style": style,
+        "style": styles,
         "script": script,
         "document": _block(document),
         "bar": bar,
@@ -89,7 +102,7 @@ def _block(document: Mapping[str, Any]) -> str:
 
 
 @cache
-def _script(names: tuple[str, ...]) -> str:
+def _joined(names: tuple[str, ...]) -> str:
     return "\n".join(_asset(name) for name in names)
 
 

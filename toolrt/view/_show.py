@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from toolrt.errors import DefinitionRefused
 from toolrt.trace import Trace
 from toolrt.view._bar import bar_of
-from toolrt.view._page import page_of, play_of
+from toolrt.view._page import gallery_of, page_of, play_of
 from toolrt.view._short import one_line
 from toolrt.view._source import HasTrace, trace_of
 
@@ -110,14 +110,14 @@ class HasTree(Protocol):
     """A game: whatever gives all there is to play, as `toolrt.teaching.play.Game` does."""
 
     def tree(self) -> Mapping[str, Any]:
-        """Every schedule, what they have in common told once."""
+        """The schedules, what they have in common told once."""
 
 
 def play(game: HasTree) -> Page:
     """Give a page on which a person is the scheduler of a small program, and tries to make it go wrong.
 
-    All schedules of the program are in the page, which runs nothing: so a hint is never wrong, and the proof that there
-    is nothing to find is all of them.
+    The page runs nothing: it has the schedules of the program, so a hint is never wrong, and the proof that there is
+    nothing to find is all of them.  Of a program with too many it has a part, and says so.
 
     Args:
         game: a `toolrt.teaching.play.Game`.
@@ -127,7 +127,6 @@ def play(game: HasTree) -> Page:
 
     Raises:
         DefinitionRefused: `game` is no game.
-        MisuseError: the program has too many schedules.
 
     Checkpoint: never.
 
@@ -143,3 +142,23 @@ def play(game: HasTree) -> Page:
     tree = game.tree()
     title = str(tree["name"])
     return Page(lambda: play_of(tree, title), title, f"{len(tree['ends']):,} schedules")
+
+
+def gallery(document: Mapping[str, Any]) -> Page:
+    """Give the index of a gallery of pages that `play` makes: `toolrt.teaching.play.write_site` writes them together.
+
+    Args:
+        document: the ``title``, and the ``themes``: of each its ``name``, its ``lesson`` and its ``programs``.
+
+    Returns:
+        The page; nothing is written yet.
+
+    Raises:
+        DefinitionRefused: `document` has no title or no themes.
+
+    Checkpoint: never.
+    """
+    if not isinstance(document, Mapping) or not {"title", "themes"} <= document.keys():
+        raise DefinitionRefused("gallery(document)", "a title and themes", document)
+    title, count = str(document["title"]), sum(len(theme["programs"]) for theme in document["themes"])
+    return Page(lambda: gallery_of(document, title), title, f"{count:,} programs")

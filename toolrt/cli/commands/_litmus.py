@@ -1,8 +1,9 @@
 """``toolrt litmus``: the gallery of small programs, and exactly what can come of each.
 
-Rules.  Without a name the programs are listed.  With one, its story, its source, every outcome and one schedule that
-goes wrong are shown.  With ``--verify`` nothing is shown but whether what is stated is so.  The exit code is that of
-the verification in both: a program whose bug is found, as stated, has been verified.
+Rules.  Without a name the programs are listed, and ``--site`` writes them as pages to be played.  With one, its story,
+its source, every outcome and one schedule that goes wrong are shown.  With ``--verify`` nothing is shown but whether
+what is stated is so.  The exit code is that of the verification in both: a program whose bug is found, as stated, has
+been verified.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from toolrt.cli.experiment._input import checked_target, write_target
 from toolrt.cli.experiment._options import Cluster, Whole, at_least_one
 from toolrt.cli.screen._escape import on_one_line
 from toolrt.cli.screen._screen import Screen, forgiving, print_json
-from toolrt.errors import InputRefused
+from toolrt.errors import DefinitionRefused, InputRefused
 from toolrt.teaching.litmus import LITMUS, MOST, THEMES, Litmus, Verified, in_order, method_of
 from toolrt.teaching.litmus import verify as verified
 from toolrt.teaching.litmus._cluster import verified_on
-from toolrt.teaching.play import Game
+from toolrt.teaching.play import MOST_ON_A_PAGE, Game, write_site
 from toolrt.trace import stable_text
 
 #: Of the outcomes of one program so many are printed.
@@ -46,13 +47,20 @@ def litmus(
         bool, Parameter(help="Check outcomes and counts, and say only whether they are so.", negative=())
     ] = False,
     most: Annotated[
-        Whole, Parameter(help="A program with more schedules and more classes than this is sampled.")
-    ] = MOST,
+        Whole | None,
+        Parameter(
+            help="A program with more schedules and more classes than this is sampled; with --site: so many schedules "
+            f"of each program. {MOST:,} unless given, {MOST_ON_A_PAGE} with --site."
+        ),
+    ] = None,
     cluster: Cluster = None,
     json: Annotated[bool, Parameter(help="Print what was shown as JSON.", negative=())] = False,
     play: Annotated[bool, Parameter(help="Choose yourself who runs next, and try to break it.", negative=())] = False,
     html: Annotated[
         str | None, Parameter(help="Write a page: a schedule that goes wrong beside the nearest one that does not.")
+    ] = None,
+    site: Annotated[
+        str | None, Parameter(help="Write the whole gallery as a site into this directory, to be played in a browser.")
     ] = None,
 ) -> int:
     """List small concurrent programs, show one, or verify them.
@@ -63,7 +71,13 @@ def litmus(
     --verify, every outcome that is stated has to come, no other may, and the schedules and classes have to be as many
     as stated.
     """
-    at_least_one("--most", most)
+    if most is not None:
+        at_least_one("--most", most)
+    if site is not None:
+        if name is not None or verify or play or json or html is not None:
+            raise InputRefused("--site", "a site has the whole gallery", "Leave out all but --most.")
+        return _write_site(site, MOST_ON_A_PAGE if most is None else most, Screen(forgiving(sys.stdout)))
+    most = MOST if most is None else most
     if cluster is not None and not verify:
         raise InputRefused("--cluster", "it is for --verify", "Add --verify, or leave it out.")
     if html is not None and (name is None or verify):
@@ -94,6 +108,26 @@ def litmus(
     if json:
         print_json({"ok": all(one.ok for one in found), "programs": [one.to_json() for one in found]})
     return Exit.OK if all(one.ok for one in found) else Exit.FAILED
+
+
+def _write_site(directory: str, most: int, screen: Screen) -> int:
+    began = time.perf_counter()
+    try:
+        written = write_site(directory, most, THEMES)
+    except DefinitionRefused:
+        remedy = "Name a directory that has no index.html of its own."
+        raise InputRefused(f"--site {directory!r}", "it has an index.html that is no gallery's", remedy) from None
+    except OSError as error:
+        raise InputRefused(
+            f"--site {directory!r}", f"it cannot be written ({error.strerror})", "Name another."
+        ) from None
+    seconds = time.perf_counter() - began
+    screen.say(f"{written.programs} programs, {written.size / 1e6:.1f} MB, in {seconds:.0f} s")
+    if count := len(written.in_part):
+        has, pages = ("has", "its page has") if count == 1 else ("have", "their pages have")
+        screen.say(f"{count} of them {has} more than {most:,} schedules: {pages} a part of them.")
+    screen.say(on_one_line(f"Open {written.directory / 'index.html'} in a browser.", 300))
+    return Exit.OK
 
 
 def _named(name: str) -> Litmus:

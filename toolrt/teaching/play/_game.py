@@ -11,7 +11,6 @@ and `Game.proof` through all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +18,8 @@ import attrs
 
 from toolrt import sim
 from toolrt.errors import MisuseError
-from toolrt.teaching.litmus import MOST, Litmus, Verified, in_order, verify
-from toolrt.trace import Step, stable_text
+from toolrt.teaching.litmus import MOST, Litmus, Verified, verify
+from toolrt.teaching.play._tree import class_of, does, tree_of, values_of, ways
 
 #: So many ways are looked through for a hint.
 _MOST_WAYS = 2_000
@@ -128,10 +127,10 @@ class Game:
     @property
     def steps(self) -> list[Played]:
         """The steps that were taken, in order."""
-        values = _values(self._played)
+        values = values_of(self._played)
         taken = self._played.trace.steps[: len(self._choices)]
         chosen = set(self._turns)
-        return [Played(step.task, _does(step, values), step.time, step.index in chosen) for step in taken]
+        return [Played(step.task, does(step, values), step.time, step.index in chosen) for step in taken]
 
     @property
     def options(self) -> list[Option]:
@@ -142,7 +141,7 @@ class Game:
         found = []
         for choice, task in enumerate(self._played.enabled[place]):
             there = self._run([*self._choices, choice])
-            found.append(Option(task, _does(there.trace.steps[place], _values(there))))
+            found.append(Option(task, does(there.trace.steps[place], values_of(there))))
         return found
 
     @property
@@ -169,7 +168,7 @@ class Game:
         found: set[Any] = set()
 
         def note(execution: sim.Execution) -> bool:
-            found.add(_class_of(execution))
+            found.add(class_of(execution))
             return True
 
         report = sim.explore(self.litmus.program, strategy, note, 2 * _MOST_COUNTED, **self.litmus.settings)
@@ -215,7 +214,7 @@ class Game:
         """
         place = len(self._choices)
         if not self.over:
-            for count, execution in enumerate(self._ways(self._choices), 1):
+            for count, execution in enumerate(ways(self.litmus, self._choices), 1):
                 if self.litmus.read(execution) in self.litmus.wrong:
                     return Hint(execution.trace.steps[place].task, False)
                 if count == _MOST_WAYS:
@@ -232,26 +231,15 @@ class Game:
         """Give all there is to play, as JSON values: what `toolrt.view.play` makes a page of.
 
         Args:
-            most: of a program with more schedules than this nothing is given.
+            most: so many schedules at most, 1 or more.  Of a program with more there is a part: one of each class as
+                far as half of them go, then random ones.
 
         Raises:
-            MisuseError: it has more.
+            MisuseError: `most` is below 1.
         """
-        tree = _GameTree()
-        for count, execution in enumerate(self._ways((), details=True), 1):
-            if count > most:
-                raise MisuseError(f"litmus {self.litmus.name}: it has more than {most:,} schedules; play it here")
-            outcome = self.litmus.read(execution)
-            tree.add(execution, stable_text(outcome), outcome in self.litmus.wrong)
-        return {
-            "name": self.litmus.name,
-            "story": self.litmus.story,
-            "source": self.litmus.source,
-            "wrong": [stable_text(outcome) for outcome in in_order(self.litmus.wrong)],
-            "nodes": tree.nodes,
-            "ends": tree.ends,
-            "classes": len(tree.classes),
-        }
+        if most < 1:
+            raise MisuseError(f"Game.tree(most={most}): expected 1 or more schedules")
+        return tree_of(self.litmus, most)
 
     # ---- running
 
@@ -264,65 +252,4 @@ class Game:
         while len(self._choices) < len(enabled) and len(enabled[len(self._choices)]) == 1:
             self._choices.append(0)
         if self.over:
-            self._seen.add(_class_of(self._played))
-
-    def _ways(self, begun: Sequence[int], details: bool = False) -> Iterator[sim.Execution]:
-        """Give every execution that begins like this, the simplest first."""
-        fixed = len(begun)
-        choices: list[int] | None = list(begun)
-        while choices is not None:
-            execution = sim.run(self.litmus.program, sim.Choices(choices), details=details, **self.litmus.settings)
-            yield execution
-            made, enabled = execution.choices, execution.enabled
-            choices = None
-            for place in range(len(made) - 1, fixed - 1, -1):
-                if made[place] + 1 < len(enabled[place]):
-                    choices = [*made[:place], made[place] + 1]
-                    break
-
-
-class _GameTree:
-    """Every schedule of a program, what they have in common told once."""
-
-    def __init__(self) -> None:
-        #: For each step its task, what it does, and the steps that may come next, by their place here; first the first.
-        self.nodes: list[list[Any]] = []
-        #: For each step that is a last one: the outcome as text, whether it is the bug, and the number of its class.
-        self.ends: dict[str, list[Any]] = {}
-        self.classes: dict[Any, int] = {}
-
-    def add(self, execution: sim.Execution, outcome: str, wrong: bool) -> None:
-        values = _values(execution)
-        at = -1
-        for step in execution.trace.steps:
-            after = self.nodes[at][2] if at >= 0 else ([0] if self.nodes else [])
-            known = next((node for node in after if self.nodes[node][0] == step.task), None)
-            if known is None:
-                known = len(self.nodes)
-                self.nodes.append([step.task, _does(step, values), []])
-                if at >= 0:
-                    after.append(known)
-            at = known
-        self.ends[str(at)] = [outcome, wrong, self.classes.setdefault(_class_of(execution), len(self.classes))]
-
-
-def _class_of(execution: sim.Execution) -> Any:
-    """What two executions have in common when only steps that do not matter to each other are swapped."""
-    trace = execution.trace
-    return frozenset((step.task, tuple(sorted(trace.clock_of(step).items()))) for step in trace.steps)
-
-
-def _values(execution: sim.Execution) -> dict[tuple[int, tuple[Any, ...], bool], tuple[str, str | None]]:
-    accesses = execution.trace.notes["details"]["accesses"]
-    return {(step, tuple(resource), write): (line, value) for step, resource, write, _, line, value in accesses}
-
-
-def _does(step: Step, values: dict[tuple[int, tuple[Any, ...], bool], tuple[str, str | None]]) -> str:
-    """Say what a step does, with what it read or wrote where that is known."""
-    told = []
-    for access in step.accesses:
-        _, value = values.get((step.index, access.resource, access.write), ("", None))
-        resource = access.resource[1:] if access.resource[0] in ("cell", "watched") else access.resource
-        verb = "writes" if access.write else "reads"
-        told.append(f"{verb} {' '.join(map(str, resource))}{'' if value is None else f' = {value}'}")
-    return ", ".join(told) or "runs"
+            self._seen.add(class_of(self._played))
