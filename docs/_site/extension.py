@@ -5,6 +5,7 @@ Rules.
     2. `docs/README.md` is the one list of pages: the site's front page and its menu are made of it.
     3. The reference of a room stands where its page has ``<!-- names of toolrt.room -->``.
     4. A page in `docs/notebooks` stands for the notebook that it links to, and shows it.
+    5. The gallery of litmus programs is part of the site, and linked where a page has ``<!-- gallery -->``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pygments.lexers.special import TextLexer  # type: ignore[import-untyped]
 from reference import reference_of, with_defaults
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
+
+from toolrt.teaching.play import write_site
 
 __all__ = ["setup"]
 
@@ -41,6 +44,9 @@ CAPTIONS = {
     "Decisions": "Decisions",
 }
 
+#: Where the gallery is, from the top of the site, and how many schedules of a program a page of it has.
+GALLERY, GALLERY_MOST = "gallery", 40
+
 _NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
 
@@ -52,6 +58,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", on_docstring)
     app.connect("autodoc-process-signature", on_signature)
     app.connect("missing-reference", on_missing)
+    app.connect("build-finished", on_finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -141,3 +148,9 @@ def on_missing(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
         return None
     told = domain.objects[found[0]]
     return make_refnode(app.builder, node["refdoc"], told.docname, told.node_id, content, found[0])
+
+
+def on_finished(app: Sphinx, exception: Exception | None) -> None:
+    """Write the gallery beside the pages, with few schedules of each program, so that it takes seconds."""
+    if exception is None and app.builder.name == "html":
+        write_site(Path(app.outdir) / GALLERY, GALLERY_MOST)

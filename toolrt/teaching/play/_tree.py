@@ -29,7 +29,7 @@ _Note = Callable[[sim.Execution], bool | list[str]]
 
 def tree_of(litmus: Litmus, most: int) -> dict[str, Any]:
     """Give the tree of `litmus`, of at most `most` schedules, as JSON values."""
-    tree = _Tree(litmus)
+    tree = _ScheduleTree(litmus)
     is_whole = litmus.interleavings is None or litmus.interleavings.number <= most
     for count, execution in enumerate(ways(litmus, details=True) if is_whole else (), 1):
         if count > most:
@@ -38,7 +38,7 @@ def tree_of(litmus: Litmus, most: int) -> dict[str, Any]:
         tree.add(execution)
     has_every_class, chance = is_whole, tree.chance() if is_whole else None
     if not is_whole:
-        tree = _Tree(litmus)
+        tree = _ScheduleTree(litmus)
         has_every_class, chance = tree.sample(most)
     return tree.to_json() | {"whole": is_whole, "every_class": has_every_class, "chance": chance}
 
@@ -86,7 +86,7 @@ def does(step: Step, values: Values) -> str:
     return {"clock": "lets time pass", "cancel": "cancels a scope"}.get(task.partition(".")[0], "runs")
 
 
-class _Tree:
+class _ScheduleTree:
     def __init__(self, litmus: Litmus) -> None:
         self._litmus = litmus
         self._texts: dict[str, int] = {}
