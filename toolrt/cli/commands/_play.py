@@ -1,12 +1,15 @@
 """``toolrt litmus NAME --play``: be the scheduler of a litmus program.
 
-Rules.  One line of standard input is one answer; where input ends, so does the game.  Everything can be taken back.
-Hints and the proof are there at any time.
+Rules.  On a terminal one key is one answer.  Elsewhere, and where there are more than nine choices, one line is; where
+input ends, so does the game.  Everything can be taken back.  Hints and the proof are there at any time.  Numbers, names
+and counts are those of the page (`toolrt.view.play`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from textwrap import wrap
 from typing import TextIO
 
@@ -16,7 +19,10 @@ from toolrt.teaching.litmus import Litmus, in_order
 from toolrt.teaching.play import Game
 
 _WIDTH = 100
-_HELP = "a number or a task lets it run; h hint, b back, r begin again, p proof, q quit"
+_HELP = "a number or a task lets it run; h hint, b undo, r begin again, p proof, s show one that goes wrong, q quit"
+
+#: With more choices than this a key does not name one.
+_MOST_KEYS = 9
 
 
 def play(program: Litmus, screen: Screen, given: TextIO | None) -> None:
@@ -60,19 +66,30 @@ class _GameSession:
             "b": self._back,
             "r": self._restart,
             "p": self._prove,
+            "s": self._show_failing,
             "?": lambda: self._screen.say(_HELP),
         }
         while True:
             self._show()
-            line = "" if given is None else given.readline()
-            answer = line.strip().lower()
-            if not line or answer in ("q", "quit"):
+            answer = _answer(given, self._takes_keys)
+            if answer is None or answer in ("q", "quit"):
                 self._screen.say()
                 return
             if answer in actions:
                 actions[answer]()
             elif answer:
                 self._choose(answer)
+
+    @property
+    def _takes_keys(self) -> bool:
+        return len(self._game.options) <= _MOST_KEYS
+
+    def _named(self, task: str) -> str:
+        """The task, and the function that it runs."""
+        functions = self._game.execution.trace.notes["details"].get("functions", {})
+        column = task.partition("=")[0]
+        function = functions.get(column, "") if column != "main" else ""
+        return f"{task} {function}" if function.isidentifier() else task
 
     def _show(self) -> None:
         game, screen = self._game, self._screen
@@ -81,17 +98,17 @@ class _GameSession:
             step = steps[number]
             mark = ">" if step.chosen else " "
             time = f"  at {step.time:g} s" if any(each.time for each in steps) else ""
-            screen.say(on_one_line(f"{mark} {number:>3}  {step.task:10}  {step.does}{time}", 200))
+            screen.say(on_one_line(f"{mark} {number:>3}  {self._named(step.task):16}  {step.does}{time}", 200))
         self._shown = len(steps)
         if game.over:
             if not self._told_end:
                 self._told_end = True
                 self._end()
-            screen.say("b back, r begin again, p proof, q quit:", "bold")
+            screen.say("b undo, r begin again, p proof, q quit:", "bold")
             return
         screen.say("Who runs next?", "bold")
-        for number, option in enumerate(game.options):
-            screen.say(on_one_line(f"{number}  {option.task:10}  {option.does}", 200), indent=2)
+        for number, option in enumerate(game.options, 1):
+            screen.say(on_one_line(f"{number}  {self._named(option.task):16}  {option.does}", 200), indent=2)
 
     def _end(self) -> None:
         game, screen = self._game, self._screen
@@ -111,12 +128,12 @@ class _GameSession:
     def _choose(self, answer: str) -> None:
         game, screen = self._game, self._screen
         names = [option.task for option in game.options]
-        if answer.isascii() and answer.isdecimal() and len(answer) < 6 and int(answer) < len(names):
-            game.choose(int(answer))
+        if answer.isascii() and answer.isdecimal() and len(answer) < 6 and 0 < int(answer) <= len(names):
+            game.choose(int(answer) - 1)
         elif answer in names:
             game.choose(answer)
         elif game.over:
-            screen.say("It is over: b back, r begin again.", "yellow")
+            screen.say("It is over: b undo, r begin again.", "yellow")
         else:
             screen.say(on_one_line(f"{answer!r:.60} is no answer: {_HELP}"), "yellow")
 
@@ -140,14 +157,62 @@ class _GameSession:
 
     def _prove(self) -> None:
         program, screen = self._game.litmus, self._screen
-        found = self._game.proof()
+        found, unseen = self._game.proof(), self._game.classes_unseen
         screen.say(f"{found.claim}: {found.method}, {found.executions:,} executions", "bold")
+        if unseen is not None:
+            screen.say(f"{self._game.classes_seen + unseen:,} classes, {unseen:,} of them unseen")
         for outcome in in_order(found.seen):
             bug = "   the bug" if outcome in program.wrong else ""
             screen.say(on_one_line(f"{found.seen[outcome]:>9,} x {outcome!r}{bug}"), "red" if bug else "")
         if found.method == "sampled":
             screen.say(on_one_line(f"A sample; that there are no others: {program.proof}"))
         elif program.wrong:
-            screen.say("Some go wrong: go and find one.")
+            screen.say("Some go wrong: go and find one, or see one (s).")
         else:
             screen.say("None goes wrong, and none is left: there is nothing to find.", "green")
+
+    def _show_failing(self) -> None:
+        failure, screen = self._game.proof().failure, self._screen
+        if failure is None:
+            screen.say("None was found that goes wrong.")
+            return
+        screen.say("The simplest schedule found that goes wrong:", "bold")
+        for line in failure.explain().splitlines():
+            screen.say(on_one_line(line), indent=2)
+
+
+def _answer(given: TextIO | None, by_key: bool) -> str | None:
+    """The next answer; None where there is none."""
+    if given is None:
+        return None
+    if by_key and given.isatty() and (key := _key(given)) is not None:
+        return key
+    line = given.readline()
+    return line.strip().lower() if line else None
+
+
+def _key(given: TextIO) -> str | None:
+    """The next key of a terminal, without Enter; None where this system has no such thing."""
+    try:
+        import termios
+        import tty
+    except ImportError:
+        return None
+    number = given.fileno()
+    try:
+        before = termios.tcgetattr(number)
+        tty.setcbreak(number, termios.TCSADRAIN)
+    except termios.error:
+        return None
+    try:
+        read = os.read(number, 32)
+    except InterruptedError:
+        read = b""
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(number, termios.TCSADRAIN, before)
+    # The end of input as a terminal has it; an arrow or another key that sends several characters is no answer.
+    if read in (b"", b"\x04"):
+        return "q"
+    text = read.decode("utf-8", "replace").strip().lower()
+    return {"\x7f": "b", "\x08": "b"}.get(text, text)
