@@ -223,3 +223,34 @@ def test_columns_fill_the_width(opened: Open, width: int) -> None:
     assert room - 5 <= used <= room
     widths = tab.evaluate("toolrt.app.views[0].widths")
     assert widths[1] >= widths[0]
+
+
+# The minimap
+
+
+def test_minimap_of_a_long_schedule_scrolls_and_follows(opened: Open) -> None:
+    """It is there where a schedule is long; to press it scrolls there, and it leaves the columns their room."""
+    trace = traces.large(20)
+    tab = opened(view.show(trace))
+    tab.keyboard.press("2")
+    host = tab.locator(".minimap")
+    host.wait_for()
+    box = host.bounding_box()
+    assert box is not None
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 4)
+    tab.locator(f'.row[data-moment="{len(trace.events) - 2}"]').wait_for()
+    frame = tab.locator(".minimap .frame").bounding_box()
+    assert frame is not None
+    assert frame["y"] > box["y"] + box["height"] / 2
+    tab.evaluate("() => { const { scroll } = toolrt.app.views[0]; scroll.scrollLeft = scroll.scrollWidth; }")
+    last = tab.get_by_role("columnheader").last.bounding_box()
+    assert last is not None
+    assert last["x"] + last["width"] <= box["x"] + 1
+    painted = tab.evaluate("""() => {
+      const canvas = document.querySelector(".minimap canvas");
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      return data.some((value) => value > 0);
+    }""")
+    assert painted
+    short = opened(view.show(traces.recorded("lost")))
+    assert short.locator(".minimap").is_hidden()

@@ -28,6 +28,7 @@ _PAGE = (
     "model.js",
     "watch.js",
     "shown.js",
+    "minimap.js",
     "steps.js",
     "claims.js",
     "calls.js",

@@ -135,8 +135,9 @@ toolrt.Run = class Run {
       this.mostLetters = this.columns.map(() => ({ whole: 0, brief: 0 }));
       for (let moment = 0; moment < this.length; moment += 1) {
         const [most, words] = [this.mostLetters[this.columnAt(moment)], this.wordsAt(moment)];
-        most.whole = Math.max(most.whole, words.length);
-        most.brief = Math.max(most.brief, Run.brief(words).length);
+        const before = this.preempting.has(moment) ? 2 : 0;
+        most.whole = Math.max(most.whole, before + words.length);
+        most.brief = Math.max(most.brief, before + Run.brief(words).length);
       }
     }
     return this.mostLetters;

@@ -24,6 +24,7 @@ toolrt.StepsView = class StepsView {
       "aria-readonly": true,
       "aria-activedescendant": `here-${side}`,
     }, this.sheet);
+    this.map = new toolrt.Minimap(this);
     this.draw = toolrt.oncePerFrame(() => this.drawNow());
     this.scroll.addEventListener("scroll", this.draw, { passive: true });
     this.rows.addEventListener("click", (event) => {
@@ -58,7 +59,7 @@ toolrt.StepsView = class StepsView {
       this.measure();
     }
     if (!this.zoomed) this.rowHeight = this.tall;
-    this.sheet.style.width = `${this.width}px`;
+    this.sheet.style.width = `${this.width + this.map.width}px`;
     this.sheet.style.height = `${this.head + this.shown.length * this.rowHeight}px`;
     this.rows.style.top = `${this.head}px`;
     this.heads.style.height = `${this.head}px`;
@@ -70,7 +71,8 @@ toolrt.StepsView = class StepsView {
     const count = run.columns.length;
     this.watchLeft = run.hasTime ? 128 : 52;
     this.left = (run.hasTime ? 128 : 56) + (this.app.watching ? StepsView.WATCHED : 0);
-    const room = this.scroll.clientWidth - this.left - shown.folded.size * StepsView.FOLDED;
+    const broad = this.scroll.clientWidth - this.map.width;
+    const room = broad - this.left - shown.folded.size * StepsView.FOLDED;
     const open = Math.max(1, count - shown.folded.size);
     const dense = room / open < 150;
     this.dense = dense;
@@ -84,11 +86,11 @@ toolrt.StepsView = class StepsView {
       if (shown.folded.has(column)) return { needs: StepsView.FOLDED, likes: StepsView.FOLDED };
       const { whole, brief } = run.longest[column];
       const head = Math.max(...title.split(" ").map((word) => this.fold.width(word, titled))) + 16;
-      const needs = Math.min(dense ? 150 : 200, Math.max(dense ? 76 : 110, head, (brief / 2 + 3) * letter + this.margin));
+      const needs = Math.min(dense ? 150 : 200, Math.max(dense ? 88 : 110, head, (brief / 2 + 3) * letter + this.margin));
       return { needs, likes: Math.max(needs, Math.min(420, whole * letter + this.margin)) };
     });
     const sum = (what) => sizes.reduce((all, each) => all + each[what], 0);
-    const [all, needed, liked] = [this.scroll.clientWidth - this.left, sum("needs"), sum("likes")];
+    const [all, needed, liked] = [broad - this.left, sum("needs"), sum("likes")];
     const share = Math.max(0, Math.min(1, (all - needed) / Math.max(1, liked - needed)));
     const spare = Math.max(0, (all - liked) / open);
     this.widths = sizes.map(({ needs, likes }, column) => Math.floor(needs + share * (likes - needs) + (shown.folded.has(column) ? 0 : spare)));
@@ -119,7 +121,7 @@ toolrt.StepsView = class StepsView {
       const column = this.run.columnAt(moment);
       const [left, right] = [this.lefts[column] - this.left, this.lefts[column] + this.widths[column]];
       if (left < view.scrollLeft) view.scrollLeft = left;
-      else if (right > view.scrollLeft + view.clientWidth) view.scrollLeft = right - view.clientWidth;
+      else if (right > view.scrollLeft + view.clientWidth - this.map.width) view.scrollLeft = right - view.clientWidth + this.map.width;
     }
     this.draw();
   }
@@ -144,6 +146,7 @@ toolrt.StepsView = class StepsView {
       (row) => Math.sign(momentOf(row) - now), (row, place) => this.mark(row, place),
     );
     this.drawArrows(first, last);
+    this.map.draw();
     this.app.drawn += 1;
   }
 
