@@ -74,7 +74,7 @@ def machine_table(found: dict[str, Any]) -> str:
         f"{killed / others:.0%} of those that are not. "
         f"Besides the other properties each met those of {found['examples']} shipped examples that run its function.",
         "",
-        f"Who killed how many: {killers}.",
+        f"Killed by each property: {killers}.",
         "",
         "| module | tried | killed | equivalent | survived |",
         "|---|---|---|---|---|",
