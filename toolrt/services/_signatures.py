@@ -9,7 +9,7 @@ Rules.
     3. A command that only reads is no evidence that anything was mended: ``ls`` succeeds in any case.  A failure that
        wrote no line to know it by is not remembered.
 
-Theory.  What tools print around a failure mixes it with what they always print, so no one line can be trusted; a
+Theory.  What tools print around a failure mixes it with what they always print, so no single line can be trusted; a
 majority of five can (the rule is that of the ToolContext seed).  The score of a line, highest first:
 
     1. whether it names a failure (error, failed, exception, panic, assert, cannot, not found, ...);

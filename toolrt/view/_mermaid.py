@@ -3,7 +3,7 @@
 Rules.  By calls: the batch starts calls, files are read and changed, results go to the reader.  By tasks: what tasks do
 to what they share, and who woke whom.  A character that means something to Mermaid is written as its number.
 
-Limits.  A diagram has at most 300 messages, since Mermaid draws no more that anybody could read; it says how many are
+Limits.  A diagram has at most 300 messages, since Mermaid draws more of them too small to read; it says how many are
 left out.
 """
 

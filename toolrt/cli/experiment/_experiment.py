@@ -243,7 +243,7 @@ class Experiment:
 
     @cached_property
     def unchecked(self) -> tuple[str, ...]:
-        """The laws that one execution of the simplest schedule, run once, does not let anybody check."""
+        """The laws that one run of the simplest schedule cannot check."""
         execution = self.run()
         self._note(execution)
         verdicts = invariants.verdicts(execution.trace)

@@ -228,7 +228,7 @@ CANCELLING = gallery(
     timeout_tie=(
         _timeout_tie,
         "A sleep of one second within a timeout of one second. Both end at the same instant, and the timeout wins: Trio"
-        " expires both deadlines before anybody steps, and the outer cancel goes through the inner scope.",
+        " expires both deadlines before any task steps, and the outer cancel goes through the inner scope.",
     ),
     timeout_or_event=(
         _timeout_or_event,
