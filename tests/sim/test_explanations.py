@@ -65,7 +65,8 @@ def test_race_is_shown_with_its_lines() -> None:
     """The two accesses that came the wrong way round are there with file, line and source."""
     text = _explained(lost_update, is_two)
     seen, put = _line_of("seen = cell.get()"), _line_of("cell.set(seen + 1)")
-    race = text[text.index("The race: main.1 came before main.0") :].splitlines()
+    sentence = f"The race: add (main.1) read `x` (line {seen}) before add (main.0) wrote it (line {put})."
+    race = text[text.index(f"{sentence} In the other order it passes.") :].splitlines()
     assert race[1].split("  ", 2)[2].split() == f"step 2 main.1 reads cell x {_NAME}:{seen} seen = cell.get()".split()
     assert race[2].split("  ", 2)[2].split() == f"step 4 main.0 writes cell x {_NAME}:{put} cell.set(seen + 1)".split()
 
@@ -73,7 +74,8 @@ def test_race_is_shown_with_its_lines() -> None:
 def test_race_on_a_primitive_of_trio_has_the_lines_of_the_program() -> None:
     """Frames of Trio's and of the simulator's are passed over."""
     text = _explained(philosophers)
-    race = text[text.index("The race:") :].splitlines()
+    race = text[text.index("The race: dine (main.") :].splitlines()
+    assert re.match(r"The race: dine \(main.\d\) touched `Lock main \d` \(line \d+\) before dine ", race[0])
     for line, source in zip(race[1:3], ("async with forks[seat]:", "async with forks[(seat + 1) % 3]:"), strict=True):
         assert re.search(rf"writes Lock main \d  {re.escape(_NAME)}:{_line_of(source)}  {re.escape(source)}$", line)
 
@@ -105,6 +107,12 @@ def test_accesses_in_the_same_order_in_both_are_no_race() -> None:
     text = _explained(program, is_two)
     race = text[text.index("The race:") :].splitlines()
     assert [line.split()[3:6] for line in race[1:3]] == [["reads", "cell", "x"], ["writes", "cell", "x"]]
+
+
+def test_columns_have_the_values_that_were_read_and_written() -> None:
+    """Of a write both values stand there, as in the cells of the page."""
+    rows = [line.split(maxsplit=1)[1].strip() for line in _explained(lost_update, is_two).splitlines()[4:8]]
+    assert rows == ["reads cell x = 0", "> reads cell x = 0", "writes cell x 0 -> 1", "writes cell x 1 -> 1"]
 
 
 def test_nearest_schedule_that_passes_is_beside_it() -> None:
@@ -300,7 +308,7 @@ def test_explanation_cuts_a_step_of_many_accesses() -> None:
             cell.get()
 
     text = _explained(touches_all, lambda execution: False)
-    assert "reads cell variable00, reads cell variable01, reads cell variable02, and 17 more" in text
+    assert "reads cell variable00 = 0, reads cell variable01 = 0, and 18 more" in text
     assert max(map(len, text.splitlines())) < 120
 
 

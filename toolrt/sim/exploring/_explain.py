@@ -14,6 +14,7 @@ import attrs
 
 from toolrt._plain import counted
 from toolrt.errors import Deadlock, SimulationStopped
+from toolrt.probe import Resource
 from toolrt.sim._paths import CANCEL, CLOCK, ROOT, key_of_path, task_of
 from toolrt.sim._schedule import in_tokens
 from toolrt.sim.engine._execution import Execution
@@ -36,6 +37,9 @@ _MAX_ROWS = 200
 
 # Of the accesses of one step, those that fit into so many characters; the first one always.
 _MOST_OF_A_CELL = 72
+
+# Of a value so many characters stand in a column; an old one beside it only within them.
+_MOST_OF_A_VALUE = 24
 
 # Of what is wrong so many characters head a page.
 _MOST_OF_A_HEADLINE = 120
@@ -101,8 +105,9 @@ def _columns(steps: Sequence[Step], places: SourceLines | None, order: str) -> l
     # A choice stands in the column of the task that asked for it.
     tasks = sorted({task_of(step.task) for step in steps}, key=key_of_path)
     rows: list[tuple[str, str, str]] = []
+    seen: dict[Resource, str | None] = {}
     for before, step, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        done = _other(step, after) or _accesses(step, places) or _runs(step, places)
+        done = _other(step, after) or _accesses(step, places, seen) or _runs(step, places)
         if order == "trio":
             preempts = step.choice > 0
         else:
@@ -140,9 +145,9 @@ def _head(task: str, places: SourceLines | None) -> str:
     return task if function is None else f"{task} {function}"
 
 
-def _accesses(step: Step, places: SourceLines | None) -> str:
+def _accesses(step: Step, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:
     """Say what the step accesses; of many accesses the first ones, and how many more there are."""
-    told = [_told(access, places) for access in step.accesses]
+    told = [_with_value(step, access, places, seen) for access in step.accesses]
     shown = len(told)
     while shown > 1 and len(", ".join(told[:shown])) > _MOST_OF_A_CELL:
         shown -= 1
@@ -156,6 +161,21 @@ def _told(access: Access, places: SourceLines | None) -> str:
     if variable is None:
         return str(access)
     return f"{'writes' if access.write else 'reads'} {access.resource[0]} {variable}"
+
+
+def _with_value(step: Step, access: Access, places: SourceLines | None, seen: dict[Resource, str | None]) -> str:
+    """Say what is accessed, with the value where it is known, and of a write the one last `seen`, which it replaces."""
+    told = _told(access, places)
+    value = None if places is None else places.values.get((step.index, access.resource, access.write))
+    if value is not None and len(value) > _MOST_OF_A_VALUE:
+        value = f"{value[: _MOST_OF_A_VALUE - 1]}…"
+    old = seen.get(access.resource)
+    if access.write or value is not None:
+        seen[access.resource] = value
+    if value is None:
+        return told
+    both = access.write and old is not None and len(old) + len(value) <= _MOST_OF_A_VALUE
+    return f"{told} {old} -> {value}" if both else f"{told} = {value}"
 
 
 def _other(step: Step, after: Step | None) -> str:
@@ -275,14 +295,13 @@ def _why(story: FailureStory, passing: Execution) -> list[str]:
 
 
 def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]:
-    (first, _), (second, _) = race.first, race.second
     rows = []
     for step, access in (race.first, race.second):
         place = None if places is None else places.of_access(step.index, access.resource, access.write)
         where = "" if place is None else f"{place}  {place.text}"
         rows.append((f"step {step.index}", step.task, _told(access, places), where))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"The race: {first.task} came before {second.task}. In the other order it passes."]
+    lines = [f"The race: {_sentence(race, places)} In the other order it passes."]
     if is_tracked and (said := _variable(race, places)):
         lines.append(f"    {said}")
     lines += [
@@ -290,6 +309,26 @@ def _race(race: Race, places: SourceLines | None, is_tracked: bool) -> list[str]
         for row in rows
     ]
     return [*lines, ""]
+
+
+def _sentence(race: Race, places: SourceLines | None) -> str:
+    """Say which task did what before which other one did what, with functions and lines as far as they are known."""
+    told = []
+    for step, access in (race.first, race.second):
+        place, task = None, step.task
+        if places is not None:
+            place = places.of_access(step.index, access.resource, access.write)
+            function = places.functions.get(step.task)
+            task = step.task if function is None else f"{function} ({step.task})"
+        # A lock is taken or waited for, an event set or asked: it has no value to read.
+        has_value = access.resource[0] == "cell" or (
+            places is not None and any(resource == access.resource for _, resource, _ in places.values)
+        )
+        did = "touched" if not has_value else "wrote" if access.write else "read"
+        told.append((task, did, "" if place is None else f" (line {place.line})"))
+    (one, did, where), (other, other_did, other_where) = told
+    name = _told(race.first[1], places).partition(" ")[2].removeprefix("cell ")
+    return f"{one} {did} `{name}`{where} before {other} {other_did} it{other_where}."
 
 
 def _variable(race: Race, places: SourceLines | None) -> str:
