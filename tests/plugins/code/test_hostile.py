@@ -97,7 +97,7 @@ def test_a_file_of_50_mb_in_one_line_is_not_read(root):
     with (root / "big.py").open("wb") as file:
         file.truncate(50 * 1024 * 1024)
     code = index_of(root)
-    assert ask(code, "find_callers", symbol="g").endswith("(1 files above 1048576 bytes are not known)")
+    assert ask(code, "find_callers", symbol="g").endswith("(not known: 1 file above 1048576 bytes)")
     text = "x" * (50 * 1024 * 1024)
     assert plugins.code.skeleton("big.py", text, 500) == head_and_tail("big.py", text, 500)
 

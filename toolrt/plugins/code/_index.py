@@ -31,6 +31,7 @@ import attrs
 import trio
 
 from toolrt import probe
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, InternalError
 from toolrt.plugins.code._facts import Facts
 from toolrt.plugins.code._languages import language_of
@@ -228,11 +229,11 @@ class FactIndex:
             pass  # the root itself cannot be listed any more: then there is nothing
         notes = []
         if large:
-            notes.append(f"{large} files above {TEXT_MOST} bytes are not known")
+            notes.append(f"not known: {counted(large, 'file')} above {TEXT_MOST} bytes")
         if unnamed:
-            notes.append(f"{unnamed} files with names that are no UTF-8 are not known")
+            notes.append(f"not known: {counted(unnamed, 'file')} with a name that is no UTF-8")
         if walk.unreadable:
-            notes.append(f"{walk.unreadable} directories could not be read")
+            notes.append(f"not read, because of an error: {counted(walk.unreadable, 'directory', 'directories')}")
         if walk.cut_short:
             notes.append("the tree is too large: some of it is not known")
         self.notes = tuple(notes)

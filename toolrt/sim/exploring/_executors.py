@@ -45,6 +45,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import attrs
 import trio
 
+from toolrt._plain import counted
 from toolrt.errors import DefinitionRefused, MissingExtra
 from toolrt.sim.exploring._workers import (
     KEEP_ON,
@@ -214,7 +215,7 @@ class ExecutorPool:
                 self._submit(sent, after=error)
                 continue
             else:
-                answer = f"its worker was lost {sent.tries} times: {type(error).__name__}: {error}"[:300]
+                answer = f"its worker was lost {counted(sent.tries, 'time')}: {type(error).__name__}: {error}"[:300]
             if isinstance(answer, _NotLoaded):
                 if answer.why:
                     raise _refused(answer.why)

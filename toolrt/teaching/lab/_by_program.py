@@ -16,6 +16,7 @@ import trio
 from trio.lowlevel import checkpoint, current_task
 
 from toolrt import sim
+from toolrt._plain import counted
 from toolrt.errors import StepLimit
 from toolrt.teaching.lab._exercise import Exercise, Finding, told
 from toolrt.teaching.litmus._litmus import together
@@ -108,7 +109,7 @@ def _adders(add: Any, tasks: int, seconds: Sequence[float] = ()) -> Program:
 
         await together(*(lambda number=number: add(counter, lock, thinking(number)) for number in range(tasks)))
         if thought != tasks:
-            return f"think() was called {thought} times for {tasks} additions"
+            return f"think() was called {counted(thought, 'time')} for {tasks} additions"
         if counter.get() != tasks:
             return f"{tasks} tasks added one, and the counter holds {counter.get()}"
         return "a lock is still held at the end" if lock.locked() else ""
@@ -380,7 +381,7 @@ def _about_stop(
         for number in range(len(lasts))
     ]
     if left:
-        return f"{left} calls still ran when it had returned"
+        return f"{counted(left, 'call')} still ran when it had returned"
     if most > limit:
         return f"{most} calls ran at once, the limit is {limit}"
     if started != sorted(started):
