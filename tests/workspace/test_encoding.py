@@ -38,7 +38,7 @@ def test_what_is_decoded_gives_its_bytes_back(content, encoding):
     else:
         assert encoded("a", text, "it", encoding or encoding_of(content)) == content
         return
-    assert f"{len(content)} bytes" in problem.got
+    assert f"{len(content)} byte" in problem.got
 
 
 def test_the_longer_mark_is_tried_first():
