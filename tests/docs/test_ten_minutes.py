@@ -20,7 +20,7 @@ _PAGE = "docs/tutorial/00-ten-minutes.md"
 def test_ten_minutes_give_what_they_say(root: Path, tmp_path: Path) -> None:
     """An update is lost by hand and by tools, is seen, and is repaired; then the same with the runtime."""
     text = (root / _PAGE).read_text(encoding="utf-8")
-    [typed] = re.findall(r"type ((?:`\w`[, and]*)+) to leave", text)
+    [typed] = re.findall(r"press ((?:`\w`[, and]*)+) to leave", text)
     answers = "".join(f"{answer}\n" for answer in re.findall(r"`(\w)`", typed))
     assert answers.endswith("q\n")
 
