@@ -76,6 +76,8 @@ def on_source(app: Sphinx, docname: str, source: list[str]) -> None:
     if pattern := FOLDERS.get(docname):
         text += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n/{pattern}\n```\n"
     text = _NAMES.sub(lambda found: f"````{{eval-rst}}\n{reference_of(found[1])}\n````", text)
+    way = "../" * docname.count("/") + GALLERY
+    text = text.replace("<!-- gallery -->", f'<p><a href="{way}/index.html">Play the gallery of this site</a></p>')
     source[0] = outside_code(text, lambda prose: _LINK.sub(lambda found: _link(docname, found), prose))
 
 

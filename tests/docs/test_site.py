@@ -7,6 +7,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,3 +180,19 @@ def test_docstring_becomes_fields() -> None:
         ".. code-block:: python",
         "   it()",
     ]
+
+
+def test_gallery_is_part_of_the_site(tmp_path: Path) -> None:
+    """It is written when the pages are there and no error was, and linked from the page that asks for it."""
+    extension = _module(SITE / "extension.py")
+    written: list[tuple[Path, int]] = []
+    finish = extension["on_finished"]
+    finish.__globals__["write_site"] = lambda directory, most: written.append((directory, most))
+    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name="html"))
+    finish(app, None)
+    finish(app, ValueError("a page"))
+    finish(SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name="text")), None)
+    assert written == [(tmp_path / "gallery", extension["GALLERY_MOST"])]
+    source = [(ROOT / "docs/explanation/litmus.md").read_text(encoding="utf-8")]
+    extension["on_source"](app, "explanation/litmus", source)
+    assert '<a href="../gallery/index.html">' in source[0]
